@@ -10,6 +10,7 @@
 #include "libcore/config/tokenizer_config.h"
 #include "libcore/convert/sources/model_files.h"
 #include "libcore/io/run/run_files.h"
+#include "libcore/train/devices/trained_where.h"
 #include "libcore/train/run/run_rules.h"
 
 namespace megalith {
@@ -228,6 +229,18 @@ void FinetuneConfig::check_replaced(Problems& problems) const {
                    Opt{"output-dir"}, ' ', quote(run.checkpoint.save), "; give another folder");
 }
 
+void FinetuneConfig::check_method(Problems& problems) const {
+  const std::pair<bool, DeviceMethod> methods[] = {{method.is_lora(), DeviceMethod::kLora},
+                                                   {method.is_prefix(), DeviceMethod::kPrefix},
+                                                   {data.packing, DeviceMethod::kPacked},
+                                                   {preference.wanted, DeviceMethod::kPreferences}};
+  for (const auto& [wanted, kind] : methods)
+    if (wanted && run.train.device != "gpu" &&
+        !lacking_there({.device = run.train.device, .method = kind}).empty())
+      return problems.add(Opt{"device"}, ' ', run.train.device,
+                          " can train all parameters or a prefix, by answers; give ", Opt{"device"}, " cpu");
+}
+
 void FinetuneConfig::check_combinations(Problems& problems) const {
   if (run.parallel.context > 1 && (method.is_prefix() || data.packing))
     problems.add(Opt{"context-parallel-size"}, ' ', run.parallel.context, " cannot be combined with ",
@@ -235,9 +248,7 @@ void FinetuneConfig::check_combinations(Problems& problems) const {
   if (method.is_prefix() && data.packing)
     problems.add(Opt{"packing"}, " and ", Opt{"prefix-tuning"},
                  " contradict each other: a prefix precedes a single record; leave out ", Opt{"packing"});
-  if (run.train.device == "cuda" && (method.is_lora() || preference.wanted))
-    problems.add(Opt{"device"}, " cuda can train all parameters or a prefix, by answers; give ",
-                 Opt{"device"}, " cpu");
+  check_method(problems);
 }
 
 void FinetuneConfig::check_preferences(Problems& problems) const {

@@ -248,6 +248,7 @@ struct FinetuneConfig {
  private:
   void check_folders(Problems&) const;
   void check_replaced(Problems&) const;
+  void check_method(Problems&) const;
   void check_combinations(Problems&) const;
   void check_preferences(Problems&) const;
 };

@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
@@ -146,6 +148,39 @@ TEST(MemoryEstimate, EarlierStagesHoldMoreMicrobatches) {
   const Candidate c = legal(p, {.tensor = 2, .pipeline = 4});
   const double first = memory_estimate(p, c, 0).activations, third = memory_estimate(p, c, 2).activations;
   EXPECT_NEAR(first / third, 4.0 / 2.0, 0.01);  // 1F1B holds (pipeline - stage) microbatches
+}
+
+// Quantiles of the normal distribution, as tables print them.
+constexpr std::pair<double, double> kNormal[] = {
+    {0.5, 0}, {0.75, 0.67449}, {0.9, 1.28155}, {0.95, 1.64485}, {0.99, 2.32635}};
+
+TEST(FitProbability, IsThatOfANormalLogarithm) {
+  PlanProblem p = gpt_22b(8);
+  const double usable = usable_memory(p), spread = p.coefficients->memory_spread;
+  for (const auto& [probability, deviations] : kNormal) {
+    const double bytes = usable * std::exp(-deviations * spread);
+    EXPECT_NEAR(fit_probability(p, bytes), probability, 1e-5);
+    EXPECT_NEAR(fit_probability(p, usable * usable / bytes), 1 - probability, 1e-5);
+    p.asked_probability = probability;
+    EXPECT_NEAR(allowed_memory(p) / bytes, 1, 1e-5) << probability;
+  }
+  p.trained_here = true;  // what our trainer counts is certain
+  EXPECT_EQ(allowed_memory(p), usable);
+  EXPECT_EQ(fit_probability(p, usable), 1);
+  EXPECT_EQ(fit_probability(p, usable * 1.001), 0);
+}
+
+TEST(FitProbability, IsWhatASearchAsksOfEveryPlan) {
+  PlanProblem p = gpt_22b(16);
+  p.machine.device.memory = 40e9;
+  p.asked_probability = 0.95;
+  const SearchResult sure = search_plans(p, {}, 50);
+  ASSERT_FALSE(sure.plans.empty());
+  for (const Plan& plan : sure.plans)
+    EXPECT_GE(fit_probability(p, plan.memory.estimate.needed()), 0.95 - 1e-9);
+  p.asked_probability = 0.5;
+  EXPECT_GE(search_plans(p, {}, 1).plans.front().tokens_per_second(p),
+            sure.plans.front().tokens_per_second(p));
 }
 
 TEST(Search, FindsPlansThatFitFastestFirst) {

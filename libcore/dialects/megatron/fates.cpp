@@ -132,7 +132,7 @@ constexpr Row kRows[] = {
     refused("hierarchical-context-parallel-sizes", kAutoplan, "context ranks are one ring; leave it out",
             {.only = kContextParallel}),
     refused("cuda-graph-impl enable-cuda-graph external-cuda-graph", kAutoplan,
-            "each kernel is priced as it is launched; leave it out", {.plain = "none|false"}),
+            "give --software-features cuda_graphs in its place", {.plain = "none|false"}),
     refused("defer-embedding-wgrad-compute delay-wgrad-compute", kAutoplan,
             "a weight's gradient is priced where it arises; leave it out"),
     refused("distribute-checkpointed-activations", kAutoplan, "give --sequence-parallel"),

@@ -100,6 +100,10 @@ constexpr CoefficientInfo kTable[] = {
      "of a device's memory, that a program comes to use before it runs out"},
     {"spread", "of time", &C::spread, 0.02, 0.4, 0.12, 0.5, 0.17113,
      "half width of the interval that holds 80 % of runs"},
+    {"expert_spread", "of time", &C::expert_spread, 0.02, 1, 0.39, 0.5, 0.39,
+     "the same of mixtures of experts, to which no coefficient was fitted"},
+    {"memory_spread", "of bytes", &C::memory_spread, 0.005, 0.3, 0.06, 0.5, 0.0657976,
+     "standard deviation of what a run needs about what is predicted"},
 };
 
 const CoefficientInfo* find(std::string_view name) {

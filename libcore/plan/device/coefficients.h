@@ -28,7 +28,9 @@ struct Coefficients {
   double context_bytes, group_bytes, slack, eager_kept, logit_copies, cached_share, workspace_bytes,
       usable_share;
   // the interval of expected step times
-  double spread;
+  double spread, expert_spread;
+  // the probability of running out of memory
+  double memory_spread;
 };
 
 /// The description of one coefficient, for documentation and for reading a file of coefficients.

@@ -32,11 +32,44 @@ std::string folded(std::string_view name) {
   return out;
 }
 
+/// The capability of "sm90"; nothing for another word.
+std::optional<int> capability_of(const std::string& word) {
+  if (!word.starts_with("sm")) return std::nullopt;
+  const auto value = parse_int(word.substr(2));
+  return value && *value > 0 && *value < 1000 ? std::optional(static_cast<int>(*value)) : std::nullopt;
+}
+
+bool is_ability(const std::string& word) {
+  return word == "flash" || word == "tp-overlap" || capability_of(word).has_value();
+}
+
+/// Takes the abilities from the end of a device's values; nothing if there are none, not even "none".
+std::optional<std::vector<std::string>> take_abilities(std::vector<std::string>& words) {
+  std::vector<std::string> out;
+  bool any = false;
+  for (; !words.empty() && (is_ability(words.back()) || words.back() == "none"); words.pop_back()) {
+    any = true;
+    out.push_back(words.back());
+  }
+  return any ? std::optional(out) : std::nullopt;
+}
+
+void set_abilities(Accelerator& device, const std::vector<std::string>& abilities) {
+  device.flash = device.tensor_overlap = false;
+  device.compute_capability = 0;
+  for (const std::string& word : abilities) {
+    device.flash = device.flash || word == "flash";
+    device.tensor_overlap = device.tensor_overlap || word == "tp-overlap";
+    if (const auto capability = capability_of(word)) device.compute_capability = *capability;
+  }
+}
+
 /// NAME: [bf16 TFLOP/s, fp32 TFLOP/s, fp8 TFLOP/s, fp4 TFLOP/s, memory GB, memory TB/s, link GB/s one
 /// direction, devices joined by the link, network Gbit/s, multiprocessors, W], followed by 0 if the only
-/// 16-bit type is fp16.
-Accelerator device_of(const FileOption& option) {
+/// 16-bit type is fp16, and by the device's abilities.
+Accelerator device_of(FileOption option) {
   constexpr size_t kValues = 11;
+  const std::optional<std::vector<std::string>> abilities = take_abilities(option.words);
   const size_t given = option.words.size();
   if (given != kValues && given != kValues + 1)
     fail(ErrorKind::kData, option.where, ": ", quote(option.key), " has ", given, " values, wanted ", kValues,
@@ -54,19 +87,21 @@ Accelerator device_of(const FileOption& option) {
     if (v[needed] == 0)
       fail(ErrorKind::kData, option.where, ": ", quote(option.key), ": value ", needed + 1,
            " must be greater than 0");
-  return {.name = option.key,
-          .half_flops = v[0] * kTera,
-          .float_flops = v[1] * kTera,
-          .fp8_flops = v[2] * kTera,
-          .fp4_flops = v[3] * kTera,
-          .memory = v[4] * kGiga,
-          .memory_bandwidth = v[5] * kTera,
-          .link_bandwidth = v[6] * kGiga,
-          .network_bandwidth = v[8] * kGiga / 8,
-          .link_domain = std::max(1, static_cast<int>(v[7])),
-          .multiprocessors = static_cast<int>(v[9]),
-          .watts = v[10],
-          .bfloat16 = v[11] != 0};
+  Accelerator device{.name = option.key,
+                     .half_flops = v[0] * kTera,
+                     .float_flops = v[1] * kTera,
+                     .fp8_flops = v[2] * kTera,
+                     .fp4_flops = v[3] * kTera,
+                     .memory = v[4] * kGiga,
+                     .memory_bandwidth = v[5] * kTera,
+                     .link_bandwidth = v[6] * kGiga,
+                     .network_bandwidth = v[8] * kGiga / 8,
+                     .link_domain = std::max(1, static_cast<int>(v[7])),
+                     .multiprocessors = static_cast<int>(v[9]),
+                     .watts = v[10],
+                     .bfloat16 = v[11] != 0};
+  if (abilities) set_abilities(device, *abilities);
+  return device;
 }
 
 /// The path of a file in share/megalith, next to the folder of the running program.
@@ -230,6 +265,22 @@ void set_local_world(Machine& machine, int ranks) {
                                       &Accelerator::memory_bandwidth, &Accelerator::link_bandwidth})
       d.*rate *= factor;
   machine.local_world = ranks;
+}
+
+void set_world(Machine& machine, int devices) {
+  machine.machine_size = machine.whole();
+  int ranks = std::min(machine.machine_size, devices);
+  while (devices % ranks != 0) --ranks;
+  machine.world = devices;
+  set_local_world(machine, ranks);
+}
+
+void set_machines(Machine& machine, int world, int whole) {
+  const Accelerator& device = machine.device;
+  machine.machine_size = whole > 0 ? whole : device.link_domain;
+  if (machine.link_domain == 0 && device.multiprocessors > 0 && device.link_domain > kLargestMachine)
+    machine.link_domain = device.link_domain;
+  set_world(machine, world);
 }
 
 }  // namespace megalith

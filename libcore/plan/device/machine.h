@@ -20,6 +20,10 @@ struct Accelerator {
   int multiprocessors = 0;       // 0 for a CPU: no wave quantisation
   double watts = 0;
   bool bfloat16 = true;  // false: the only 16-bit type is fp16
+  // Abilities. A device that is described by numbers alone counts as one with all of them.
+  bool flash = true;            // attention kernels that keep no scores
+  bool tensor_overlap = true;   // Transformer Engine's exchange of tensor ranks during products
+  int compute_capability = 80;  // of CUDA, times ten; 0: no CUDA
   // The following are used only for a CPU, which has no data sheet; a profile may set them.
   double attention_share = 0.25;  // rate of attention's forward pass, relative to the matrix rate
   double half_depth = 0;          // inner dimension at which a product reaches half its rate
@@ -77,18 +81,28 @@ struct Machine {
   Accelerator device;
   int world = 1;        // total number of devices
   int local_world = 1;  // devices per machine
+  /// The devices of a whole machine, where the world is too small for one; 0: local_world.
+  int machine_size = 0;
   /// Set when the ranks of a machine run on one processor: `device` then holds one rank's share of the
   /// processor's rates (shares_processor) or of its memory (shares_memory).
   bool shares_processor = false, shares_memory = false;
   /// Devices that the link joins, on several machines or on a part of one; 0: local_world.
   int link_domain = 0;
 
+  int whole() const { return machine_size > 0 ? machine_size : local_world; }
   int domain() const { return link_domain > 0 ? link_domain : local_world; }
 };
 
 /// Sets the number of ranks per machine. If they share the processor or its memory, rescales each rank's
 /// share.
 void set_local_world(Machine&, int ranks);
+/// Sets the number of all devices. A machine then has as many as a whole one, or as the next smaller number
+/// that divides them.
+void set_world(Machine&, int devices);
+
+/// Sets the number of all devices, in machines of `whole`, or of as many as the link joins (0). A link that
+/// joins more devices than a machine has joins them here, too, unless link_domain is already set.
+void set_machines(Machine&, int world, int whole = 0);
 
 /// The most devices that one machine has. A link that joins more devices joins several machines.
 inline constexpr int kLargestMachine = 16;

@@ -1,6 +1,8 @@
 #include "libcore/plan/launch/launch.h"
 
 #include <algorithm>
+#include <cctype>
+#include <string_view>
 
 #include "libcore/base/error.h"
 #include "libcore/base/process.h"
@@ -12,10 +14,31 @@
 namespace megalith {
 namespace {
 
-/// The command lines that start training on all machines of a problem.
+/// Options that a run needs and the command did not give: its data, its length, and, of Megatron-LM, its
+/// tokenizer and learning rate.
+std::string missing_options(const std::string& words, bool ours) {
+  const auto gives = [&](std::initializer_list<const char*> names) {
+    return std::any_of(names.begin(), names.end(), [&](const char* name) {
+      return concat(words, ' ').find(concat(" --", name, ' ')) != std::string::npos;
+    });
+  };
+  std::string out;
+  const auto need = [&](const char* option) { out += concat(" --", option, ' ', kFillIn); };
+  if (!gives({"data-path", "train-data-path", "mock-data"})) need("data-path");
+  if (!gives({"train-iters", "train-samples", "num-epochs"})) need("train-iters");
+  if (ours) return out;
+  if (!gives({"tokenizer-type"})) need("tokenizer-type");
+  if (!gives({"tokenizer-model", "vocab-file"})) need("tokenizer-model");
+  if (!gives({"lr"})) need("lr");
+  return out;
+}
+
+/// The command lines that start training on all machines of a problem. `whole`: with what the command leaves
+/// open, to be filled in.
 class Start {
  public:
-  Start(const PlanProblem& problem, const Candidate& cut, bool ours) : p_(problem), c_(cut), ours_(ours) {}
+  Start(const PlanProblem& problem, const Candidate& cut, bool ours, bool whole)
+      : p_(problem), c_(cut), ours_(ours), whole_(whole) {}
 
   bool on_processors() const { return p_.trained_here; }
   int each() const { return p_.machine.local_world; }
@@ -58,8 +81,9 @@ class Start {
     return needs_one ? "CUDA_DEVICE_MAX_CONNECTIONS=1 " : "";
   }
   std::string program() const {
-    return concat(ours_ ? "megalith-pretrain " : "pretrain_gpt.py ", model_options(p_.model, ours_),
-                  ours_ ? p_.run_words : p_.megatron_words, ' ', launch_options(p_, c_, ours_));
+    const std::string& words = ours_ ? p_.run_words : p_.megatron_words;
+    return concat(ours_ ? "megalith-pretrain " : "pretrain_gpt.py ", model_options(p_.model, ours_), words,
+                  whole_ ? missing_options(words, ours_) : std::string(), ' ', launch_options(p_, c_, ours_));
   }
   /// A shell command that passes the rank from the launcher's variables to the program.
   std::string in_shell(const char* ranks) const {
@@ -69,40 +93,55 @@ class Start {
 
   const PlanProblem& p_;
   const Candidate& c_;
-  bool ours_;
+  bool ours_, whole_;
 };
+
+constexpr char kJobName[] = "megalith-pretrain";
 
 std::string slurm(const Start& start) {
   const std::string devices = start.on_processors() ? "" : concat("\n#SBATCH --gpus-per-node=", start.each());
-  return concat("#!/bin/bash\n#SBATCH --nodes=", start.machines(),
-                "\n#SBATCH --ntasks-per-node=", start.each(), devices, start.saving(),
-                "\n#SBATCH --exclusive\nset -euo pipefail\nexport MASTER_ADDR=$(scontrol show hostnames "
-                "\"$SLURM_JOB_NODELIST\" | "
-                "head -n 1) MASTER_PORT=29500\n",
-                start.srun(), '\n');
+  return concat(
+      "#!/bin/bash\n#SBATCH --nodes=", start.machines(), "\n#SBATCH --ntasks-per-node=", start.each(),
+      devices, start.saving(), "\n#SBATCH --exclusive\n#SBATCH --job-name=", kJobName,
+      "\n#SBATCH --time=", kFillIn,
+      "\n#SBATCH --output=%x-%j.log\nset -euo pipefail\nexport MASTER_ADDR=$(scontrol show hostnames "
+      "\"$SLURM_JOB_NODELIST\" | "
+      "head -n 1) MASTER_PORT=29500\n",
+      start.srun(), '\n');
 }
 
+constexpr std::string_view kNvidia = "nvidia.com/gpu";
+
 /// The name of the devices as a Kubernetes resource, as the vendor's plugin defines it.
-const char* device_resource(const std::string& device) {
+std::string_view device_resource(const std::string& device) {
   if (device.starts_with("MI")) return "amd.com/gpu";
-  return device.starts_with("Ascend") || device.starts_with("910") ? "huawei.com/Ascend910"
-                                                                   : "nvidia.com/gpu";
+  return device.starts_with("Ascend") || device.starts_with("910") ? "huawei.com/Ascend910" : kNvidia;
 }
 
 Json container(const Start& start) {
   const std::string line = start.torchrun(std::to_string(start.machines()), "$RANK");
   const Json::Object limits =
       start.on_processors() ? Json::Object{{"cpu", std::to_string(usable_cpus())}, {"memory", start.memory()}}
-                            : Json::Object{{device_resource(start.device().name), start.each()}};
-  return Json::Object{{"name", "pytorch"},
-                      {"image", "IMAGE"},
-                      {"command", Json::Array{"bash", "-c", line}},
-                      {"resources", Json::Object{{"limits", limits}}}};
+                            : Json::Object{{std::string(device_resource(start.device().name)), start.each()}};
+  return Json::Object{
+      {"name", "pytorch"},
+      {"image", kFillIn},
+      {"command", Json::Array{"bash", "-c", line}},
+      {"resources", Json::Object{{"limits", limits}}},
+      {"volumeMounts", Json::Array{Json::Object{{"name", "data"}, {"mountPath", "/data"}},
+                                   Json::Object{{"name", "shared"}, {"mountPath", "/dev/shm"}}}}};
 }
 
 /// Kubernetes reads JSON as YAML, so one writer serves both.
 std::string kubernetes(const Start& start) {
-  const Json::Object pod = {{"spec", Json::Object{{"containers", Json::Array{container(start)}}}}};
+  // The ranks of a machine exchange through shared memory, of which a container has 64 MiB otherwise.
+  const Json::Array volumes = {
+      Json::Object{{"name", "data"}, {"persistentVolumeClaim", Json::Object{{"claimName", kFillIn}}}},
+      Json::Object{{"name", "shared"}, {"emptyDir", Json::Object{{"medium", "Memory"}}}}};
+  Json::Object spec = {{"containers", Json::Array{container(start)}}, {"volumes", volumes}};
+  if (!start.on_processors() && device_resource(start.device().name) == kNvidia)
+    spec.emplace_back("nodeSelector", Json::Object{{"nvidia.com/gpu.product", kFillIn}});
+  const Json::Object pod = {{"spec", spec}};
   const auto replicas = [&](int count) {
     return Json::Object{{"replicas", count}, {"restartPolicy", "OnFailure"}, {"template", pod}};
   };
@@ -110,30 +149,33 @@ std::string kubernetes(const Start& start) {
   if (start.machines() > 1) specs.emplace_back("Worker", replicas(start.machines() - 1));
   const Json job = Json::Object{{"apiVersion", "kubeflow.org/v1"},
                                 {"kind", "PyTorchJob"},
-                                {"metadata", Json::Object{{"name", "megalith-pretrain"}}},
+                                {"metadata", Json::Object{{"name", kJobName}}},
                                 {"spec", Json::Object{{"pytorchReplicaSpecs", specs}}}};
   return job.dump(2) + '\n';
 }
 
 std::string dlc(const Start& start) {
   const Json::Object resource =
-      start.on_processors()
-          ? Json::Object{{"CPU", std::to_string(usable_cpus())}, {"Memory", start.memory()}}
-          : Json::Object{{"GPU", std::to_string(start.each())}, {"GPUType", start.device().name}};
+      start.on_processors() ? Json::Object{{"CPU", std::to_string(usable_cpus())}, {"Memory", start.memory()}}
+                            : Json::Object{{"GPU", std::to_string(start.each())},
+                                           {"GPUType", kFillIn},  // the cluster's name of a device
+                                           {"SharedMemory", kFillIn}};
   const Json::Object spec = {
-      {"Type", "Worker"}, {"PodCount", start.machines()}, {"Image", "IMAGE"}, {"ResourceConfig", resource}};
-  const Json job = Json::Object{{"DisplayName", "megalith-pretrain"},
-                                {"JobType", "PyTorchJob"},
-                                {"JobSpecs", Json::Array{spec}},
-                                // DLC's WORLD_SIZE and RANK count machines.
-                                {"UserCommand", start.torchrun("$WORLD_SIZE", "$RANK")}};
+      {"Type", "Worker"}, {"PodCount", start.machines()}, {"Image", kFillIn}, {"ResourceConfig", resource}};
+  const Json job = Json::Object{
+      {"DisplayName", kJobName},
+      {"JobType", "PyTorchJob"},
+      {"JobSpecs", Json::Array{spec}},
+      {"DataSources", Json::Array{Json::Object{{"DataSourceId", kFillIn}, {"MountPath", "/data"}}}},
+      // DLC's WORLD_SIZE and RANK count machines.
+      {"UserCommand", start.torchrun("$WORLD_SIZE", "$RANK")}};
   return job.dump(2) + '\n';
 }
 
 }  // namespace
 
 std::string launch_line(const PlanProblem& p, const Candidate& c, Launcher launcher, bool ours) {
-  const Start start(p, c, ours);
+  const Start start(p, c, ours, false);
   switch (launcher) {
     case Launcher::kTorchrun:
       return start.torchrun(std::to_string(start.machines()), "$NODE_RANK");
@@ -145,8 +187,25 @@ std::string launch_line(const PlanProblem& p, const Candidate& c, Launcher launc
   return {};
 }
 
+std::vector<std::string> job_gaps(const std::string& job) {
+  const auto in_name = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) ||
+           std::string_view("-_./").find(c) != std::string::npos;
+  };
+  std::vector<std::string> out;
+  for (size_t at = job.find(kFillIn); at != std::string::npos; at = job.find(kFillIn, at + 1)) {
+    size_t end = at;
+    while (end > 0 && !in_name(job[end - 1])) --end;
+    size_t begin = end;
+    while (begin > 0 && in_name(job[begin - 1])) --begin;
+    const std::string name = job.substr(begin, end - begin);
+    if (std::find(out.begin(), out.end(), name) == out.end()) out.push_back(name);
+  }
+  return out;
+}
+
 std::string job_text(const PlanProblem& p, const Candidate& c, JobKind kind, bool ours) {
-  const Start start(p, c, ours);
+  const Start start(p, c, ours, true);
   switch (kind) {
     case JobKind::kNone:
       return {};

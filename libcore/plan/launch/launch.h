@@ -25,6 +25,11 @@ inline std::vector<std::pair<const char*, JobKind>> enum_names(JobKind) {
           {"k8s", JobKind::kKubernetes},
           {"dlc", JobKind::kDlc}};
 }
+/// What a job has in the place of what only its user knows: the image, the data, how long it may take.
+inline constexpr char kFillIn[] = "FILL_IN";
+/// The fields and options of a job that are to be filled in: {"--time", "--data-path"}.
+std::vector<std::string> job_gaps(const std::string& job);
+
 /// The text of a job: a batch script (slurm), a PyTorchJob as YAML (k8s), or a PyTorchJob as JSON for
 /// Alibaba's PAI-DLC (dlc). For this machine's processor (trained_here) the job requests cores and memory
 /// instead of GPUs.

@@ -1,6 +1,7 @@
 #include "libcore/plan/price/candidate.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace megalith {
 
@@ -10,6 +11,11 @@ int counted_layers(const PlanProblem& p, const Candidate& c) {
 
 int holders(const PlanProblem& p, const Candidate& c) {
   return std::max(c.data * c.context, p.model.has_experts() ? c.expert_data() : 1);
+}
+
+Sharding counted_sharding(const PlanProblem& p, const Candidate& c) {
+  const bool once = c.pipeline > 1 && p.software.pipelines_gather_once;
+  return once ? std::min(c.sharding, Sharding::kOptimizer) : c.sharding;
 }
 
 int stage_layers(const PlanProblem& p, const Candidate& c, int stage) {
@@ -26,11 +32,29 @@ int stage_layers(const PlanProblem& p, const Candidate& c, int stage) {
   return each + (place < end && place >= end - more ? 1 : 0);
 }
 
+namespace {
+
+/// The number of layers of all stages before this one.
+int layers_before(const PlanProblem& p, const Candidate& c, int stage) {
+  if (!p.stage_layers.empty())
+    return std::accumulate(p.stage_layers.begin(), p.stage_layers.begin() + stage, 0);
+  const int lead = c.first_layers > 0 ? 1 : 0;
+  if (stage <= lead) return stage == 0 ? 0 : stage_layers(p, c, 0);
+  const int others = c.pipeline - lead - (c.last_layers > 0);
+  const int between = p.model.layers - c.first_layers - c.last_layers;
+  const int each = between / others, more = between % others;
+  // As in stage_layers(), the late ones of these stages have one layer more.
+  const int places = stage - lead, end = others - (c.last_layers > 0 ? 0 : 1);
+  const int larger = std::clamp(places - (end - more), 0, more);
+  return c.first_layers + each * places + larger;
+}
+
+}  // namespace
+
 int stage_plain_layers(const PlanProblem& p, const Candidate& c, int stage) {
   if (!p.model.has_experts()) return 0;
   if (c.chunks == 1) {
-    int begin = 0;
-    for (int before = 0; before < stage; ++before) begin += stage_layers(p, c, before);
+    const int begin = layers_before(p, c, stage);
     return p.model.plain_layers(begin, begin + stage_layers(p, c, stage));
   }
   // L2: if the embedding counts as a layer, the first chunk has one layer less.

@@ -62,6 +62,9 @@ struct PlanProblem {
   /// The options of the run that no plan changes, as launch lines repeat them (request/run_words.h): for our
   /// trainer, and for Megatron-LM.
   std::string run_words = {}, megatron_words = {};
+  /// The probability with which a plan must not run out of memory (fit_probability()). At a half, what is
+  /// predicted decides.
+  double asked_probability = 0.5;
   int64_t global_batch = 0;            // samples of one step; 0: not fixed
   int64_t max_global_batch = 0;        // largest global batch that a plan may use; 0: no limit
   std::vector<int> stage_layers = {};  // layers of each pipeline stage; empty: not given by the user
@@ -78,6 +81,10 @@ struct PlanProblem {
 /// parameters except for the experts; an expert may be held by several ranks even if there is a single data
 /// rank (expert_data()).
 int holders(const PlanProblem&, const Candidate&);
+
+/// The sharding as which memory and exchange count. FSDP with a pipeline counts as a sharded optimizer where
+/// the program gathers parameters once a step (Software::pipelines_gather_once).
+Sharding counted_sharding(const PlanProblem&, const Candidate&);
 
 /// The number of layers of the model, plus one each for an embedding and a head that count as a layer (L2).
 int counted_layers(const PlanProblem&, const Candidate&);

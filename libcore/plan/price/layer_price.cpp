@@ -241,6 +241,8 @@ struct Pricer : KernelRates {
   /// Kernels that the host starts for a layer. Host and device work at the same time, so the shorter of their
   /// times is hidden.
   double launches(bool forward) const {
+    // A graph has fixed shapes, which the tokens of experts have not.
+    if (w.cuda_graphs) return experts.launches * kPassKernels.of(forward);
     double count = kLayerKernels;
     count += w.fused_norm && !w.cast_norm ? kFusedNormKernels : kEagerNormKernels;
     count += w.fused_activation ? kFusedActivationKernels : kEagerActivationKernels;
@@ -320,7 +322,8 @@ struct Pricer : KernelRates {
   /// Additional seconds of a backward pass that recomputes the whole layer, including the host's time to save
   /// and restore the state around it.
   double full_again(const LayerCost& once, double parameters) const {
-    const double kernels = launches(true) + launches(false) + k.checkpoint_launches;
+    const double kept = w.cuda_graphs ? 0 : k.checkpoint_launches;
+    const double kernels = launches(true) + launches(false) + kept;
     const double sent = once.forward_sent() + once.backward_sent();
     return with_host(forward_work() + backward_work() + accumulation(parameters) + sent, kernels) -
            once.backward_seconds();

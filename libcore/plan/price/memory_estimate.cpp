@@ -55,7 +55,7 @@ void add_state(const PlanProblem& p, const Candidate& c, const StageParameters& 
   const double ranks = static_cast<double>(c.data) * c.context, copies = c.expert_data();
   // Bytes on a device of a state with `bytes` per parameter that is sharded from ZeRO stage `from` on.
   const auto held = [&](double bytes, Sharding from) {
-    const bool cut = c.sharding >= from;
+    const bool cut = counted_sharding(p, c) >= from;
     return parameters.shared * bytes * (cut ? 1 / ranks : 1.0) +
            parameters.experts * bytes * (cut ? 1 / copies : 1.0);
   };
@@ -91,7 +91,7 @@ double transient_bytes(const PlanProblem& p, const Candidate& c, const LayerPric
   const double workspace =
       p.machine.device.multiprocessors > 0 ? p.coefficients->workspace_bytes : kProcessorWorkspace;
   // FSDP reduces the gradients of one layer at a time.
-  const double unit = c.sharding == Sharding::kParameters
+  const double unit = counted_sharding(p, c) == Sharding::kParameters
                           ? (price.parameters.block + price.parameters.experts) *
                                     (kLayersHeld * p.element() + p.software.gradient_bytes) +
                                 (price.parameters.embedding + price.parameters.head) * p.element()
@@ -117,6 +117,25 @@ std::vector<MemoryPart> memory_parts(const PlanProblem& p) {
 double usable_memory(const PlanProblem& p) {
   const Accelerator& d = p.machine.device;
   return d.memory * (d.multiprocessors > 0 ? p.coefficients->usable_share : 1);
+}
+
+double fit_probability(const PlanProblem& p, double needed) {
+  const double usable = usable_memory(p);
+  if (p.trained_here || needed <= 0) return needed <= usable ? 1 : 0;
+  const double deviations = std::log(usable / needed) / p.coefficients->memory_spread;
+  return std::erfc(-deviations / std::sqrt(2.0)) / 2;
+}
+
+double allowed_memory(const PlanProblem& p) {
+  const double usable = usable_memory(p);
+  if (p.trained_here || p.asked_probability <= 0.5) return usable;
+  constexpr int kHalvings = 60;  // to the last bit
+  double none = 0, all = usable;
+  for (int i = 0; i < kHalvings; ++i) {
+    const double middle = (none + all) / 2;
+    (fit_probability(p, middle) >= p.asked_probability ? none : all) = middle;
+  }
+  return none;
 }
 
 StageParameters stage_parameters(const Candidate& c, const ParameterCount& count, const Layout::Kind& kind) {

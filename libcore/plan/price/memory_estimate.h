@@ -50,6 +50,12 @@ std::vector<MemoryPart> memory_parts(const PlanProblem&);
 
 /// The bytes of a device that a job can use before memory runs out.
 double usable_memory(const PlanProblem&);
+/// The probability that a run that is predicted to need so many bytes does not run out of memory: the
+/// logarithm of what runs need varies normally about what is predicted, by memory_spread. What our trainer
+/// counts itself (trained_here) is certain.
+double fit_probability(const PlanProblem&, double needed);
+/// The most bytes that a plan may need so that it fits with the probability that the problem asks.
+double allowed_memory(const PlanProblem&);
 
 /// Bytes that one layer keeps for its backward pass, for one microbatch, on one device.
 double block_activations(const PlanProblem&, const Candidate&);

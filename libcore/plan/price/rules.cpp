@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "libcore/base/error.h"
+#include "libcore/plan/price/code_base.h"
 
 namespace megalith {
 namespace {
@@ -205,13 +206,20 @@ bool shared_by_dispatcher(const PlanProblem& p, const Candidate&, std::string* r
   });
 }
 
+bool graphs_by_recomputation(const PlanProblem& p, const Candidate& c, std::string* reason) {
+  return broken_if(c.recompute != Recomputed::kNone && graphs_exclude_recomputation(p), reason, [] {
+    return "--software-features cuda_graphs needs nothing recomputed; leave out one of them";
+  });
+}
+
 constexpr Rule kRules[] = {
     {"H1", hidden_by_heads},         {"H2", heads_by_tensor},      {"H3", groups_by_tensor},
     {"H4", ffn_by_tensor},           {"L1", layers_by_pipeline},   {"V1", layers_by_chunks},
     {"V2", microbatches_by_groups},  {"S1", sequence_by_tensor},   {"C1", sequence_by_context},
     {"W2", experts_by_ranks},        {"H4", expert_ffn_by_tensor}, {"S2", experts_by_sequence},
     {"E1", deepep_has_ranks},        {"E2", exchange_beside_work}, {"E3", bias_by_scores},
-    {"E4", biases_by_expert_tensor}, {"E5", capacity_by_router},   {"E6", shared_by_dispatcher}};
+    {"E4", biases_by_expert_tensor}, {"E5", capacity_by_router},   {"E6", shared_by_dispatcher},
+    {"G1", graphs_by_recomputation}};
 
 /// W1: the number of devices is a multiple of what one copy of the model needs.
 bool world_by_ranks(const PlanProblem& p, Candidate& c, std::string* reason) {
@@ -245,6 +253,10 @@ const char* first_broken(const PlanProblem& p, Candidate& c, std::string* reason
 }
 
 }  // namespace
+
+bool graphs_exclude_recomputation(const PlanProblem& p) {
+  return p.software.cuda_graphs && code_base(p.software.code_base).takes_megatrons_options;
+}
 
 const char* missing_products(const Accelerator& device, Precision precision) {
   if (precision == Precision::kNvfp4 && device.fp4_flops <= 0) return "products in 4 bits";

@@ -15,6 +15,7 @@ enum class Schedule { kOneForwardOneBackward, kZeroBubble, kZeroBubbleV, kVHalf,
 
 /// What the training program does and omits, as far as time and memory depend on it.
 struct Software {
+  std::string code_base = "megatron";  // CodeBase::name
   AttentionKernel attention = AttentionKernel::kFused;
   Schedule schedule = Schedule::kOneForwardOneBackward;
   /// Whether each of these is a single kernel; false: PyTorch's operators.
@@ -22,6 +23,7 @@ struct Software {
   bool cast_norm = false;  // a fused norm between casts: as slow as PyTorch's operators, but it keeps no more
                            // memory than fused_norm
   bool compiled = false;   // torch.compile: element-wise work is fused, so fewer kernels are launched
+  bool cuda_graphs = false;        // steps are replayed, so that the host starts no kernels one by one
   bool overlap_gradients = true;   // gradients are reduced during the last backward pass
   bool overlap_parameters = true;  // parameters are gathered during the first forward pass
   bool overlap_tensor = false;     // tensor-parallel collectives run in pieces during matrix products
@@ -43,6 +45,8 @@ struct Software {
   double reduced_bytes = 0;     // bytes of one gradient in transit; 0: as in the buffer
   double bucket_bytes = 0;      // bytes of the buffers in which gradients are exchanged
   double step_copy_bytes = 0;   // bytes per parameter of fp32 copies of gradients in the optimizer's step
+  /// Whether FSDP with a pipeline gathers parameters once a step and keeps them, with whole gradients.
+  bool pipelines_gather_once = false;
   bool expandable_segments = false;  // the option of PyTorch's allocator: almost no fragmentation
 };
 

@@ -51,6 +51,7 @@ struct Assembly {
   const LayerPrice& price;
   const Layout& layout;
   const Coefficients& k = *p.coefficients;
+  const Sharding sharding = counted_sharding(p, c);
 
   /// Exposed seconds of one microbatch's messages between two stages, in both directions.
   double messages() const {
@@ -111,7 +112,7 @@ struct Assembly {
     const ParameterCount& count = price.parameters;
     const StageParameters one{with_experts * count.block + (1 - with_experts) * count.plain_block,
                               with_experts * count.experts};
-    const double gather = c.sharding == Sharding::kParameters ? spread(one, p.element()) : 0;
+    const double gather = sharding == Sharding::kParameters ? spread(one, p.element()) : 0;
     const double reduce = spread(one, gradient_bytes());
     const auto beside = [&](double work, double exchange) {
       const double hidden = std::min(work, exchange);
@@ -130,7 +131,7 @@ struct Assembly {
       return exchange - (overlapped ? k.data_overlap * std::min(exchange, window) : 0);
     };
     const double half = spread(parameters, gradient_bytes());
-    if (c.sharding == Sharding::kNone)
+    if (sharding == Sharding::kNone)
       return exposed(p.software.overlap_gradients, kHalvesOfAllReduce * half, last_backward);
     const double gather = spread(parameters, p.element());
     const double reduce = p.software.reduces_whole ? kHalvesOfAllReduce * half : half;
@@ -179,15 +180,15 @@ struct Assembly {
     const LayerCost& layer = kind.layer(price);
     const StageParameters parameters = most_parameters();
     t.data_comm = layout.tied;
-    if (c.sharding < Sharding::kParameters)
+    if (sharding < Sharding::kParameters)
       t.data_comm += data_comm(parameters, layers * layer.backward_seconds() + recomputed(c, layer, layers),
                                layers * layer.forward_seconds());
-    if (c.sharding >= Sharding::kGradients && holders(p, c) > 1) {
+    if (sharding >= Sharding::kGradients && holders(p, c) > 1) {
       // ZeRO-2 also reduces after each microbatch except the last; FSDP exchanges in every microbatch.
-      const double times = static_cast<double>(c.microbatches) - (c.sharding == Sharding::kGradients ? 1 : 0);
+      const double times = static_cast<double>(c.microbatches) - (sharding == Sharding::kGradients ? 1 : 0);
       t.data_comm += times * sharded_layers(kind);
     }
-    t.optimizer = optimizer(parameters, c.sharding != Sharding::kNone);
+    t.optimizer = optimizer(parameters, sharding != Sharding::kNone);
     wait_for_the_slowest(t);
     return t;
   }
@@ -237,7 +238,8 @@ double stage_seconds(const Candidate& c, const LayerPrice& price, const Layout::
 }
 
 Interval interval(const PlanProblem& p, double seconds) {
-  const double spread = 1 + p.coefficients->spread;
+  const Coefficients& k = *p.coefficients;
+  const double spread = 1 + (p.model.has_experts() ? k.expert_spread : k.spread);
   return {seconds / spread, seconds * spread};
 }
 

@@ -3,8 +3,11 @@
 #include <algorithm>
 
 #include "libcore/base/error.h"
+#include "libcore/plan/price/rules.h"
+#include "libcore/train/devices/trained_where.h"
 #include "libcore/train/run/run_rules.h"
 #include "libcore/train/step/memory.h"
+#include "libcore/train/step/memory_limits.h"
 
 namespace megalith {
 namespace {
@@ -24,6 +27,20 @@ std::string without_option(const PlanProblem& p, const Candidate& c) {
     return "this kind of recomputation";
   if (c.chunks > 1 && p.model.layers % (c.pipeline * c.chunks) != 0) return "uneven interleaved pipelines";
   return {};
+}
+
+/// The CUDA backend is compiled for Ampere and later devices.
+constexpr int kAmpere = 80;
+
+DeviceRun kind_of(const PlanProblem& p) {
+  const Accelerator& device = p.machine.device;
+  return {.device = device.multiprocessors == 0            ? "cpu"
+                    : device.compute_capability >= kAmpere ? "cuda"
+                                                           : device.name,
+          .ranks = p.machine.world > 1 ? DeviceRanks::kProcesses : DeviceRanks::kOne,
+          .dtype = !p.half() ? DeviceDType::kFloat32
+                   : p.fp16  ? DeviceDType::kHalf
+                             : DeviceDType::kBfloat16};
 }
 
 MemoryEstimate estimate_of(const RunShape& run, const Coord& at) {
@@ -117,6 +134,40 @@ TrainerAnswer ask_trainer(const PlanProblem& p, const Candidate& c) {
     answer.refusal = e.what();
   }
   return answer;
+}
+
+TrainerAnswer ask_trainer_there(const PlanProblem& p, const Candidate& c) {
+  if (std::string lacking = lacking_there(kind_of(p)); !lacking.empty())
+    return {.refusal = "this version does not train on " + lacking, .rank = {}};
+  return ask_trainer(p, c);
+}
+
+std::optional<ChangedRun> least_change_of_run(const PlanProblem& p, const Candidate& c) {
+  if (!ask_trainer(p, c).rank) return std::nullopt;
+  const auto changed = [&](const RunShape& run) {
+    const TrainConfig& train = run.train;
+    Candidate out = c;
+    out.micro_batch = train.micro_batch;
+    out.sharding = run.parallel.sharding;
+    out.recompute = train.recompute == Recompute::kFull        ? Recomputed::kFull
+                    : train.recompute == Recompute::kSelective ? Recomputed::kAttention
+                                                               : Recomputed::kNone;
+    out.recompute_layers =
+        train.recompute_method == "block" ? train.recompute_layers.value_or(0) * c.chunks : 0;
+    return out;
+  };
+  ChangedRun out;
+  out.options = least_change(run_of(p, trainer_configuration(p, c)), [&](const RunShape& run) {
+    PlanProblem copied = p;
+    copied.save_copy = run.save_copy;
+    Candidate candidate = changed(run);
+    if (complete(copied, candidate)) return false;
+    const std::optional<WorstStage> rank = ask_trainer(copied, candidate).rank;
+    const bool fits = rank && rank->estimate.needed() <= usable_memory(p);
+    if (fits) out.candidate = candidate, out.save_copy = run.save_copy;
+    return fits;
+  });
+  return out.options.empty() ? std::nullopt : std::optional(out);
 }
 
 WorstStage fullest_stage(const PlanProblem& p, const Candidate& c, const LayerPrice& price,

@@ -22,7 +22,19 @@ Software trainer_software();
 /// The trainer's configuration of a run with this partition.
 PretrainConfig trainer_configuration(const PlanProblem&, const Candidate&);
 
+/// The change that a run with this plan would name if it had too little memory (train/step/memory_limits.h).
+struct ChangedRun {
+  std::string options;  // as on a command line
+  Candidate candidate;  // the plan with them
+  RunShape::SaveCopy save_copy = RunShape::SaveCopy::kNone;
+};
+/// Nothing if the trainer does not run the plan, or none of its changes is enough.
+std::optional<ChangedRun> least_change_of_run(const PlanProblem&, const Candidate&);
+
 TrainerAnswer ask_trainer(const PlanProblem&, const Candidate&);
+/// As ask_trainer(), but also refuses what this version cannot train on the problem's devices
+/// (train/devices/trained_where.h).
+TrainerAnswer ask_trainer_there(const PlanProblem&, const Candidate&);
 
 /// What a plan needs on a device of its fullest stage: the trainer's own count if the problem is for it
 /// (trained_here) and it runs the plan, otherwise that of the closed forms.

@@ -50,7 +50,7 @@ Json::Object expert_members(const PlanProblem& p, const Candidate& c) {
 Json launch_object(const Report& r) {
   Json::Object out;
   for (const bool ours : {false, true}) {
-    if (ours && !r.trainer.front().refusal.empty()) break;
+    if (ours ? !r.trainer.front().refusal.empty() : !takes_lines(r.problem)) continue;
     Json::Object lines;
     for (const auto& [name, launcher] : enum_names(Launcher{}))
       lines.emplace_back(name, launch_line(r.problem, r.result.plans.front().candidate, launcher, ours));
@@ -79,7 +79,7 @@ Json sensitivity_object(const std::vector<Sensitivity>& sensitivities) {
 Json closest_object(const Report& r) {
   const Plan& plan = *r.result.closest;
   Json::Object out = plan_object(r.problem, plan);
-  append(out, {{"lacking_bytes", figure(plan.memory.estimate.needed() - usable_memory(r.problem))}});
+  append(out, {{"lacking_bytes", figure(plan.memory.estimate.needed() - allowed_memory(r.problem))}});
   return out;
 }
 
@@ -98,9 +98,17 @@ Json scaling_object(const Report& r) {
   return out;
 }
 
+/// The limits that were found; null: there is no plan.
+Json inverse_object(const Inverse& inverse) {
+  const auto found = [](int limit) { return limit > 0 ? Json(limit) : Json(); };
+  return Json::Object{{"least_devices", found(inverse.least_devices)},
+                      {"longest_sequence", found(inverse.longest_sequence)},
+                      {"most_layers", found(inverse.most_layers)}};
+}
+
 Json ranked_object(const Report& r, size_t place) {
   Json::Object out = plan_object(r.problem, r.result.plans[place]);
-  append(out, {{"megatron_only", !r.trainer[place].refusal.empty()}});
+  append(out, {{"megatron_only", takes_lines(r.problem) && !r.trainer[place].refusal.empty()}});
   if (const auto& rank = r.trainer[place].rank)
     append(out, {{"trainer_bytes", static_cast<int64_t>(rank->estimate.needed())}});
   return out;
@@ -129,6 +137,7 @@ Json::Object plan_object(const PlanProblem& p, const Plan& plan) {
                {"recompute", recompute_text(c)},
                {"memory_stage", plan.memory.stage},
                {"memory_bytes", memory_object(plan.memory.estimate)},
+               {"fit_probability", figure(fit_probability(p, plan.memory.estimate.needed()))},
                {"step_seconds", figure(plan.time.total())},
                {"step_seconds_low", figure(range.low)},
                {"step_seconds_high", figure(range.high)},
@@ -150,6 +159,7 @@ std::string plan_json(const Report& r) {
                 {"device_memory_bytes", p.machine.device.memory},
                 {"devices", p.machine.world},
                 {"precision", precision_text(p)},
+                {"software", p.software.code_base},
                 {"families", found.families},
                 {"candidates", found.candidates},
                 {"priced", found.priced}});
@@ -157,11 +167,9 @@ std::string plan_json(const Report& r) {
   append(root, {{"rejected", rejected_object(found)}, {"sensitivity", sensitivity_object(r.sensitivities)}});
   if (found.closest) append(root, {{"closest", closest_object(r)}});
   if (found.missed) append(root, {{"missed", planned(*found.missed)}});
-  if (r.remedy) append(root, {{"smallest_change", r.remedy->words}});
-  if (r.inverse)
-    append(root, {{"inverse", Json::Object{{"least_devices", r.inverse->least_devices},
-                                           {"longest_sequence", r.inverse->longest_sequence},
-                                           {"most_layers", r.inverse->most_layers}}}});
+  if (r.remedy)
+    append(root, {{"smallest_change", r.remedy->words}, {"smallest_change_options", r.remedy->options}});
+  if (r.inverse) append(root, {{"inverse", inverse_object(*r.inverse)}});
   if (r.goal) append(root, {{"scaling", scaling_object(r)}});
   if (!r.front.empty()) append(root, {{"front", array_of(r.front, planned)}});
   if (!found.plans.empty())

@@ -7,6 +7,7 @@
 #include "libcore/base/text.h"
 #include "libcore/plan/launch/launch.h"
 #include "libcore/plan/launch/launch_options.h"
+#include "libcore/plan/price/code_base.h"
 #include "libcore/plan/report/plan_words.h"
 #include "libcore/plan/report/scaling_text.h"
 
@@ -30,11 +31,17 @@ void insert_experts(const PlanProblem& p, Row& row, const std::string& expert,
   if (p.model.has_experts()) row.insert(row.begin() + kAfterData, {expert, expert_tensor});
 }
 
+/// What runs a plan that this version's trainer does not run.
+std::string other_program(const PlanProblem& p) {
+  return takes_lines(p) ? "Megatron only" : p.software.code_base;
+}
+
 std::string ranked_table(const Report& r) {
   const PlanProblem& p = r.problem;
-  std::vector<Row> table = {{"#", "tp", "pp", "cp", "dp", "vp", "layers", "micro", "global", "seq-par",
-                             "zero", "recompute", "memory GB", "free GB", "step", "80 % within", "tokens/s",
-                             "MFU %", "runs on"}};
+  std::vector<Row> table = {{"#",    "tp",          "pp",        "cp",      "dp",
+                             "vp",   "layers",      "micro",     "global",  "seq-par",
+                             "zero", "recompute",   "memory GB", "free GB", "fits %",
+                             "step", "80 % within", "tokens/s",  "MFU %",   "runs on"}};
   insert_experts(p, table[0], "ep", "etp");
   for (size_t i = 0; i < r.result.plans.size(); ++i) {
     const Plan& plan = r.result.plans[i];
@@ -44,11 +51,11 @@ std::string ranked_table(const Report& r) {
     table.push_back(row_of(i + 1, c.tensor, c.pipeline, c.context, c.data, c.chunks, layers_text(p, c),
                            c.micro_batch, c.global_batch, yes_no(c.sequence), static_cast<int>(c.sharding),
                            recompute_text(c), gigabytes(used), gigabytes(usable_memory(p) - used),
-                           seconds_text(seconds),
+                           format_fixed(100 * fit_probability(p, used), 1), seconds_text(seconds),
                            concat(seconds_text(range.low), " - ", seconds_text(range.high)),
                            format_count(static_cast<int64_t>(plan.tokens_per_second(p))),
                            format_fixed(100 * model_flops_utilisation(p, c, seconds), 1),
-                           r.trainer[i].refusal.empty() ? "megalith" : "Megatron only"));
+                           r.trainer[i].refusal.empty() ? "megalith" : other_program(p)));
     insert_experts(p, table.back(), std::to_string(c.expert), std::to_string(c.expert_tensor));
   }
   return table_text({.rows = table}, r.columns);
@@ -92,11 +99,21 @@ std::string imbalance_line(const PlanProblem& p, const Plan& plan) {
   const Interval range = imbalance_interval(p, plan.candidate);
   return concat("token imbalance: the fullest rank of experts gets ", format_fixed(load.low, 2), " to ",
                 format_fixed(load.high, 2), " of the mean, a step then takes ", seconds_text(range.low),
-                " to ", seconds_text(range.high), "; memory is for ", format_fixed(load.high, 2), '\n');
+                " to ", seconds_text(range.high), "; memory is for ", format_fixed(load.high, 2),
+                "\nwhat experts cost is a belief: no run of a mixture was fitted, so the interval is wide\n");
 }
 
 std::string remedy_line(const Report& r) {
-  return "  " + (r.remedy ? "fits with " + r.remedy->words : "no single change makes it fit") + '\n';
+  return "  " + (r.remedy ? "fits with " + r.remedy->words : "no change of one or two options makes it fit") +
+         '\n';
+}
+
+/// Gigabytes that a plan lacks, and of what: "0.53 GB more than fits with a probability of 95 %".
+std::string lacking_text(const PlanProblem& p, const Plan& plan) {
+  const bool certain = p.trained_here || p.asked_probability <= 0.5;
+  return gigabytes(plan.memory.estimate.needed() - allowed_memory(p)) + " GB more than " +
+         (certain ? "a device has"
+                  : "fits with a probability of " + format_fixed(100 * p.asked_probability, 1) + " %");
 }
 
 void tell_failure(std::ostream& out, const Report& r) {
@@ -105,9 +122,8 @@ void tell_failure(std::ostream& out, const Report& r) {
     return;
   }
   const Plan& plan = *r.result.closest;
-  const double lacking = plan.memory.estimate.needed() - usable_memory(r.problem);
   out << "nothing fits; the closest takes " << gigabytes(plan.memory.estimate.needed()) << " GB on stage "
-      << plan.memory.stage << ", " << gigabytes(lacking) << " GB more than a device has, with\n  "
+      << plan.memory.stage << ", " << lacking_text(r.problem, plan) << ", with\n  "
       << launch_options(r.problem, plan.candidate) << '\n'
       << remedy_line(r) << estimate_table(r, plan.candidate);
 }
@@ -115,9 +131,8 @@ void tell_failure(std::ostream& out, const Report& r) {
 void tell_missed(std::ostream& out, const Report& r) {
   if (!r.result.missed) return;
   const Plan& plan = *r.result.missed;
-  out << "\nfaster (" << seconds_text(plan.time.total()) << "), but "
-      << gigabytes(plan.memory.estimate.needed() - usable_memory(r.problem)) << " GB short on stage "
-      << plan.memory.stage << ": " << launch_options(r.problem, plan.candidate) << '\n';
+  out << "\nfaster (" << seconds_text(plan.time.total()) << "), but " << lacking_text(r.problem, plan)
+      << " on stage " << plan.memory.stage << ": " << launch_options(r.problem, plan.candidate) << '\n';
   out << remedy_line(r);
 }
 
@@ -152,36 +167,40 @@ std::string front_table(const Report& r) {
   return table_text({.rows = table}, r.columns);
 }
 
-void tell_trainer(std::ostream& out, const TrainerAnswer& trainer) {
+void tell_trainer(std::ostream& out, const PlanProblem& p, const TrainerAnswer& trainer) {
   if (trainer.rank)
     out << "megalith-pretrain runs plan 1 and takes " << gigabytes(trainer.rank->estimate.needed())
         << " GB on its fullest rank\n";
-  else
+  else if (takes_lines(p))
     out << "plan 1 is for Megatron-LM only: " << trainer.refusal << '\n';
+  else
+    out << "plan 1 is for " << code_base(p.software.code_base).what << " (" << p.software.code_base
+        << "): its lines are not written here\n";
 }
 
 void tell_best(std::ostream& out, const Report& r) {
   const PlanProblem& p = r.problem;
   const Plan& best = r.result.plans.front();
-  out << ranked_table(r) << "\nmemory of plan 1 by pipeline stage, GB\n"
+  out << ranked_table(r) << "MFU counts half of causal attention, and nothing that is recomputed\n"
+      << "\nmemory of plan 1 by pipeline stage, GB\n"
       << estimate_table(r, best.candidate) << "\ntime of a step of plan 1: " << time_line(best.time)
       << imbalance_line(p, best) << "bottleneck: " << bottleneck(p, best) << "\n\n"
       << sensitivity_table(r) << "\noptions of plan 1\n  " << launch_options(p, best.candidate) << '\n';
-  tell_trainer(out, r.trainer.front());
-  const bool ours = r.trainer.front().refusal.empty();
-  for (const auto& [name, launcher] : enum_names(Launcher{}))
-    out << "  " << launch_line(p, best.candidate, launcher, false) << '\n';
-  if (ours)
-    for (const auto& [name, launcher] : enum_names(Launcher{}))
-      out << "  " << launch_line(p, best.candidate, launcher, true) << '\n';
+  tell_trainer(out, p, r.trainer.front());
+  for (const bool ours : {false, true})
+    if (ours ? r.trainer.front().refusal.empty() : takes_lines(p))
+      for (const auto& [name, launcher] : enum_names(Launcher{}))
+        out << "  " << launch_line(p, best.candidate, launcher, ours) << '\n';
   tell_missed(out, r);
   if (!r.front.empty()) out << "\nfastest plans for less and less memory\n" << front_table(r);
 }
 
 void tell_inverse(std::ostream& out, const Report& r) {
   const Inverse& i = *r.inverse;
-  out << "\nfewest devices (powers of two, or all) " << i.least_devices << "; longest sequence (doubled) "
-      << i.longest_sequence << "; most layers of this width (doubled) " << i.most_layers << '\n';
+  const auto or_none = [](int found) { return found > 0 ? std::to_string(found) : "none"; };
+  out << "\nfewest devices (doubled) " << or_none(i.least_devices) << "; longest sequence (doubled) "
+      << or_none(i.longest_sequence) << "; most layers of this width (doubled) " << or_none(i.most_layers)
+      << '\n';
 }
 
 /// The devices per machine: "8". If links join a different number of devices, also that number: "4 a machine,
@@ -200,7 +219,7 @@ std::string plan_text(const Report& r) {
   out << format_fixed(total_parameters(p.model) / 1e9, 3) << " billion parameters" << active_text(p.model)
       << " on " << p.machine.world << " x " << p.machine.device.name << " ("
       << gigabytes(p.machine.device.memory) << " GB each, " << joined_text(p.machine) << " joined by links), "
-      << precision_text(p) << '\n'
+      << precision_text(p) << ", " << p.software.code_base << '\n'
       << r.result.candidates << " legal candidates in " << r.result.families
       << " parallel layouts: " << r.result.priced << " priced";
   if (r.result.fitting) out << ", of which " << *r.result.fitting << " fit";

@@ -6,6 +6,7 @@
 #include "libcore/plan/price/trainer.h"
 #include "libcore/plan/search/explain.h"
 #include "libcore/plan/search/goal.h"
+#include "libcore/plan/search/remedy.h"
 
 namespace megalith {
 

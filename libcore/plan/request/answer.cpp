@@ -9,6 +9,7 @@
 #include "libcore/io/files/file.h"
 #include "libcore/io/run/held_output.h"
 #include "libcore/plan/log/run_log.h"
+#include "libcore/plan/price/code_base.h"
 #include "libcore/plan/report/plan_html.h"
 #include "libcore/plan/report/plan_json.h"
 #include "libcore/plan/report/plan_text.h"
@@ -28,6 +29,9 @@ PlanAnswer compared(const PlanCommand& command, const PlanProblem& problem) {
 
 PlanAnswer simulated(const PlanRequest& request, const PlanProblem& problem) {
   const PlanCommand& command = request.command;
+  if (!code_base(problem.software.code_base).takes_megatrons_options)
+    fail(ErrorKind::kUsage, "--simulate simulates a step of this version's trainer, not of --software ",
+         problem.software.code_base, "; leave one of them out");
   if (const std::string beyond = beyond_our_trainer(problem.model); !beyond.empty())
     fail(ErrorKind::kUsage, "--simulate simulates a step of this version's trainer, which has no option for ",
          beyond);
@@ -58,11 +62,15 @@ std::optional<Goal> goal_of(const PlanCommand& command, const PlanProblem& p) {
   return goal;
 }
 
-/// The job of the fastest plan. For this machine's processor it is the fastest plan that our trainer
-/// supports, since no other trainer runs there.
+/// The job of the fastest plan, with our program where that runs it. For this machine's processor it is the
+/// fastest plan that our trainer supports, since no other trainer runs there.
 std::string job_of(const Report& report, JobKind kind) {
   const PlanProblem& p = report.problem;
-  if (!p.trained_here) return job_text(p, report.result.plans.front().candidate, kind, false);
+  if (!code_base(p.software.code_base).takes_megatrons_options)
+    fail(ErrorKind::kUsage, "--emit writes jobs of Megatron-LM and megalith-pretrain, not of --software ",
+         p.software.code_base, "; leave one of them out");
+  if (!p.trained_here)
+    return job_text(p, report.result.plans.front().candidate, kind, report.trainer.front().refusal.empty());
   for (size_t i = 0; i < report.result.plans.size(); ++i)
     if (report.trainer[i].refusal.empty()) return job_text(p, report.result.plans[i].candidate, kind, true);
   fail(ErrorKind::kUsage, "--emit: this version's trainer runs none of the ", report.result.plans.size(),
@@ -74,10 +82,16 @@ Report report_of(const PlanRequest& request, const PlanProblem& problem, const S
   const PlanCommand& command = request.command;
   const PlanOptions& plan = command.plan;
   Report report{.problem = problem, .result = result, .columns = command.columns, .gpu_hour = plan.gpu_hour};
-  for (const Plan& one : result.plans) report.trainer.push_back(ask_trainer(problem, one.candidate));
+  for (const Plan& one : result.plans)
+    report.trainer.push_back(
+        code_base(problem.software.code_base).takes_megatrons_options
+            ? ask_trainer_there(problem, one.candidate)
+            : TrainerAnswer{.refusal = "it is of --software " + problem.software.code_base, .rank = {}});
   report.sensitivities = sensitivity(problem, result.plans);
-  if (const auto& lacking = result.plans.empty() ? result.closest : result.missed)
-    report.remedy = smallest_change(problem, *lacking);
+  if (result.closest)
+    report.remedy = least_change_of_command(problem, request.fixed, *result.closest);
+  else if (result.missed)
+    report.remedy = least_change_of_plan(problem, *result.missed);
   if (plan.explain || !plan.html.empty()) report.front = pareto_front(problem, request.fixed);
   if (plan.explain) report.inverse = inverse_questions(problem, request.fixed);
   report.goal = goal_of(command, problem);
@@ -102,11 +116,18 @@ PlanAnswer ranked(const PlanRequest& request, PlanProblem problem) {
   const bool found = !result.plans.empty();
   const Report report = report_of(request, problem, result);
   write_pages(request.command, report);
-  if (found && plan.emit != JobKind::kNone) return {job_of(report, plan.emit), true};
+  if (found && plan.emit != JobKind::kNone) {
+    const std::string job = job_of(report, plan.emit);
+    if (const auto gaps = job_gaps(job); !gaps.empty())
+      log("fill in before you submit the job: ", join(gaps, ", "));
+    return {job, true};
+  }
+  // Where no number of devices is given, the numbers that the goal needs are the answer.
+  const bool answered = found || (request.command.parallel.world == 0 && !report.scaling.powers.empty());
   if (plan.json && !found)
     log("no plan fits; ", result.closest ? "\"closest\" holds the nearest one" : "no combination is legal");
-  if (plan.json) return {plan_json(report), found};
-  if (!found) fail(ErrorKind::kUsage, "no plan fits\n  ", join(split(trim(plan_text(report)), '\n'), "\n  "));
+  if (plan.json) return {plan_json(report), answered};
+  if (!answered) fail(ErrorKind::kUsage, "no plan fits\n  ", join(split(trim(plan_text(report)), '\n'), "\n  "));
   return {plan_text(report), true};
 }
 

@@ -8,6 +8,15 @@
 namespace megalith {
 namespace {
 
+/// torchtitan's kind of selective recomputation.
+Recomputed recomputed_products(const PlanCommand& command) {
+  const std::string base = command.plan.base().name;
+  if (base != "torchtitan" && base != "fsdp")
+    fail(ErrorKind::kUsage, "--recompute-modules products is what torchtitan recomputes, not --software ",
+         base, "; give core_attn, or layernorm mlp_act");
+  return Recomputed::kProducts;
+}
+
 /// The kind of Megatron's selective recomputation: core attention, or norms and activation functions, which
 /// are priced together.
 Recomputed selected(const PlanCommand& command) {
@@ -18,6 +27,7 @@ Recomputed selected(const PlanCommand& command) {
   if (modules.empty()) return Recomputed::kAttention;
   if (modules.size() == 1 && among("core_attn")) return Recomputed::kAttention;
   if (modules.size() == 2 && among("layernorm") && among("mlp_act")) return Recomputed::kNormAct;
+  if (modules.size() == 1 && among("products")) return recomputed_products(command);
   fail(ErrorKind::kUsage, "--recompute-modules ", join(modules, " "),
        " is not planned; give core_attn, or layernorm mlp_act");
 }

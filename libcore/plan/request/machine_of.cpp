@@ -20,8 +20,19 @@ std::optional<double> memory_from_environment() {
   return gb;
 }
 
-/// Throws kUsage if the device does not support products in the requested format.
-void check_format(const PlanCommand& command, const Accelerator& device, const AcceleratorList& list) {
+/// The option that asks for an attention kernel that keeps no scores; empty: none.
+std::string flash_option(const PlanCommand& command) {
+  const PlanOptions& plan = command.plan;
+  const AttentionKernel kernel = plan.attention;
+  const bool kept = kernel == AttentionKernel::kTorch || kernel == AttentionKernel::kFusedSoftmax;
+  if (command.gives("attention-kernel") && !kept) return concat("--attention-kernel ", enum_name(kernel));
+  if (plan.attention_backend == "flash" || plan.attention_backend == "fused")
+    return "--attention-backend " + plan.attention_backend;
+  return plan.flash_attention.value_or(false) ? "--use-flash-attn" : "";
+}
+
+/// Throws kUsage if the device lacks what the command asks for.
+void check_abilities(const PlanCommand& command, const Accelerator& device, const AcceleratorList& list) {
   const PlanOptions& plan = command.plan;
   const auto needs = [&](const std::string& option, const char* what, const auto& has) {
     if (has(device)) return;
@@ -41,6 +52,20 @@ void check_format(const PlanCommand& command, const Accelerator& device, const A
     computes("--fp8-recipe mxfp8", Precision::kMxfp8);
   if (command.train.bf16)
     needs("--bf16", "products in bf16; give --fp16", [](const Accelerator& d) { return d.bfloat16; });
+  if (const std::string option = flash_option(command); !option.empty())
+    needs(option, "attention kernels that keep no scores", [](const Accelerator& d) { return d.flash; });
+  if (command.gives("tp-comm-overlap") && plan.overlap_tensor)
+    needs("--tp-comm-overlap", "exchange of tensor ranks during products",
+          [](const Accelerator& d) { return d.tensor_overlap; });
+}
+
+/// The number of devices; where none is given, one, or one machine if the question is how many there should
+/// be.
+int world_of(const PlanCommand& command, const GivenWorld& given) {
+  const PlanOptions& plan = command.plan;
+  const bool asks = plan.train_tokens || plan.deadline_days || plan.budget || !plan.simulate.empty();
+  if (given.world == 0 && asks) return std::max(given.local, 1);
+  return std::max(given.world, 1);
 }
 
 }  // namespace
@@ -51,24 +76,18 @@ Machine machine_of(const PlanCommand& command, const GivenWorld& given) {
   for (const std::string& file : plan.gpu_files) list.add_file(file);
   Machine machine;
   machine.device = plan.local() ? measure_this_machine() : list.find(plan.gpu);
-  check_format(command, machine.device, list);
+  check_abilities(command, machine.device, list);
   const auto gb = plan.memory_gb ? plan.memory_gb : memory_from_environment();
   if (gb) machine.device.memory = *gb * 1e9;
   if (plan.network_gbps) machine.device.network_bandwidth = *plan.network_gbps * 1e9 / 8;
-  machine.world = std::max(given.world, 1);
-  int domain = std::min(machine.device.link_domain, machine.world);
-  while (machine.world % domain != 0) --domain;  // all machines have equally many devices
-  const int ranks = given.local > 0 ? given.local : domain;
-  if (ranks > machine.world || machine.world % ranks != 0)
+  const int world = world_of(command, given);
+  if (given.local > world || (given.local > 0 && world % given.local != 0))
     fail(ErrorKind::kUsage, given.world > 0 ? given.world_source : "a world of 1 device",
          " is not a multiple of ", given.local_source);
-  if (plan.link_domain)
-    machine.link_domain = *plan.link_domain;
-  else if (!plan.local() && machine.device.link_domain > kLargestMachine)
-    machine.link_domain = machine.device.link_domain;
+  machine.link_domain = plan.link_domain.value_or(0);
   machine.shares_processor = plan.local();
   machine.shares_memory = plan.local() && !gb;
-  set_local_world(machine, ranks);
+  set_machines(machine, world, given.local);
   return machine;
 }
 

@@ -33,19 +33,26 @@ std::vector<int> table_of(const PlanCommand& command) {
   return stages_of_layout(layout, ModelShape::kMostLayers, "--pipeline-model-parallel-layout");
 }
 
+/// Whether the command says how many layers the first or the last stage has.
+bool names_an_end(const PlanCommand& command) {
+  return command.parallel.first_layers || command.parallel.last_layers || command.plan.account_embedding ||
+         command.plan.account_loss;
+}
+
 void fix_stages(PlanRequest& request) {
   const PlanCommand& command = request.command;
-  const std::vector<int>& table = request.problem.stage_layers = table_of(command);
-  if (table.empty()) return;
+  std::vector<int>& table = request.problem.stage_layers = table_of(command);
   std::optional<int>& pipeline = request.fixed.pipeline;
+  if (table.empty() && pipeline && command.plan.base().cuts_modules && !names_an_end(command))
+    table = cut_of_modules(command.model.layers, *pipeline);
+  if (table.empty()) return;
   const auto stages = static_cast<int>(table.size());
   if (pipeline && *pipeline != stages)
     fail(ErrorKind::kUsage, "the table of the pipeline has ", stages,
          " stages, --pipeline-model-parallel-size is ", *pipeline,
          "; tables of interleaved stages are not planned");
   pipeline = stages;
-  if (command.parallel.first_layers || command.parallel.last_layers || command.plan.account_embedding ||
-      command.plan.account_loss)
+  if (names_an_end(command))
     fail(ErrorKind::kUsage,
          "--pipeline-layers or --pipeline-model-parallel-layout names every stage; leave out the options for "
          "the first and the last");

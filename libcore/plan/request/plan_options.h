@@ -7,6 +7,7 @@
 
 #include "libcore/config/parallel_config.h"
 #include "libcore/plan/launch/launch.h"
+#include "libcore/plan/price/code_base.h"
 #include "libcore/plan/request/plan_target.h"
 #include "libcore/plan/search/search.h"
 
@@ -28,7 +29,8 @@ struct PlanOptions : PlanTarget {
   std::vector<std::string> gpu_files, calibrations;
   std::optional<double> network_gbps;
   std::optional<int> link_domain;
-  std::string cluster, hf, coefficients;
+  std::string cluster, hf, coefficients, software;
+  std::vector<std::string> features;
   int top = 10;
   SearchMode search = SearchMode::kBounded;
   AttentionKernel attention = AttentionKernel::kFused;
@@ -43,7 +45,7 @@ struct PlanOptions : PlanTarget {
   std::vector<std::string> recompute_modules;
   int optimizer_instances = 1;
   std::string fp8_format, fp8_recipe, fp4_format;
-  double gpu_hour = 0;
+  double gpu_hour = 0, fit_probability = 0.95;
   std::optional<double> train_tokens, deadline_days, budget;
   JobKind emit = JobKind::kNone;
   std::string html, simulate, verify_log, anchor;
@@ -72,7 +74,12 @@ struct PlanOptions : PlanTarget {
       metavar("FILE"));
     v("search", search,
       "Price every candidate, or skip those that a bound proves worse; both give the same plans.");
-    v("attention-kernel", attention, "How attention is computed; the last two keep the scores.");
+    v("software", software, "Program that trains; docs/planner.md says what is known of each.",
+      one_of(code_base_names()), default_text("megatron; megalith with --gpu local"));
+    v("software-features", features, "What it is told to do beyond its own ways.",
+      one_of(feature_words()));
+    v("attention-kernel", attention, "How attention is computed; the last two keep the scores.",
+      default_text("fused, or the software's own"));
     v("attention-backend", attention_backend,
       "As --attention-kernel, in Megatron's words: unfused and local keep the scores, flash is flash2.",
       one_of({"auto", "flash", "fused", "unfused", "local"}), default_text("attention-kernel"));
@@ -84,16 +91,20 @@ struct PlanOptions : PlanTarget {
     v("masked-softmax-fusion", softmax_fusion,
       "Compute softmax in one kernel where scores are kept (fused-softmax), else as torch does.");
     v("recompute-modules", recompute_modules,
-      "What --recompute-granularity selective takes: core_attn, or layernorm mlp_act.", metavar("NAME"),
-      default_text("core_attn"));
+      "What --recompute-granularity selective takes: core_attn, or layernorm mlp_act; products for "
+      "torchtitan.",
+      metavar("NAME"), default_text("core_attn"));
     v("overlap-p2p-communication", overlap_messages,
-      "Messages of an interleaved pipeline overlap with other work.");
-    v("overlap-grad-reduce", overlap_gradients, "Gradients are reduced during the last backward pass.");
+      "Messages of an interleaved pipeline overlap with other work.",
+      default_text("on, or the software's own"));
+    v("overlap-grad-reduce", overlap_gradients, "Gradients are reduced during the last backward pass.",
+      default_text("on, or the software's own"));
     v("overlap-param-gather", overlap_parameters,
       "The distributed optimizer's parameters are gathered during the first forward pass.",
       default_text("as --overlap-grad-reduce"));
     v("tp-comm-overlap", overlap_tensor,
-      "Tensor ranks exchange in pieces during matrix products, with sequence parallelism.");
+      "Tensor ranks exchange in pieces during matrix products, with sequence parallelism.",
+      default_text("on, or the software's own"));
     v("grad-reduce-in-bf16", reduce_in_bf16,
       "Keep and sum gradients in 16 bits; such a plan is for Megatron-LM only.");
     v("use-megatron-fsdp", megatron_fsdp,
@@ -118,6 +129,9 @@ struct PlanOptions : PlanTarget {
     v("fp8-recipe", fp8_recipe, "How products in 8 bits are scaled.",
       one_of({"tensorwise", "delayed", "blockwise", "mxfp8"}), default_text("delayed"));
     v("fp4-format", fp4_format, "Matrix products in 4 bits.", one_of({"e2m1"}), default_text("16 bits"));
+    v("fit-probability", fit_probability,
+      "Probability with which a plan must not run out of memory; what megalith-pretrain counts is certain.",
+      between(0.5, 0.999));
     v("gpu-hour-price", gpu_hour, "Price of a device for an hour; 0: costs are not printed.", at_least(0));
     v("train-tokens", train_tokens, "Print how long this many tokens take on 1, 2, 4 ... devices.",
       positive(), default_text("with --deadline-days or --budget those of --train-samples or --train-iters"));
@@ -148,6 +162,9 @@ struct PlanOptions : PlanTarget {
     v("json", json, "Print one JSON object instead of tables.");
   }
   void validate(Problems&) const;
+  const CodeBase& base() const {
+    return code_base(!software.empty() ? software : local() ? kMegalithSoftware : kMegatronSoftware);
+  }
 };
 
 extern template std::vector<Field> fields_of<PlanOptions>(PlanOptions&);

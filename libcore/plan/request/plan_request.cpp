@@ -116,11 +116,12 @@ PlanRequest plan_request(PlanCommand asked) {
   p.machine = machine_of(command, world);
   p.precision = precision_of(command);
   p.fp16 = command.train.fp16 || !p.machine.device.bfloat16;
+  p.asked_probability = command.plan.fit_probability;
   p.fp8_format = command.plan.fp8_format;
   p.fp8_recipe = command.plan.fp8_recipe;
   p.run_words = command.given.words.ours;
   p.megatron_words = command.given.words.megatron;
-  p.software = software_of(command);
+  p.software = software_of(command, p.machine.device);
   if (command.plan.local()) {
     p.trained_here = true;
     p.save_copy = wanted_save_copy(command.checkpoint);

@@ -79,7 +79,11 @@ ToldSize told_data_ranks(const PlanCommand& command) {
 GivenWorld take_world(PlanCommand& command) {
   ParallelConfig& parallel = command.parallel;
   GivenWorld sizes;
-  if (command.gives("world-size") && parallel.world > 0)
+  if (command.gives("world-size") && parallel.world == 0)
+    fail(ErrorKind::kUsage,
+         "--world-size 0: wanted a number of devices from 1; leave it out for one device, or for those that "
+         "the launcher or --cluster names");
+  if (command.gives("world-size"))
     sizes = {.world = parallel.world, .world_source = source_of("--world-size", parallel.world)};
   if (command.gives("local-world-size") && parallel.local_world > 0) {
     sizes.local = parallel.local_world;

@@ -1,66 +1,13 @@
 #include "libcore/plan/search/explain.h"
 
 #include <algorithm>
-#include <functional>
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
-#include "libcore/plan/price/rules.h"
 #include "libcore/plan/search/goal.h"
 
 namespace megalith {
 namespace {
-
-std::string gigabytes(double bytes) {
-  return format_fixed(bytes / 1e9, 2) + " GB";
-}
-
-/// The plan of `c`; nothing if `c` is not legal or does not fit.
-std::optional<Plan> fitting(const PlanProblem& p, Candidate c) {
-  if (complete(p, c)) return std::nullopt;
-  const Plan plan = make_plan(p, c);
-  if (plan.memory.estimate.needed() > usable_memory(p)) return std::nullopt;
-  return plan;
-}
-
-struct Change {
-  Candidate candidate;
-  std::string words;
-};
-
-std::vector<Change> changes(const PlanProblem& p, const Candidate& c) {
-  std::vector<Change> out;
-  const auto add = [&](const std::string& words, const std::function<void(Candidate&)>& change) {
-    Change made{c, words};
-    change(made.candidate);
-    out.push_back(std::move(made));
-  };
-  const int layers = most_stage_layers(p, c);
-  if (c.recompute == Recomputed::kNone)
-    add("recompute attention", [](Candidate& x) { x.recompute = Recomputed::kAttention; });
-  int again = c.recompute == Recomputed::kFull ? recomputed_layers(c, layers) : 0;
-  while (again < layers) {
-    again = std::min(again + c.chunks, layers);  // R1: one more layer in each chunk
-    add(concat("recompute ", again, " of ", layers, " layers"), [&](Candidate& x) {
-      x.recompute = Recomputed::kFull;
-      x.recompute_layers = again == layers ? 0 : again;
-    });
-  }
-  for (Sharding next : {Sharding::kOptimizer, Sharding::kGradients, Sharding::kParameters})
-    if (next > c.sharding && holders(p, c) > 1)
-      add(concat("ZeRO-", static_cast<int>(next)), [&](Candidate& x) { x.sharding = next; });
-  if (p.model.has_experts()) add(concat("expert ", c.expert * 2), [](Candidate& x) { x.expert *= 2; });
-  if (!c.sequence && c.tensor > 1) add("sequence parallelism", [](Candidate& x) { x.sequence = true; });
-  if (c.micro_batch > 1)
-    add(concat("micro-batch ", c.micro_batch / 2), [](Candidate& x) { x.micro_batch /= 2; });
-  add(concat("pipeline ", c.pipeline * 2), [](Candidate& x) {
-    x.pipeline *= 2;
-    x.first_layers = x.last_layers = 0;
-    x.counts_embedding = x.counts_head = false;
-  });
-  add(concat("tensor ", c.tensor * 2), [](Candidate& x) { x.tensor *= 2; });
-  return out;
-}
 
 PlanProblem with(const PlanProblem& p, double Accelerator::*rate, double factor) {
   PlanProblem out = p;
@@ -69,19 +16,6 @@ PlanProblem with(const PlanProblem& p, double Accelerator::*rate, double factor)
 }
 
 }  // namespace
-
-std::optional<Remedy> smallest_change(const PlanProblem& p, const Plan& plan) {
-  std::optional<Remedy> best;
-  for (const Change& change : changes(p, plan.candidate)) {
-    const auto made = fitting(p, change.candidate);
-    if (!made || (best && made->tokens_per_second(p) <= best->plan.tokens_per_second(p))) continue;
-    const double freed = plan.memory.estimate.needed() - made->memory.estimate.needed();
-    const double cost = plan.tokens_per_second(p) / made->tokens_per_second(p) - 1;
-    best = Remedy{*made, concat(change.words, ": frees ", gigabytes(freed), ", costs ",
-                                format_fixed(100 * cost, 1), " % of time")};
-  }
-  return best;
-}
 
 std::vector<Sensitivity> sensitivity(const PlanProblem& p, const std::vector<Plan>& plans) {
   static constexpr std::pair<const char*, double Accelerator::*> kRates[] = {
@@ -129,21 +63,31 @@ std::vector<Plan> pareto_front(const PlanProblem& p, const Fixed& fixed) {
     const SearchResult found = search_beside_saves(less, fixed, 1);
     if (found.plans.empty()) break;
     out.push_back(found.plans.front());
-    less.machine.device.memory *= kStep * found.plans.front().memory.estimate.needed() / usable_memory(less);
+    less.machine.device.memory *= kStep * found.plans.front().memory.estimate.needed() / allowed_memory(less);
   }
   return out;
 }
+
+namespace {
+
+/// The first of 1, 2, 4 … devices, the problem's own, and their doubles for which `exists`; 0: none.
+int least_devices(const PlanProblem& p, const auto& exists) {
+  constexpr int kFarther = 64;  // times the problem's own
+  const int64_t all = p.machine.world;
+  const int64_t most = std::min<int64_t>(kFarther * all, ParallelConfig::kMaxRanks);
+  for (int64_t world = 1; world <= most; world = world < all ? std::min(2 * world, all) : 2 * world)
+    if (exists(with_devices(p, static_cast<int>(world)))) return static_cast<int>(world);
+  return 0;
+}
+
+}  // namespace
 
 Inverse inverse_questions(const PlanProblem& p, const Fixed& fixed) {
   const auto exists = [&](PlanProblem changed) {
     return !search_beside_saves(changed, fixed, 1).plans.empty();
   };
   Inverse out;
-  const int all = p.machine.world;
-  for (int world = 1; out.least_devices == 0; world = std::min(2 * world, all)) {
-    if (exists(with_devices(p, world))) out.least_devices = world;
-    if (world == all) break;
-  }
+  out.least_devices = least_devices(p, exists);
   for (int times = 1; times <= 1024; times *= 2) {
     PlanProblem longer = p;
     longer.model.seq_length = longer.model.max_positions = p.model.seq_length * times;

@@ -8,16 +8,6 @@
 
 namespace megalith {
 
-/// One change that makes a plan fit in memory, and the changed plan.
-struct Remedy {
-  Plan plan;
-  std::string words;  // "recompute 4 of 12 layers: frees 3.61 GB, costs 2.2 % of time"
-};
-/// The change of one choice (layers recomputed, attention recomputed, one more stage of ZeRO, sequence
-/// parallelism, half the micro-batch, twice the pipeline or tensor size) that makes the plan fit and costs
-/// the least time; nothing when no single change is enough.
-std::optional<Remedy> smallest_change(const PlanProblem&, const Plan&);
-
 /// How the best plan's time changes with ten per cent more or less of a rate, and which of the plans is then
 /// the fastest.
 struct Sensitivity {
@@ -32,7 +22,7 @@ std::vector<Sensitivity> sensitivity(const PlanProblem&, const std::vector<Plan>
 std::vector<Plan> pareto_front(const PlanProblem&, const Fixed&);
 
 /// The limits of the problem: the fewest devices, the longest sequence and the most layers for which a plan
-/// exists; 0: none exists. Each limit is searched by doubling, and devices only up to the problem's world.
+/// exists; 0: none exists. Each limit is searched by doubling, devices up to 64 times the problem's.
 struct Inverse {
   int least_devices = 0;
   int longest_sequence = 0;

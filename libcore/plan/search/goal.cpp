@@ -45,7 +45,7 @@ bool divides_evenly(const PlanProblem& p, int64_t devices) {
 /// kSteps of those that divide evenly: multiples of two, four, eight … machines.
 std::vector<int> between(const PlanProblem& p, int low, int high) {
   std::vector<int> out;
-  const int machine = std::min(p.machine.local_world, high);
+  const int machine = std::min(p.machine.whole(), high);
   for (int devices = low / machine * machine + machine; devices < high; devices += machine)
     out.push_back(devices);
   if (out.size() <= kAll) return out;
@@ -107,10 +107,10 @@ class Tries {
 
  private:
   bool bounded() const { return goal_.days || goal_.budget; }
-  int machine(int devices) const { return std::min(p_.machine.local_world, devices); }
+  int machine(int devices) const { return std::min(p_.machine.whole(), devices); }
   /// The next number to try: twice `devices`, but one whole machine before several machines.
   int64_t next(int64_t devices) const {
-    const int64_t local = p_.machine.local_world;
+    const int64_t local = p_.machine.whole();
     return devices < local ? std::min(2 * devices, local) : 2 * devices;
   }
   bool wants_more(const Scale& scale) const {
@@ -186,8 +186,7 @@ class Tries {
 }  // namespace
 
 PlanProblem with_devices(PlanProblem p, int devices) {
-  set_local_world(p.machine, std::min(p.machine.local_world, devices));
-  p.machine.world = devices;
+  set_world(p.machine, devices);
   return p;
 }
 

@@ -24,6 +24,18 @@ std::vector<int> divisors(int n, int most) {
   return out;
 }
 
+/// How many numbers of recomputed layers are tried for a stage. A deep model has many stages and chunks, so
+/// that fewer numbers keep a search within seconds.
+int most_recomputed(int layers) {
+  constexpr int kTogether = 1 << 15, kFewest = 16, kMost = 128;
+  return std::clamp(kTogether / layers, kFewest, kMost);
+}
+
+/// The number of recomputed layers that is tried after `n` in a stage of `most`, of which `tried` are tried.
+int next_recomputed(int n, int most, int tried) {
+  return n < most ? std::min(n + (most + tried - 1) / tried, most) : n + 1;
+}
+
 std::vector<int> powers_of_two(int most) {
   std::vector<int> out;
   for (int v = 1; v <= most; v *= 2) out.push_back(v);
@@ -217,25 +229,32 @@ class Search {
     if (choices_.size() <= static_cast<size_t>(most)) choices_.resize(static_cast<size_t>(most) + 1);
     std::vector<Choice>& out = choices_[static_cast<size_t>(most)];
     if (!out.empty()) return out;
+    const int tried = most_recomputed(p_.model.layers);
     const auto layers = [&](Recomputed what) {
       if (what != Recomputed::kFull)
         out.push_back({what, 0});
       else if (fixed_.recompute_layers)
         out.push_back({what, *fixed_.recompute_layers});
       else
-        for (int n = 1; n <= most; ++n) out.push_back({what, n == most ? 0 : n});
+        for (int n = 1; n <= most; n = next_recomputed(n, most, tried))
+          out.push_back({what, n == most ? 0 : n});
     };
     if (fixed_.recompute)
       layers(*fixed_.recompute);
     else
       for (Recomputed what : {Recomputed::kNone, Recomputed::kAttention, Recomputed::kFull})
-        // E2: an overlapped exchange excludes the recomputation of whole layers.
-        if (what != Recomputed::kFull || !p_.software.overlap_exchange) layers(what);
+        if (may_recompute(what)) layers(what);
     return out;
   }
+  /// E2: an overlapped exchange excludes the recomputation of whole layers. G1: graphs exclude all of it.
+  bool may_recompute(Recomputed what) const {
+    if (what == Recomputed::kFull && p_.software.overlap_exchange) return false;
+    return what == Recomputed::kNone || !graphs_exclude_recomputation(p_);
+  }
   std::vector<Sharding> shardings() const {
-    return either<Sharding>(fixed_.sharding, {Sharding::kNone, Sharding::kOptimizer, Sharding::kGradients,
-                                              Sharding::kParameters});
+    std::vector<Sharding> all = {Sharding::kNone, Sharding::kOptimizer, Sharding::kGradients};
+    if (!p_.trained_here) all.push_back(Sharding::kParameters);  // our trainer has no ZeRO-3
+    return either(fixed_.sharding, std::move(all));
   }
   /// The kinds of sharding that are tried. If a single rank holds each parameter, nothing can be shared, so
   /// only the first one is tried.
@@ -256,8 +275,8 @@ class Search {
   /// a millisecond. So it is computed only if the closed forms do not settle whether the plan fits or is
   /// among the best.
   double needed(const Candidate& c, const LayerPrice& price, const Layout& layout, double seconds) const {
-    const double closed = worst_stage(p_, c, price, layout).estimate.needed(), memory = usable_memory(p_);
-    const bool sure = closed > kDoubt * memory || (seconds > best_.limit() && closed * kDoubt < memory);
+    const double closed = worst_stage(p_, c, price, layout).estimate.needed();
+    const bool sure = closed > kDoubt * allowed_ || (seconds > best_.limit() && closed * kDoubt < allowed_);
     if (!p_.trained_here || sure) return closed;
     return fullest_stage(p_, c, price, layout).estimate.needed();
   }
@@ -266,19 +285,24 @@ class Search {
     Candidate c = family.candidate;
     const LayerPrice& price = prices_[family.price];
     const Layout layout = layout_of(p_, c, price);
-    const double samples = static_cast<double>(c.global_batch), memory = usable_memory(p_);
+    const double samples = static_cast<double>(c.global_batch);
+    const std::span<const Sharding> kinds = shardings_of(c);
+    std::vector<bool> slower(kinds.size());  // whether more recomputed layers are only slower
     for (const Choice& choice : choices(c)) {
       c.recompute = choice.recompute;
       c.recompute_layers = choice.layers * (fixed_.recompute_layers ? c.chunks : 1);
-      for (Sharding sharding : shardings_of(c)) {
-        c.sharding = sharding;
+      for (size_t i = 0; i < kinds.size(); ++i) {
+        if (slower[i]) continue;
+        c.sharding = kinds[i];
         ++result_.priced;
         const double seconds = step_time(p_, c, price, layout).total() / samples;
         // R1: any other number counts as the next multiple of the chunks, which is tried itself.
         const bool listed = c.recompute_layers % c.chunks == 0;
-        if (mode == SearchMode::kBounded && (!listed || seconds > best_.limit())) continue;
+        const bool worse = mode == SearchMode::kBounded && seconds > best_.limit();
+        slower[i] = worse && choice.recompute == Recomputed::kFull;
+        if (mode == SearchMode::kBounded && (!listed || worse)) continue;
         const double bytes = needed(c, price, layout, seconds);
-        const bool fits = bytes <= memory;
+        const bool fits = bytes <= allowed_;
         if (fits && result_.fitting) ++*result_.fitting;
         if (!listed) continue;
         const Rank rank{seconds, bytes, c};
@@ -307,6 +331,7 @@ class Search {
   const PlanProblem& p_;
   const Fixed& fixed_;
   const std::vector<Sharding> shardings_ = shardings();
+  const double allowed_ = allowed_memory(p_);
   Best best_;
   std::optional<Rank> closest_, fastest_;
   std::map<double, Rank> misses_;  // by seconds per sample

@@ -54,8 +54,8 @@ struct SearchResult {
 /// the stages idle for at most an eighth of the time;
 /// - micro-batches of 1, 2, 4 … 32; every interleaving that the rules allow; with and without sequence
 /// parallelism;
-/// - no recomputation, that of attention, and that of whole layers, from 1 to all layers of a stage; ZeRO 0
-/// to 3;
+/// - no recomputation, that of attention, and that of whole layers, from 1 to all layers of a stage (128
+/// numbers of these at most, and fewer of a model of more than 256 layers); ZeRO 0 to 3;
 /// - for a model with experts, every number of expert ranks that divides the experts, and every number of
 /// ranks for each expert's matrices that divides the tensor size.
 enum class SearchMode {

@@ -1,42 +1,59 @@
 #include "libcore/plan/search/split.h"
 
 #include <algorithm>
-#include <limits>
+#include <cmath>
+#include <numeric>
+#include <queue>
+#include <tuple>
 
 namespace megalith {
+namespace {
 
-std::vector<int> split_layers(int layers, std::span<const StageLimit> stages) {
-  constexpr double kNever = std::numeric_limits<double>::infinity();
-  const size_t width = static_cast<size_t>(layers) + 1;
-  struct Cell {
-    double slowest = std::numeric_limits<double>::infinity(), squares = 0;
-    int here = 0;
-    bool operator<(const Cell& other) const {
-      return slowest != other.slowest ? slowest < other.slowest : squares < other.squares;
-    }
-  };
-  // best[i][l]: the best split of l layers over the stages from i on.
-  std::vector<std::vector<Cell>> best(stages.size() + 1, std::vector<Cell>(width));
-  best[stages.size()][0].slowest = 0;
-  for (size_t i = stages.size(); i-- > 0;) {
-    // The number of later stages, which need at least one layer each.
-    const int after = static_cast<int>(stages.size() - i) - 1;
-    for (int left = after + 1; left <= layers; ++left)
-      for (int here = 1; here <= std::min(stages[i].most, left - after); ++here) {
-        const Cell& rest = best[i + 1][static_cast<size_t>(left - here)];
-        if (rest.slowest == kNever) continue;
-        const double cost = here + stages[i].extra;
-        const Cell cell{std::max(rest.slowest, cost), rest.squares + cost * cost, here};
-        if (cell < best[i][static_cast<size_t>(left)]) best[i][static_cast<size_t>(left)] = cell;
-        // More layers on this stage are only slower.
-        if (cost > best[i][static_cast<size_t>(left)].slowest) break;
-      }
+/// The most layers, from 1 on, with which a stage takes no longer than `slowest`.
+int layers_within(const StageLimit& stage, double slowest) {
+  const double layers = std::floor(slowest - stage.extra);
+  return static_cast<int>(std::clamp(layers, 1.0, static_cast<double>(stage.most)));
+}
+
+/// The layers of all stages when none takes longer than `slowest`; their sum is at most `layers`, unless even
+/// one layer a stage is more.
+std::vector<int> filled(int layers, std::span<const StageLimit> stages) {
+  std::vector<int> out(stages.size(), 1);
+  constexpr int kHalvings = 60;
+  double low = 0, high = layers;
+  for (const StageLimit& stage : stages) high = std::max(high, layers + stage.extra);
+  for (int i = 0; i < kHalvings; ++i) {
+    const double middle = (low + high) / 2;
+    int64_t sum = 0;
+    for (const StageLimit& stage : stages) sum += layers_within(stage, middle);
+    (sum <= layers ? low : high) = middle;
   }
-  std::vector<int> out;
-  if (best[0][static_cast<size_t>(layers)].slowest == kNever) return out;
-  for (size_t i = 0, left = static_cast<size_t>(layers); i < stages.size(); ++i) {
-    out.push_back(best[i][left].here);
-    left -= static_cast<size_t>(out.back());
+  for (size_t i = 0; i < stages.size(); ++i) out[i] = layers_within(stages[i], low);
+  return out;
+}
+
+}  // namespace
+
+// Each layer goes to the stage that is then the fastest. For any convex cost of a stage's time this is
+// optimal, because what a further layer adds to a stage grows with the stage's time: so neither the slowest
+// stage nor the sum of squares can be smaller.
+std::vector<int> split_layers(int layers, std::span<const StageLimit> stages) {
+  int64_t most = 0;
+  for (const StageLimit& stage : stages) most += stage.most;
+  if (layers < static_cast<int>(stages.size()) || layers > most) return {};
+  std::vector<int> out = filled(layers, stages);
+  using Next = std::tuple<double, size_t>;  // a stage's time with one more layer; stages from the last one on
+  std::priority_queue<Next, std::vector<Next>, std::greater<>> next;
+  const auto offer = [&](size_t from_end) {
+    const size_t stage = stages.size() - 1 - from_end;
+    if (out[stage] < stages[stage].most) next.emplace(out[stage] + 1 + stages[stage].extra, from_end);
+  };
+  for (size_t i = 0; i < stages.size(); ++i) offer(i);
+  for (int left = layers - std::accumulate(out.begin(), out.end(), 0); left > 0; --left) {
+    const size_t from_end = std::get<size_t>(next.top());
+    next.pop();
+    ++out[stages.size() - 1 - from_end];
+    offer(from_end);
   }
   return out;
 }

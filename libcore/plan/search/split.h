@@ -13,8 +13,7 @@ struct StageLimit {
 
 /// The layers of each stage, at least one, that make the slowest stage as fast as possible. Among several
 /// such splits: the one with the smallest sum of squared stage times, then the one with fewer layers on
-/// earlier stages, which hold more microbatches. Exact, by dynamic programming. Empty when the limits allow
-/// no split.
+/// earlier stages, which hold more microbatches. Exact. Empty when the limits allow no split.
 std::vector<int> split_layers(int layers, std::span<const StageLimit> stages);
 
 }  // namespace megalith

@@ -11,7 +11,9 @@
 namespace megalith {
 namespace {
 
+// The load of the fullest of 64 experts.
 constexpr double kWithLoss = 1.72, kWithBias = 1.04;
+constexpr int kMeasuredExperts = 64;
 constexpr size_t kMostLayers = ModelShape::kMostLayers;  // most layers of a pattern
 
 /// sum := product ("+" product)*; product := (list | "(" sum ")") ("*" number)?; list := "[" 0|1 ("," 0|1)*
@@ -262,17 +264,30 @@ bool ModelShape::has_balance_loss() const {
 
 TokenImbalance ModelShape::expert_imbalance() const {
   if (!has_experts() || forced_balance) return {};
-  double high = capacity.value_or(kWithLoss);
-  if (has_balance_loss()) high = std::min(high, kWithLoss);
-  return {1, expert_bias ? std::min(high, kWithBias) : high};
+  const double wider = expected_largest(expert_count()) / expected_largest(kMeasuredExperts);
+  const auto of_all = [&](double measured) { return 1 + (measured - 1) * wider; };
+  double high = capacity.value_or(of_all(kWithLoss));
+  if (has_balance_loss()) high = std::min(high, of_all(kWithLoss));
+  return {1, expert_bias ? std::min(high, of_all(kWithBias)) : high};
 }
 
 TokenImbalance ModelShape::rank_imbalance(int ranks) const {
   TokenImbalance of_rank = expert_imbalance();
   if (ranks <= 1) return {};
   const double all = expert_count(), each = all / ranks;
-  of_rank.high = 1 + (of_rank.high - 1) * std::sqrt((all - each) / (all - 1) / each);
+  const double narrower = expected_largest(ranks) / expected_largest(expert_count());
+  of_rank.high = 1 + (of_rank.high - 1) * std::sqrt((all - each) / (all - 1) / each) * narrower;
   return of_rank;
+}
+
+double expected_largest(int count) {
+  // The integral of the chance that the largest exceeds x above 0, less that of the chance that it is below x
+  // below 0. The trapezoidal rule is exact to ten digits for functions that fall as fast as this.
+  constexpr double kStep = 0.125, kEnd = 8;
+  const auto all_below = [&](double x) { return std::pow(std::erfc(-x / std::sqrt(2.0)) / 2, count); };
+  double sum = 0.5 - all_below(0);  // half of both at 0
+  for (double x = kStep; x <= kEnd; x += kStep) sum += 1 - all_below(x) - all_below(-x);
+  return sum * kStep;
 }
 
 std::string beyond_our_trainer(const ModelShape& m) {

@@ -124,12 +124,14 @@ struct ModelShape : ModelConfig {
 
   /// Whether an auxiliary loss keeps the experts balanced.
   bool has_balance_loss() const;
-  /// The imbalance of the busiest expert. It is 1 with forced balance; otherwise up to 1.72 with an auxiliary
-  /// loss and up to 1.04 with the router's bias (Wang et al. 2024, arXiv 2408.15664, table 2: MaxVio 0.72 and
-  /// 0.04 at 1 billion parameters, quoted from memory). It is at most the capacity.
+  /// The imbalance of the busiest expert. It is 1 with forced balance; otherwise, of 64 experts, up to 1.72
+  /// with an auxiliary loss and up to 1.04 with the router's bias (Wang et al. 2024, arXiv 2408.15664, table
+  /// 2: MaxVio 0.72 and 0.04 at 1 billion parameters, quoted from memory). Of fewer experts the busiest
+  /// exceeds the mean by less, as the largest of fewer normal numbers does. It is at most the capacity.
   TokenImbalance expert_imbalance() const;
   /// The imbalance of the busiest of `ranks` ranks with equally many experts each. The loads of a rank's
-  /// experts partly even out: their mean varies like that of experts drawn at random without replacement.
+  /// experts partly even out: their mean varies like that of experts drawn at random without replacement. And
+  /// there are fewer ranks than experts, of which one is the busiest.
   TokenImbalance rank_imbalance(int ranks) const;
 
   // …_channels(): channels per head. …_width(): channels of all heads together.
@@ -151,6 +153,9 @@ std::string plain_layer_pattern(const std::string& text);
 /// layer from the first; a list such as "[0]*3+[1]*58" names each layer, also in parentheses or one pair of
 /// quotes. Empty for any other text.
 std::vector<int> parse_layer_pattern(const std::string& text);
+
+/// The expected largest of `count` numbers that vary normally, in standard deviations above their mean.
+double expected_largest(int count);
 
 /// The first feature of the model that only Megatron-LM trains, and its option; empty: there is none.
 std::string beyond_our_trainer(const ModelShape&);

@@ -7,6 +7,7 @@
 #include "libcore/config/tokenizer_config.h"
 #include "libcore/convert/sources/model_files.h"
 #include "libcore/io/run/run_files.h"
+#include "libcore/train/devices/trained_where.h"
 #include "libcore/train/log/run_outputs.h"
 #include "libcore/train/saves/checkpoint_store.h"
 
@@ -33,17 +34,7 @@ void check_ranks(const ParallelConfig& parallel, Problems& problems) {
 
 void check_run(const PretrainConfig& config, Problems& problems) {
   check_ranks(config.parallel, problems);
-  if (config.parallel.nproc > 1 && config.train.device == "cuda")
-    problems.add(Opt{"nproc"}, ' ', config.parallel.nproc, " and ", Opt{"device"},
-                 " cuda contradict each other: the ranks of one process compute on the CPU; give ",
-                 Opt{"device"}, " cpu");
-  if (config.parallel.processes > 1 && config.train.device == "cuda")
-    problems.add(config.parallel.processes, " processes and ", Opt{"device"},
-                 " cuda contradict each other: messages between processes are in host memory; give ",
-                 Opt{"device"}, " cpu");
-  if (config.train.fp16 && config.train.device == "cuda")
-    problems.add(Opt{"fp16"}, " and ", Opt{"device"},
-                 " cuda contradict each other: fp16 is computed on the CPU only; give ", Opt{"bf16"});
+  check_device(config, problems);
   const CheckpointConfig& checkpoint = config.checkpoint;
   if (!checkpoint.save.empty() && !traits_of(checkpoint.format).refusal)
     if (const std::string why = store_of(checkpoint.format).refusal(config.model, config.parallel);

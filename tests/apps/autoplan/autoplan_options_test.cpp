@@ -1,5 +1,6 @@
 // Tests that megalith-autoplan obeys or refuses Megatron's options, and that its launch lines match the
 // request.
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -157,9 +158,77 @@ TEST(Autoplan, TakesGradientsOfSixteenBits) {
   EXPECT_NEAR(narrow["memory_bytes"]["gradients"].as_double() / four, 0.5, 1e-5);  // the JSON has six digits
   EXPECT_NE(narrow["options"].as_string().find(" --grad-reduce-in-bf16"), std::string::npos);
   const CommandResult text = run_command(app("autoplan") + k7b + "--grad-reduce-in-bf16");
-  EXPECT_NE(text.out.find("Megatron-LM only: this version's trainer has no option for gradients in 16 bits"),
-            std::string::npos)
+  EXPECT_NE(text.out.find("Megatron-LM only: this version does not train on several GPUs"), std::string::npos)
       << text.out;
+}
+
+// Lines and jobs are those of Megatron-LM and of our trainer, so a plan for another program has none.
+TEST(Autoplan, PlansForOtherPrograms) {
+  const CommandResult text = run_command(app("autoplan") + k7b + "--software torchtitan");
+  ASSERT_EQ(text.code, 0) << text.err;
+  for (const char* word :
+       {", bf16, torchtitan\n", " torchtitan\n", "plan 1 is for torchtitan (torchtitan): "})
+    EXPECT_NE(text.out.find(word), std::string::npos) << word << '\n' << text.out;
+  EXPECT_EQ(text.out.find("torchrun"), std::string::npos) << text.out;
+  const auto seconds = [](const std::string& options) {
+    const CommandResult result = run_command(app("autoplan") + k7b + options + " --json");
+    EXPECT_EQ(result.code, 0) << options << result.err;
+    const Json answer = Json::parse(result.out, "answer");
+    EXPECT_EQ(answer["software"].as_string(), options.substr(std::string("--software ").size(), 10));
+    EXPECT_EQ(answer["launch"].as_object().size(), 0U);
+    return answer["plans"].as_array().at(0)["step_seconds"].as_double();
+  };
+  EXPECT_LT(seconds("--software torchtitan --software-features compile ce_fusion"),
+            seconds("--software torchtitan"));
+  const std::pair<const char*, const char*> kRefused[] = {
+      {"--software torchtitan --emit slurm", "--emit writes jobs of Megatron-LM and megalith-pretrain"},
+      {"--software torchtitan --simulate 16", "--simulate simulates a step of this version's trainer, not"},
+      {"--software pytorch", "--software"},
+      {"--software-features eager", "--software-features"},
+      {"--recompute-granularity selective --recompute-modules products",
+       "--recompute-modules products is what torchtitan recomputes, not --software megatron"},
+      {"--software-features cuda_graphs --recompute-granularity full", "G1"},
+      {"--fit-probability 0.3", "--fit-probability 0.3"}};
+  for (const auto& [options, says] : kRefused) {
+    const CommandResult refused = run_command(app("autoplan") + k7b + options);
+    EXPECT_EQ(refused.code, 64) << options << refused.out;
+    EXPECT_NE(refused.err.find(says), std::string::npos) << options << '\n' << refused.err;
+  }
+}
+
+TEST(Autoplan, PlansOnlyItsTrainerForThisProcessor) {
+  const std::string small =
+      " --gpu local --global-batch-size 8 --num-layers 2 --hidden-size 64 --num-attention-heads 2 "
+      "--seq-length 64 --vocab-size 512 ";
+  const CommandResult refused = run_command(app("autoplan") + small + "--software nemo");
+  EXPECT_EQ(refused.code, 64) << refused.out;
+  EXPECT_NE(refused.err.find("--software nemo: only megalith is planned for this machine's processor"),
+            std::string::npos)
+      << refused.err;
+  // Our trainer has no ZeRO-3, so none of the plans for it is of that kind.
+  const CommandResult planned =
+      run_command(app("autoplan") + small + "--world-size 4 --software megalith --top 100 --json");
+  ASSERT_EQ(planned.code, 0) << planned.err;
+  for (const Json& plan : Json::parse(planned.out, "answer")["plans"].as_array()) {
+    EXPECT_LT(plan["zero_stage"].as_int(), 3);
+    EXPECT_FALSE(plan["megatron_only"].as_bool());
+  }
+}
+
+// What is asked of every plan is what every plan has.
+TEST(Autoplan, AsksForAProbabilityThatPlansFit) {
+  const auto plans = [](const std::string& options) {
+    const std::string all = std::regex_replace(std::string(k7b), std::regex("--top 1 "), "--top 20 ");
+    const CommandResult result = run_command(app("autoplan") + all + "--json " + options);
+    EXPECT_EQ(result.code, 0) << result.err;
+    return Json::parse(result.out, "answer")["plans"];
+  };
+  for (const Json& plan : plans("").as_array()) EXPECT_GE(plan["fit_probability"].as_double(), 0.95 - 1e-6);
+  double least = 1;
+  for (const Json& plan : plans("--fit-probability 0.5 --device-memory-gb 40").as_array())
+    least = std::min(least, plan["fit_probability"].as_double());
+  EXPECT_GE(least, 0.5 - 1e-6);
+  EXPECT_LT(least, 0.95);
 }
 
 // A log already gives the layout and the model's shape, so the planner must not ask for them
@@ -186,7 +255,8 @@ TEST(Autoplan, AsksForNothingThatALogHas) {
   EXPECT_NE(result.out.find("measured 9.000 s"), std::string::npos) << result.out;
 }
 
-// Given a command line that it printed, the planner plans the same run again.
+// Given a command line that it printed, the planner plans the same run again: on one GPU, which our trainer
+// trains on, too.
 TEST(Autoplan, PrintsLinesOfTheRunThatWasAskedFor) {
   const std::string model =
       " --num-layers 8 --hidden-size 1024 --num-attention-heads 16 --seq-length 1024 --vocab-size 32000 "
@@ -201,7 +271,7 @@ TEST(Autoplan, PrintsLinesOfTheRunThatWasAskedFor) {
     return result.out;
   };
   const std::string first = lines(
-      " --world-size 8 --global-batch-size 32 --gpu h100 --tensor-model-parallel-size 1 "
+      " --world-size 1 --global-batch-size 32 --gpu h100 --tensor-model-parallel-size 1 "
       "--pipeline-model-parallel-size 1 --context-parallel-size 1 --use-distributed-optimizer" +
       model + run);
   const auto line_of = [](const std::string& text, const std::string& program) {
@@ -216,7 +286,7 @@ TEST(Autoplan, PrintsLinesOfTheRunThatWasAskedFor) {
     EXPECT_NE(line.find(" --data-path 0.3 \"/data/it's one\" 0.7 /data/two "), std::string::npos) << line;
     EXPECT_NE(line.find(" --no-load-optim"), std::string::npos) << line;
     EXPECT_NE(line.find(" --mock-data"), std::string::npos) << line;
-    const std::string again = lines(" --world-size 8 --gpu h100" + line + ' ');
+    const std::string again = lines(" --world-size 1 --gpu h100" + line + ' ');
     EXPECT_EQ(line_of(again, "pretrain_gpt.py"), megatron);
     EXPECT_NE(first.find("--data-path 0.3 \"/data/it'\\''s one\""), std::string::npos) << "srun " << first;
   }

@@ -21,9 +21,9 @@ TEST(AcceleratorList, KnowsTheDocumentedNames) {
   EXPECT_EQ(list.find("A100-80GB").memory, 85e9);
   EXPECT_EQ(list.find("h100-80").name, "H100-SXM-80GB");
   const test::LogLines lines;
-  EXPECT_EQ(list.find("h100-sxm").name, "H100-SXM-96GB");
+  EXPECT_EQ(list.find("v100-sxm2").name, "V100-SXM2-32GB");
   ASSERT_EQ(lines.lines.size(), 1U);
-  EXPECT_EQ(lines.lines[0].find("--gpu h100-sxm: H100-SXM-96GB, of the 2 that begin so"), 0U)
+  EXPECT_EQ(lines.lines[0].find("--gpu v100-sxm2: V100-SXM2-32GB, of the 2 that begin so"), 0U)
       << lines.lines[0];
 }
 
@@ -100,6 +100,46 @@ TEST(AcceleratorList, ReadsManyDevicesAndTakesTheLastFirst) {
   EXPECT_EQ(list.devices()[1].name, "Mine-A");
   EXPECT_EQ(list.names()[0], "gpu79999");
   EXPECT_EQ(list.find("gpu7").name, list.find("H100-SXM-80GB").name);
+}
+
+// A device of a user's file need not say what it can do.
+TEST(AcceleratorList, ReadsWhatADeviceCanDo) {
+  const test::TempDir folder;
+  write_file(folder / "mine.yaml",
+             "Plain: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]\n"
+             "Old: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 0, none]\n"
+             "New: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, sm120, tp-overlap, flash]\n");
+  AcceleratorList list;
+  list.add_file(folder / "mine.yaml");
+  const Accelerator &plain = list.find("Plain"), &old = list.find("Old"), &fresh = list.find("New");
+  EXPECT_TRUE(plain.flash && plain.tensor_overlap && plain.bfloat16);
+  EXPECT_FALSE(old.flash || old.tensor_overlap || old.bfloat16);
+  EXPECT_EQ(old.compute_capability, 0);
+  EXPECT_TRUE(fresh.flash && fresh.tensor_overlap);
+  EXPECT_EQ(fresh.compute_capability, 120);
+}
+
+// flash-attention's README: Ampere and later. A GeForce has no peer to peer since the RTX 30.
+TEST(AcceleratorList, KnowsWhatTheListedDevicesCanDo) {
+  const AcceleratorList list = AcceleratorList::installed();
+  for (const Accelerator& device : list.devices()) {
+    const bool geforce = device.name.starts_with("RTX"), volta = device.name.starts_with("V100");
+    const bool nvidia = !device.name.starts_with("MI") && !device.name.starts_with("Ascend");
+    EXPECT_EQ(device.flash, !volta) << device.name;
+    EXPECT_EQ(device.tensor_overlap, nvidia && !geforce) << device.name;
+    EXPECT_EQ(device.compute_capability > 0, nvidia) << device.name;
+  }
+}
+
+// The names that vendors' data sheets and tools print.
+TEST(AcceleratorList, KnowsTheNamesOfDataSheets) {
+  for (const auto& [name, device] :
+       {std::pair{"H200-SXM", "H200-141GB"}, std::pair{"H100-SXM", "H100-SXM-80GB"},
+        std::pair{"H100 80GB HBM3", "H100-SXM-80GB"}, std::pair{"A100-SXM4-80GB", "A100-SXM-80GB"},
+        std::pair{"B200-SXM", "B200-180GB"}, std::pair{"GB200-NVL72", "GB200-186GB"},
+        std::pair{"GeForce RTX 4090", "RTX4090-24GB"}, std::pair{"Ascend-910B", "Ascend910B-64GB"},
+        std::pair{"L40S", "L40S-48GB"}})
+    EXPECT_EQ(find_accelerator(name).name, device) << name;
 }
 
 TEST(AcceleratorList, RefusesLinesThatAreNoDevice) {

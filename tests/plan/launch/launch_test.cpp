@@ -167,6 +167,30 @@ TEST(Launch, WritesJobsThatParsersRead) {
   EXPECT_FALSE(has(slurm, "--signal"));
 }
 
+// A job is whole but for what only its user knows, and says what that is.
+TEST(Launch, MarksWhatAJobLacks) {
+  PlanProblem p = gpt_22b(64);
+  Candidate c{.tensor = 8, .pipeline = 8};
+  ASSERT_FALSE(complete(p, c));
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(
+      job_gaps(job_text(p, c, JobKind::kSlurm, false)),
+      (Names{"--time", "--data-path", "--train-iters", "--tokenizer-type", "--tokenizer-model", "--lr"}));
+  EXPECT_EQ(job_gaps(job_text(p, c, JobKind::kSlurm, true)),
+            (Names{"--time", "--data-path", "--train-iters"}));
+  p.run_words = p.megatron_words =
+      " --data-path /data/x --train-iters 10 --tokenizer-type GPT2BPETokenizer --vocab-file v --lr 1e-4";
+  for (const bool ours : {false, true}) {
+    EXPECT_EQ(job_gaps(job_text(p, c, JobKind::kSlurm, ours)), Names{"--time"});
+    EXPECT_EQ(job_gaps(job_text(p, c, JobKind::kKubernetes, ours)),
+              (Names{"image", "claimName", "nvidia.com/gpu.product"}));
+    EXPECT_EQ(job_gaps(job_text(p, c, JobKind::kDlc, ours)),
+              (Names{"Image", "GPUType", "SharedMemory", "DataSourceId"}));
+  }
+  for (const Launcher launcher : {Launcher::kTorchrun, Launcher::kSrun, Launcher::kMpirun})
+    EXPECT_EQ(job_gaps(launch_line(p, c, launcher, false)), Names{});
+}
+
 // O1: parameters are gathered during the forward pass only with a distributed optimizer and overlapped
 // gradients.
 TEST(Rules, O1OverlappedGathersNeedADistributedOptimizer) {

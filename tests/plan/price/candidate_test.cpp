@@ -51,5 +51,25 @@ TEST(StageLayers, AreSpreadBeforeTheLastStage) {
   EXPECT_EQ(sum, 50);
 }
 
+// Against a sum over the stages before.
+TEST(Candidate, CountsThePlainLayersOfEveryStage) {
+  PlanProblem p = test::mixtral(64);
+  p.model.layer_freq = "3";
+  p.model.layers = 29;
+  p.model.finish();
+  for (const int pipeline : {1, 2, 4, 7, 29})
+    for (const int first : {0, 1})
+      for (const int last : {0, 1}) {
+        if (pipeline < 4 && first + last > 0) continue;
+        const Candidate c{.pipeline = pipeline, .first_layers = first, .last_layers = last};
+        for (int stage = 0, begin = 0; stage < pipeline; ++stage) {
+          const int end = begin + stage_layers(p, c, stage);
+          EXPECT_EQ(stage_plain_layers(p, c, stage), p.model.plain_layers(begin, end))
+              << pipeline << ' ' << first << ' ' << last << ' ' << stage;
+          begin = end;
+        }
+      }
+}
+
 }  // namespace
 }  // namespace megalith

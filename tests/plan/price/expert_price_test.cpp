@@ -101,6 +101,9 @@ TEST(ExpertPrice, ExchangesOverTheLinkOrTheNetwork) {
               2 * (copies * 3 / 8 / (0.5 * 450e9) + copies * 4 / 8 / (0.5 * 50e9)), 1e-9);
 }
 
+// The fullest of 8 experts exceeds the mean by 1.42360 / 2.34373 of what the fullest of 64 does.
+constexpr double kFullestOf8 = 1 + 0.72 * 1.42360 / 2.34373;
+
 TEST(ExpertPrice, TheFullestRankIsWaitedFor) {
   Coefficients plain = fitted_coefficients();
   plain.link_latency = 0;
@@ -110,9 +113,9 @@ TEST(ExpertPrice, TheFullestRankIsWaitedFor) {
   const ExpertPrice uneven = price(p, {.expert = 8});
   p.model.forced_balance = true;
   const ExpertPrice even = price(p, {.expert = 8});
-  EXPECT_NEAR(uneven.exchange / even.exchange, 1.72, 1e-9);
-  EXPECT_GT(uneven.forward, 1.4 * even.forward);
-  EXPECT_NEAR(uneven.kept_tokens / even.kept_tokens, 1.72, 1e-9);
+  EXPECT_NEAR(uneven.exchange / even.exchange, kFullestOf8, 1e-5);
+  EXPECT_GT(uneven.forward, 1.25 * even.forward);
+  EXPECT_NEAR(uneven.kept_tokens / even.kept_tokens, kFullestOf8, 1e-5);
 }
 
 // All tokens go to all ranks, whichever experts they chose: only the work is uneven.
@@ -262,6 +265,15 @@ TEST(StepTime, OfOneDataRankExchangesWhatItsTensorRanksHoldAlike) {
   p.model.experts.reset();
   c = {.tensor = 8, .sequence = true};
   EXPECT_EQ(exchanged(c), 0);
+}
+
+// docs/planner.md: 39 % to each side for experts, 17.1 % for dense models.
+TEST(ExpertPrice, HasAWiderInterval) {
+  PlanProblem p = mixtral(64);
+  EXPECT_NEAR(interval(p, 1).high, 1.39, 0.005);
+  EXPECT_NEAR(interval(p, 1).low * interval(p, 1).high, 1, 1e-12);
+  p.model.experts.reset();
+  EXPECT_NEAR(interval(p, 1).high, 1.171, 0.005);
 }
 
 }  // namespace

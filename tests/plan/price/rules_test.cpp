@@ -234,6 +234,20 @@ TEST(Rules, E1DeepEpNeedsSeveralRanks) {
   EXPECT_EQ(rule(p, {.tensor = 2, .expert_tensor = 2, .sequence = true}), "");
 }
 
+// transformer_config.py: "CUDA graphs not supported with activation recomputation."
+TEST(Rules, G1GraphsExcludeRecomputation) {
+  PlanProblem p = gpt_22b(64);
+  const Candidate full{.tensor = 8, .recompute = Recomputed::kFull};
+  EXPECT_EQ(rule(p, full), "");
+  p.software.cuda_graphs = true;
+  EXPECT_EQ(rule(p, full), "G1");
+  EXPECT_EQ(rule(p, {.tensor = 8, .recompute = Recomputed::kAttention}), "G1");
+  EXPECT_EQ(rule(p, {.tensor = 8}), "");
+  for (const Plan& plan : search_plans(p, {}).plans) EXPECT_EQ(plan.candidate.recompute, Recomputed::kNone);
+  p.software.code_base = "llmq";  // which replays what it recomputes
+  EXPECT_EQ(rule(p, full), "");
+}
+
 // transformer_config.py's assertions about overlap_moe_expert_parallel_comm.
 TEST(Rules, E2OverlappedExchangesNeedExpertRanksChunksAndTheirActivations) {
   PlanProblem p = mixtral(64);

@@ -6,7 +6,9 @@
 
 #include "libcore/base/text.h"
 #include "libcore/plan/launch/launch_options.h"
+#include "libcore/plan/price/memory_estimate.h"
 #include "libcore/plan/shape/model_options.h"
+#include "libcore/plan/shape/parameter_count.h"
 #include "tests/plan/problems.h"
 
 namespace megalith {
@@ -120,6 +122,54 @@ TEST(StepTime, OfLayersThatTheHostHoldsUpHasTheirExchangeInIt) {
   const StepTime after = step_time(p, held_up_by_the_host(p));
   EXPECT_GT(after.tensor_comm, 1.01 * before.tensor_comm);
   EXPECT_NEAR(after.compute + after.tensor_comm, before.compute + before.tensor_comm, 1e-9);
+}
+
+// The case before: with a graph the host starts nothing, so a layer takes what the device needs. Where the
+// device is the slower one, little changes.
+TEST(StepTime, OfGraphsHasNoWaitForTheHost) {
+  PlanProblem p;
+  p.model = test::gpt(12, 4096, 32, 1024, 32000);
+  p.machine = {find_accelerator("b200"), 8, 8};
+  p.global_batch = 4;
+  const Candidate c = held_up_by_the_host(p);
+  PlanProblem replayed = p, idle = p;
+  replayed.software.cuda_graphs = true;
+  Coefficients no_host = fitted_coefficients();
+  no_host.host_launch = 0;
+  idle.coefficients = &no_host;
+  EXPECT_LT(step_time(replayed, c).total(), 0.7 * step_time(p, c).total());
+  EXPECT_NEAR(step_time(replayed, c).total() / step_time(idle, c).total(), 1, 1e-12);
+  PlanProblem large = test::gpt_22b(8);
+  large.global_batch = 8;
+  Candidate busy{.tensor = 8, .micro_batch = 4};
+  ASSERT_FALSE(complete(large, busy));
+  const double before = step_time(large, busy).total();
+  large.software.cuda_graphs = true;
+  EXPECT_LE(step_time(large, busy).total(), before);
+  EXPECT_GT(step_time(large, busy).total(), 0.94 * before);
+}
+
+/// The step and the memory of a layout where the program gathers parameters once, or for every microbatch.
+std::pair<double, double> gathered(const PlanProblem& problem, const Candidate& c, bool once) {
+  PlanProblem p = problem;
+  p.software.pipelines_gather_once = once;
+  return {step_time(p, c).total(), worst_stage(p, c).estimate.needed()};
+}
+
+// Kept parameters and gradients: 2 + 4 bytes of each parameter of a stage, in the place of an eighth of them.
+TEST(StepTime, OfFsdpInAPipelineGathersOnce) {
+  PlanProblem p = test::gpt_22b(64);
+  p.global_batch = 512;
+  Candidate c{.tensor = 2, .pipeline = 4, .micro_batch = 4, .sharding = Sharding::kParameters};
+  ASSERT_FALSE(complete(p, c));
+  const auto [once_seconds, once_bytes] = gathered(p, c, true);
+  const auto [always_seconds, always_bytes] = gathered(p, c, false);
+  EXPECT_LT(once_seconds, always_seconds);
+  const double of_stage = total_parameters(p.model) / (c.tensor * c.pipeline);
+  EXPECT_NEAR((once_bytes - always_bytes) / (6 * of_stage * 7 / 8), 1, 0.25);
+  c.pipeline = 1;
+  ASSERT_FALSE(complete(p, c));
+  EXPECT_EQ(gathered(p, c, true), gathered(p, c, false));
 }
 
 // The host's time to save and restore a recomputed layer counts in the pass that recomputes the layer.

@@ -40,6 +40,28 @@ TEST(Trainer, IsAskedForTheFormatThatIsPlanned) {
   }
 }
 
+// The planner and the program's rules read one table.
+TEST(Trainer, IsNamedOnlyWhereThisVersionTrains) {
+  for (const char* device : {"", "V100-SXM2-32GB", "A100-SXM-80GB", "RTX4090-24GB", "H100-SXM-80GB",
+                             "MI300X-192GB", "Ascend910B-64GB"})
+    for (const int world : {1, 2, 8})
+      for (const bool fp16 : {false, true}) {
+        PlanProblem p = on_this_processor(512, 8);
+        if (*device) p.machine.device = find_accelerator(device);
+        p.machine.world = p.machine.local_world = world;
+        p.precision = Precision::kHalf;
+        p.fp16 = fp16;
+        Candidate c{.micro_batch = 1};
+        ASSERT_FALSE(complete(p, c));
+        const std::string name = device;
+        const bool cuda = name.starts_with("A100") || name.starts_with("RTX") || name.starts_with("H100");
+        const bool trains = name.empty() || (cuda && world == 1 && !fp16);
+        EXPECT_EQ(ask_trainer_there(p, c).refusal.empty(), trains)
+            << name << ' ' << world << ' ' << fp16 << ": " << ask_trainer_there(p, c).refusal;
+        EXPECT_TRUE(ask_trainer(p, c).refusal.empty());  // the layout itself is one of the trainer's
+      }
+}
+
 // An asynchronous save copies everything that is saved: 12 bytes per parameter, for fp32 parameters and two
 // moments.
 TEST(Trainer, CountsTheCopyOfASave) {

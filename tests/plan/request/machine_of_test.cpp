@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include "libcore/base/error.h"
 #include "libcore/base/process.h"
 #include "libcore/io/files/file.h"
 #include "libcore/json/json.h"
 #include "libcore/plan/request/answer.h"
+#include "libcore/plan/search/goal.h"
 #include "tests/plan/profile/profiles.h"
 #include "tests/support/files.h"
 
@@ -45,6 +47,67 @@ TEST(MachineOf, ADevicesOwnRatesAreEachRanks) {
   const Machine machine = machine_of(command, {.world = 8});
   EXPECT_EQ(machine.local_world, 8);
   for (const auto rate : kShared) EXPECT_EQ(machine.device.*rate, find_accelerator("h100").*rate);
+}
+
+// Plans for other numbers of devices are those of a command that gives that number.
+TEST(MachineOf, GivesOtherNumbersOfDevicesTheirWholeMachines) {
+  PlanCommand command;
+  for (const auto& [gpu, whole] : {std::pair{"h100", 8}, std::pair{"GB200", 72}}) {
+    command.plan.gpu = gpu;
+    for (const int world : {1, 4, 12, 144}) {
+      PlanProblem p;
+      p.machine = machine_of(command, {.world = world});
+      for (const int other : {1, 2, 8, 12, 72, 144}) {
+        const Machine here = with_devices(p, other).machine;
+        const Machine told = machine_of(command, {.world = other});
+        EXPECT_EQ(here.world, other);
+        EXPECT_EQ(here.local_world, told.local_world) << gpu << ' ' << world << ' ' << other;
+        EXPECT_LE(here.local_world, whole);
+        EXPECT_EQ(here.domain(), told.domain());
+      }
+    }
+  }
+}
+
+TEST(MachineOf, TakesTheSizeOfAMachineForQuestionsAboutTheirNumber) {
+  PlanCommand command;
+  command.plan.gpu = "h100";
+  EXPECT_THROW(machine_of(command, {.local = 8}), Error);
+  command.plan.simulate = "64";
+  EXPECT_EQ(machine_of(command, {.local = 4}).local_world, 4);
+  command.plan.simulate.clear();
+  command.plan.train_tokens = 1e9;
+  PlanProblem p;
+  p.machine = machine_of(command, {.local = 4});
+  EXPECT_EQ(with_devices(p, 64).machine.local_world, 4);
+}
+
+TEST(MachineOf, RefusesWhatADeviceLacksByName) {
+  PlanCommand command;
+  command.given.anywhere = {"attention-kernel", "tp-comm-overlap"};
+  const auto refusal = [&](const char* gpu) -> std::string {
+    command.plan.gpu = gpu;
+    try {
+      machine_of(command, {.world = 8});
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "";
+  };
+  command.plan.attention = AttentionKernel::kFlash2;
+  EXPECT_EQ(refusal("h100"), "");
+  EXPECT_TRUE(
+      refusal("v100").starts_with("--attention-kernel flash2: V100-SXM2-32GB has no attention kernels "
+                                  "that keep no scores; leave it out, or plan for one of "))
+      << refusal("v100");
+  for (const char* gpu : {"rtx4090", "910b"})
+    EXPECT_TRUE(refusal(gpu).starts_with("--tp-comm-overlap: ")) << gpu << refusal(gpu);
+  command.plan.overlap_tensor = false;
+  EXPECT_EQ(refusal("910b"), "");
+  command.plan.attention = AttentionKernel::kTorch;
+  EXPECT_EQ(refusal("v100"), "");
+  command.plan.attention_backend = "fused";
+  EXPECT_TRUE(refusal("v100").starts_with("--attention-backend fused: ")) << refusal("v100");
 }
 
 /// Seconds of the best step with a profile of this machine. The total work does not depend on the number of

@@ -292,15 +292,16 @@ TEST(Search, MoreShardingNeedsLessMemoryAndMoreRecomputationTime) {
   }
 }
 
-TEST(Explain, ASmallestChangeMakesTheMissedPlanFit) {
-  PlanProblem p = gpt_22b(16);
-  p.machine.device.memory = 34e9;
-  const SearchResult r = search_plans(p, {});
-  ASSERT_TRUE(r.missed);
-  const auto remedy = smallest_change(p, *r.missed);
-  ASSERT_TRUE(remedy);
-  EXPECT_GT(r.missed->memory.estimate.needed(), usable_memory(p));
-  EXPECT_LE(remedy->plan.memory.estimate.needed(), usable_memory(p));
+// The time of a search is that of the candidates it prices: a million take about half a second.
+TEST(Search, PricesABoundedNumberOfCandidatesOfVeryDeepModels) {
+  for (const int layers : {2000, 10000, ModelShape::kMostLayers})
+    for (const int world : {8, 4096}) {
+      PlanProblem p;
+      p.model = gpt(layers, 1024, 16, 1024, 32000);
+      p.machine = {find_accelerator("A100-SXM-80GB"), world, 8};
+      p.global_batch = 4096;
+      EXPECT_LT(search_plans(p, {}, 10).priced, 4'000'000) << layers << ' ' << world;
+    }
 }
 
 TEST(Explain, TheFrontTradesTimeForMemory) {
@@ -424,7 +425,7 @@ TEST(Search, LeavesOutThatCopyForOtherNumbersOfDevicesToo) {
   p.needs_save_copy = true;
   EXPECT_TRUE(pareto_front(p, {}).empty());
   EXPECT_FALSE(simulate_worlds(p, {}, {1}).front().plan);
-  EXPECT_EQ(inverse_questions(p, {}).least_devices, 0);
+  EXPECT_GT(inverse_questions(p, {}).least_devices, 1);
 }
 
 }  // namespace

@@ -62,5 +62,15 @@ TEST(Split, TakesALayerFromTheEndsOfLlama405B) {
   EXPECT_EQ(*std::max_element(cut.begin(), cut.end()), 8);
 }
 
+TEST(Split, TakesNoLongerForVeryDeepModels) {
+  std::vector<StageLimit> stages(4096);
+  stages.front().extra = 0.4;
+  stages.back().extra = 2.3;
+  const std::vector<int> cut = split_layers(16384, stages);
+  EXPECT_EQ(std::accumulate(cut.begin(), cut.end(), 0), 16384);
+  EXPECT_LE(slowest(cut, stages), 5);  // 4 layers on most stages; the head's 2.3 are worth two of them
+  EXPECT_EQ(cut.back(), 2);
+}
+
 }  // namespace
 }  // namespace megalith

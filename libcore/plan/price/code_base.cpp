@@ -1,0 +1,240 @@
+#include "libcore/plan/price/code_base.h"
+
+#include <algorithm>
+#include <functional>
+#include <iterator>
+
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
+#include "libcore/plan/price/trainer.h"
+
+namespace megalith {
+namespace {
+
+Software megatron(bool) {
+  Software s;
+  s.overlap_tensor = true;
+  return s;
+}
+
+/// Megatron-LM before Transformer Engine: scores are kept, and nothing overlaps.
+Software megatron_2020(bool) {
+  Software s;
+  s.attention = AttentionKernel::kFusedSoftmax;
+  s.overlap_gradients = s.overlap_parameters = false;
+  return s;
+}
+
+Software megatron_2022(bool bf16) {
+  Software s = megatron_2020(bf16);
+  s.scatters_messages = true;
+  return s;
+}
+
+/// NeMo and Megatron-Bridge: Megatron Core with gradients that are reduced in 16 bits.
+Software nemo(bool bf16) {
+  Software s = megatron(bf16);
+  s.gradient_bytes = 2;
+  return s;
+}
+
+Software deepspeed(bool bf16) {
+  Software s;
+  s.attention = AttentionKernel::kFusedSoftmax;
+  s.gradient_bytes = bf16 ? 6 : 2;  // bf16 gradients are summed in fp32, too
+  s.reduced_bytes = bf16 ? 4 : 2;
+  s.fused_gradients = false;
+  s.step_copy_bytes = 4;
+  s.bucket_bytes = 2e9;  // two buffers of 5e8 elements
+  s.overlap_gradients = s.overlap_parameters = s.overlap_messages = false;
+  return s;
+}
+
+/// PyTorch's operators; gradients are summed whole, in fp32, 5e8 at a time.
+Software scaling(bool) {
+  Software s;
+  s.attention = AttentionKernel::kFlash2;
+  s.gradient_bytes = 2;
+  s.reduced_bytes = 4;
+  s.bucket_bytes = 3e9;
+  s.reduces_whole = s.gathered_logits = s.torch_loss = s.keeps_gathered = true;
+  s.fused_gradients = false;
+  s.step_copy_bytes = 4;
+  s.overlap_gradients = s.overlap_parameters = s.overlap_messages = false;
+  s.fused_norm = s.fused_rope = s.fused_activation = false;
+  // Assumed: otherwise the prediction leaves 8 GB free in two runs that had no memory to spare.
+  s.keeps_softmax_input = true;
+  return s;
+}
+
+/// The first flash attention, and separate silu and product.
+Software internevo(bool) {
+  Software s;
+  s.attention = AttentionKernel::kFlash1;
+  s.gradient_bytes = 2;
+  s.fused_gradients = false;
+  s.step_copy_bytes = 12;  // assumed: two flat copies of the gradients, and AdamW's own copy
+  s.fused_activation = false;
+  return s;
+}
+
+Software llm_foundry(bool) {
+  Software s;
+  s.attention = AttentionKernel::kFlash2;
+  s.gradient_bytes = 2;
+  s.fused_cross_entropy = true;
+  s.fused_gradients = false;
+  s.cast_norm = true;  // assumed: each norm is between two casts
+  return s;
+}
+
+/// PyTorch's operators and its own cross entropy. Its schedules of pipelines synchronise gradients, and shard
+/// parameters again, at the last microbatch.
+Software torchtitan(bool) {
+  Software s;
+  s.pipelines_gather_once = true;
+  s.attention = AttentionKernel::kFlash2;
+  s.torch_loss = true;
+  s.fused_gradients = s.fused_norm = s.fused_rope = s.fused_activation = false;
+  return s;
+}
+
+/// flash-attention's kernels and norms; PyTorch's activation and loss.
+Software nanotron(bool) {
+  Software s;
+  s.attention = AttentionKernel::kFlash2;
+  s.torch_loss = true;
+  s.overlap_tensor = true;
+  s.fused_gradients = s.fused_activation = false;
+  return s;
+}
+
+/// C++ with kernels that join operators, the head in pieces, and steps that are replayed.
+Software llmq(bool) {
+  Software s;
+  s.cuda_graphs = true;
+  s.gradient_bytes = 2;
+  s.fused_cross_entropy = true;
+  return s;
+}
+
+Software megalith(bool) {
+  return trainer_software();
+}
+
+constexpr CodeBase kCodeBases[] = {
+    {.name = kMegatronSoftware,
+     .what = "Megatron-LM since 2023, with Transformer Engine",
+     .source = "known of the code base",
+     .software = megatron,
+     .takes_megatrons_options = true},
+    {.name = "megatron-2022",
+     .what = "Megatron-LM with pipelines whose tensor ranks send parts of messages",
+     .source = "Narayanan et al. 2021, section 4.1",
+     .software = megatron_2022},
+    {.name = "megatron-2020",
+     .what = "Megatron-LM before that",
+     .source = "known of the code base",
+     .software = megatron_2020},
+    {.name = "nemo", .what = "NeMo", .source = "known of the code base", .software = nemo},
+    {.name = "bridge", .what = "Megatron-Bridge", .source = "known of the code base", .software = nemo},
+    {.name = "deepspeed",
+     .what = "Megatron-DeepSpeed",
+     .source = "known of the code base",
+     .software = deepspeed},
+    {.name = "torchtitan", .what = "torchtitan", .source = "known of the code base", .software = torchtitan},
+    {.name = "fsdp",
+     .what = "PyTorch's FSDP around a model of PyTorch's operators",
+     .source = "assumed to do as torchtitan does",
+     .software = torchtitan},
+    {.name = "llm-foundry",
+     .what = "llm-foundry",
+     .source = "assumed, and kept as runs agree with it",
+     .software = llm_foundry},
+    {.name = "nanotron", .what = "nanotron", .source = "assumed; no run has tested it", .software = nanotron},
+    {.name = "llmq", .what = "llmq", .source = "assumed; no run has tested it", .software = llmq},
+    {.name = "internevo",
+     .what = "InternEvo",
+     .source = "assumed, and kept as runs agree with it",
+     .software = internevo},
+    {.name = "scaling",
+     .what = "Aleph Alpha's scaling",
+     .source = "read in its source; that it keeps a softmax's input is assumed",
+     .software = scaling,
+     .cuts_modules = true},
+    {.name = kMegalithSoftware,
+     .what = "this version's trainer",
+     .source = "its own code",
+     .software = megalith,
+     .takes_megatrons_options = true}};
+
+struct Feature {
+  const char* word;
+  std::function<void(Software&)> add;
+};
+
+const std::vector<Feature>& features() {
+  const auto flag = [](bool Software::*member) { return [member](Software& s) { s.*member = true; }; };
+  const auto schedule = [](Schedule kind) { return [kind](Software& s) { s.schedule = kind; }; };
+  static const std::vector<Feature> kFeatures = {
+      {"compile", flag(&Software::compiled)},        {"cuda_graphs", flag(&Software::cuda_graphs)},
+      {"async_tp", flag(&Software::overlap_tensor)}, {"ce_fusion", flag(&Software::fused_cross_entropy)},
+      {"adam_8bit", flag(&Software::adam_8bit)},     {"fused_norm", flag(&Software::fused_norm)},
+      {"zbb", schedule(Schedule::kZeroBubble)},      {"zbv", schedule(Schedule::kZeroBubbleV)},
+      {"v-half", schedule(Schedule::kVHalf)},        {"v-min", schedule(Schedule::kVMin)}};
+  return kFeatures;
+}
+
+}  // namespace
+
+std::span<const CodeBase> code_bases() {
+  return kCodeBases;
+}
+
+std::vector<std::string> code_base_names() {
+  std::vector<std::string> names;
+  for (const CodeBase& one : kCodeBases) names.emplace_back(one.name);
+  return names;
+}
+
+const CodeBase& code_base(std::string_view name) {
+  const auto* const found = std::find_if(std::begin(kCodeBases), std::end(kCodeBases),
+                                         [&](const CodeBase& one) { return one.name == name; });
+  if (found == std::end(kCodeBases)) fail(ErrorKind::kInternal, "no code base is called ", quote(name));
+  return *found;
+}
+
+Software software_by_itself(const CodeBase& one, bool bf16) {
+  Software out = one.software(bf16);
+  out.code_base = one.name;
+  return out;
+}
+
+std::vector<std::string> feature_words() {
+  std::vector<std::string> words;
+  for (const Feature& one : features()) words.emplace_back(one.word);
+  return words;
+}
+
+bool add_feature(Software& software, std::string_view word) {
+  for (const Feature& one : features()) {
+    if (one.word != word) continue;
+    one.add(software);
+    return true;
+  }
+  return false;
+}
+
+// scaling's source: core/nn/parallel_module/pipeline_partitioning.py.
+std::vector<int> cut_of_modules(int layers, int pipeline) {
+  constexpr int kBefore = 1, kAfter = 2;  // the embedding; the final norm and the head
+  const int modules = layers + kBefore + kAfter;
+  if (pipeline < 2 || modules < 3 * pipeline) return {};
+  std::vector<int> stages(static_cast<size_t>(pipeline), modules / pipeline);
+  for (int stage = 0; stage < modules % pipeline; ++stage) ++stages[static_cast<size_t>(stage)];
+  stages.front() -= kBefore;
+  stages.back() -= kAfter;
+  return stages;
+}
+
+}  // namespace megalith

@@ -1,0 +1,190 @@
+#include "libcore/plan/price/code_base.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+
+#include <gtest/gtest.h>
+
+#include "bench/plan_rows/run_rows.h"
+#include "libcore/base/text.h"
+#include "libcore/plan/request/plan_request.h"
+#include "libcore/plan/search/search.h"
+
+namespace megalith {
+namespace {
+
+TEST(CodeBase, HasAnotherNameForEachAndASource) {
+  std::vector<std::string> names = code_base_names();
+  std::sort(names.begin(), names.end());
+  EXPECT_EQ(std::adjacent_find(names.begin(), names.end()), names.end());
+  for (const CodeBase& one : code_bases()) {
+    EXPECT_NE(std::string(one.source), "") << one.name;
+    EXPECT_EQ(software_by_itself(one, true).code_base, one.name);
+    EXPECT_EQ(&code_base(one.name), &one);
+  }
+}
+
+TEST(CodeBase, KnowsTheFeaturesOfTables) {
+  Software software;
+  for (const std::string& word : feature_words()) EXPECT_TRUE(add_feature(software, word)) << word;
+  EXPECT_TRUE(software.compiled && software.overlap_tensor && software.adam_8bit);
+  EXPECT_EQ(software.schedule, Schedule::kVMin);
+  EXPECT_FALSE(add_feature(software, "eager"));
+}
+
+// docs/planner.md: of 40 layers 21 are on the first of two stages and 19 on the second.
+TEST(CodeBase, ScalingDividesItsModules) {
+  EXPECT_EQ(cut_of_modules(40, 2), (std::vector<int>{21, 19}));
+  EXPECT_EQ(cut_of_modules(40, 1), std::vector<int>{});
+  EXPECT_EQ(cut_of_modules(2, 2), std::vector<int>{});
+  for (const int pipeline : {2, 3, 4, 8}) {
+    const std::vector<int> cut = cut_of_modules(60, pipeline);
+    EXPECT_EQ(std::accumulate(cut.begin(), cut.end(), 0), 60);
+  }
+}
+
+/// A plan of one way to divide the work, and the problem it is of.
+struct Priced {
+  PlanProblem problem;
+  Candidate candidate;
+};
+
+PlanRequest request_of(const std::vector<std::string>& words) {
+  PlanCommand command;
+  Options options("autoplan", "");
+  command.add_to(options);
+  options.read(words);
+  command.check(options);
+  return plan_request(command);
+}
+
+/// What a command with every choice fixed is planned as; nothing if no layout is legal.
+std::optional<Priced> by_command(const std::vector<std::string>& words) {
+  const PlanRequest request = request_of(words);
+  const SearchResult found = search_plans(request.problem, request.fixed, 2);
+  EXPECT_LE(found.candidates, 1) << join(words, " ");
+  const std::optional<Plan> plan = found.plans.empty() ? found.closest : found.plans.front();
+  return plan ? std::optional(Priced{request.problem, plan->candidate}) : std::nullopt;
+}
+
+const char* const kFrameworks[] = {"Megatron-DeepSpeed", "AA-Scaling",
+                                   "InternEvo",          "llm-foundry/FSDP",
+                                   "Megatron-LM",        "NeMo/Megatron-Core",
+                                   "Megatron-Bridge",    "Primus/Megatron",
+                                   "torchtitan",         "fsdp",
+                                   "nanotron",           "llmq",
+                                   "megatron-2020",      "megalith"};
+
+/// Rows of every code base, on devices of every kind, with layouts of every kind.
+std::vector<RunRow> rows() {
+  const RunRow kModels[] = {{{"arch", "gpt"}, {"ffn", "16384"}, {"kv_heads", "32"}, {"precision", "fp16"}},
+                            {{"arch", "llama"}, {"ffn", "11008"}, {"kv_heads", "8"}, {"precision", "bf16"}}};
+  const RunRow kLayouts[] = {
+      {{"gpus", "8"}, {"tp", "2"}, {"pp", "2"}, {"sp", "y"}, {"dist_opt", "y"}, {"recompute", "selective"}},
+      {{"gpus", "4"}, {"dist_opt", "zero3"}, {"recompute", "full"}},
+      {{"gpus", "64"}, {"tp", "8"}, {"pp", "4"}, {"vpp", "2"}, {"sp", "y"}, {"dist_opt", "n"}},
+      {{"gpus", "16"}, {"tp", "4"}, {"cp", "2"}, {"dist_opt", "zero2"}, {"recompute", "norm,act"}},
+      {{"gpus", "12"}, {"pp", "3"}, {"dist_opt", "y"}, {"recompute", "full"}},
+      {{"gpus", "144"}, {"pp", "2"}, {"dist_opt", "y"}, {"nic_gbps", "100"}}};
+  const RunRow kDevices[] = {
+      {{"gpu", "A100-80GB"}, {"attn_kernel", "flash_attention2 + RMS kernel"}},
+      {{"gpu", "A100-40GB"}, {"attn_kernel", "unfused/scaled-softmax"}},
+      {{"gpu", "H100-SXM-80GB"}, {"attn_kernel", "TE fused"}, {"features", "ce_fusion"}},
+      {{"gpu", "GB200"}, {"attn_kernel", "TE fused"}, {"node_gpus", "72"}}};
+  std::vector<RunRow> out;
+  for (const char* framework : kFrameworks)
+    for (const RunRow& model : kModels)
+      for (const RunRow& layout : kLayouts)
+        for (const RunRow& device : kDevices) {
+          RunRow row = {{"framework", framework}, {"layers", "32"},       {"hidden", "4096"},
+                        {"heads", "32"},          {"vocab", "32000"},     {"seq", "2048"},
+                        {"micro_batch", "1"},     {"global_batch", "288"}};
+          for (const RunRow& part : {model, layout, device}) row.insert(part.begin(), part.end());
+          const bool interleaves = row.contains("vpp") && row["framework"] == "AA-Scaling";
+          if (!interleaves) out.push_back(row);  // scaling has no interleaved pipelines
+        }
+  return out;
+}
+
+/// Sums over stages may be made in another order.
+void expect_equal(double told, double wanted, const std::vector<std::string>& words) {
+  EXPECT_NEAR(told / wanted, 1, 1e-12) << join(words, " ");
+}
+
+// What bench_plan_accuracy says of a row, megalith-autoplan says of the row's command.
+TEST(CodeBase, ARowIsPricedAlikeByTheTableAndByItsCommand) {
+  size_t compared = 0;
+  const std::vector<RunRow> all = rows();
+  for (const RunRow& row : all) {
+    const auto words = command_of(row);
+    ASSERT_TRUE(words);
+    const std::optional<Priced> told = by_command(*words);
+    if (!told)
+      continue;  // no layout that Megatron's rules allow, such as an interleaved one of these batches
+    ++compared;
+    const PlanProblem p = problem_of(row);
+    const Candidate c = candidate_of(row, p);
+    EXPECT_EQ(told->candidate, c) << join(*words, " ");
+    expect_equal(step_time(told->problem, told->candidate).total(), step_time(p, c).total(), *words);
+    const MemoryEstimate here = worst_stage(told->problem, told->candidate).estimate,
+                         there = worst_stage(p, c).estimate;
+    expect_equal(here.device(), there.device(), *words);
+    expect_equal(here.needed() / usable_memory(told->problem), there.needed() / usable_memory(p), *words);
+  }
+  EXPECT_GE(compared, all.size() * 4 / 5);
+}
+
+// bench/plan_rows.csv: public runs of code bases and devices that the fits have not seen.
+TEST(CodeBase, EveryPublicRowHasASourceAndAPrice) {
+  for (const RunRow& row : read_run_rows(MEGALITH_SOURCE_DIR "/bench/plan_rows.csv")) {
+    EXPECT_NE(cell(row, "source").find(" at "), std::string::npos) << "no commit: " << cell(row, "source");
+    ASSERT_TRUE(expressible(row)) << cell(row, "source");
+    EXPECT_GT(number_in(row, "iter_time_s"), 0);
+    const auto words = command_of(row);
+    ASSERT_TRUE(words);
+    const std::optional<Priced> told = by_command(*words);
+    ASSERT_TRUE(told) << join(*words, " ");
+    const PlanProblem p = problem_of(row);
+    expect_equal(step_time(told->problem, told->candidate).total(),
+                 step_time(p, candidate_of(row, p)).total(), *words);
+  }
+}
+
+/// What docs/planner.md says of the public rows of a class: how far times and memory are off at most, on
+/// average, in per cent; 0: not measured.
+struct Off {
+  double time = 0, memory = 0;
+};
+
+TEST(CodeBase, PublicRowsAreAsFarOffAsThePageSays) {
+  const std::map<std::string, Off> page = {{"llmq_4090", {19.2, 0}},
+                                           {"llmq_h100", {10.0, 0}},
+                                           {"torchtitan_3d", {12.5, 15.7}},
+                                           {"torchtitan_h200", {5.9, 1.2}},
+                                           {"torchtitan_long", {7.9, 14.6}}};
+  std::map<std::string, Off> sums;
+  std::map<std::string, int> counts;
+  for (const RunRow& row : read_run_rows(MEGALITH_SOURCE_DIR "/bench/plan_rows.csv")) {
+    const PlanProblem p = problem_of(row);
+    const Candidate c = candidate_of(row, p);
+    Off& sum = sums[cell(row, "eval_class")];
+    ++counts[cell(row, "eval_class")];
+    sum.time += 100 * std::abs(step_time(p, c).total() / number_in(row, "iter_time_s") - 1);
+    if (const double measured = number_in(row, "peak_mem_gb"); measured > 0)
+      sum.memory += 100 * std::abs(worst_stage(p, c).estimate.reserved() / 1e9 / measured - 1);
+    const bool counts_memory = cell(row, "framework") == "torchtitan";
+    if (counts_memory) {
+      EXPECT_LE(worst_stage(p, c).estimate.needed(), usable_memory(p)) << "it ran: " << cell(row, "source");
+    }
+  }
+  ASSERT_EQ(sums.size(), page.size());
+  for (const auto& [name, sum] : sums) {
+    EXPECT_NEAR(sum.time / counts[name], page.at(name).time, 0.06) << name;
+    EXPECT_NEAR(sum.memory / counts[name], page.at(name).memory, 0.06) << name;
+  }
+}
+
+}  // namespace
+}  // namespace megalith
