@@ -14,7 +14,7 @@ struct HeadPlace {
         head(number % static_cast<int>(s.groups * s.r)),
         group(head / static_cast<int>(s.r)),
         slot(head % static_cast<int>(s.r)) {}
-  /// The head so many further in the same group.
+  /// The head that is `heads` further in the same group.
   __device__ HeadPlace plus(int heads) const {
     HeadPlace place = *this;
     place.number += heads;

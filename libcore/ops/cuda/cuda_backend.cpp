@@ -92,7 +92,7 @@ struct Packed {
   int64_t v() const { return (r + 1) * head; }
 };
 
-/// The queries of a packed QKV over `keys` keys in rows of these strides, as far as all ops have them.
+/// The part of the shape that all ops have: queries of a packed QKV over `keys` keys with these strides.
 AttentionShape shape_of(const char* op, const Packed& qkv, int64_t keys, const HeadStrides& kv) {
   if (qkv.head > kWidestHead)
     fail(ErrorKind::kUsage, "cuda: ", op, " takes heads of up to ", kWidestHead, " columns, not ", qkv.head,
@@ -181,7 +181,7 @@ class EventPool {
   std::vector<cudaEvent_t> free_;
 };
 
-/// Records an event of the pool, which keeps it for later when no copy of the result is left.
+/// Records an event of the pool. It returns to the pool when no copy of the result is left.
 Event record_on(const Queue& queue, const std::shared_ptr<EventPool>& pool) {
   const cudaEvent_t taken = pool->take();
   Event event{
@@ -194,8 +194,8 @@ cudaEvent_t native(const Event& event) {
   return static_cast<cudaEvent_t>(event.native.get());
 }
 
-/// Waits for both events, which have times, and returns the seconds between them. CUDA rounds them to fp32:
-/// for a quarter of an hour to 60 microseconds.
+/// Waits for both events, which have times, and returns the seconds between them. CUDA gives milliseconds in
+/// fp32, which for a quarter of an hour are 60 microseconds apart.
 double seconds_between(const Event& begin, const Event& end) {
   constexpr double kSecondsPerMillisecond = 1e-3;
   float milliseconds = 0;
@@ -763,8 +763,8 @@ std::unique_ptr<Backend> make_backend(int device, const LastWaits& waits) {
 }
 
 DeviceMemory memory_of(int device) {
-  // What is not allocated here: the code of kernels, which the driver loads when they are first called, and
-  // the rest of each block's last 2 MiB. Not measured.
+  // For what is not allocated here: the code of kernels, which the driver loads at their first call, and the
+  // rest of each block's last 2 MiB. Neither was measured.
   constexpr size_t kReserve = size_t{32} << 20;
   size_t left = 0, all = 0;
   require_success(cudaSetDevice(device), "choose a device");

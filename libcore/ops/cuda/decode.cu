@@ -2,10 +2,11 @@
 #include "libcore/ops/cuda/attention_tools.h"
 #include "libcore/ops/cuda/mma.h"
 
-// Attention of a few queries over many keys, as generation has it, cut over the keys: each block computes
-// one part, and a second kernel merges the parts in order, so that results repeat bit for bit. The time goes
-// to reading the cache, so a block multiplies on the plain cores, for all the rows (queries of the heads of
-// one group) that share a key. A warp takes four keys at a time; its threads share the columns.
+// Attention of a few queries over many keys, as in generation. The keys are divided into parts: each block
+// computes one part, and a second kernel merges the parts in order, so that results repeat bit for bit.
+// Reading the cache takes most of the time, so a block multiplies on the plain cores, for all rows (queries
+// of the heads of one group) that share a key. A warp takes four keys at a time; its threads share the
+// columns.
 
 namespace megalith::cuda {
 namespace {
@@ -13,8 +14,8 @@ namespace {
 constexpr int kWarps = kThreads / 32, kBatch = 4;
 constexpr float kLog2E = 1.44269504f;
 
-/// One row's softmax over some keys, in powers of two: the maximum, the sum relative to it, and the output
-/// that goes with it. In memory: max, sum, then the head's columns.
+/// A row of results over some keys has these numbers, then the head's columns of the output: the maximum of
+/// its softmax, in powers of two, and the sum relative to that.
 constexpr int kNumbers = 2;
 
 struct DecodeArgs {
@@ -57,7 +58,7 @@ struct DecodeRows {
       }
     }
   }
-  /// Takes in keys from `key` on, whose scores these are.
+  /// Adds the keys from `key` on, which have these scores and values.
   __device__ void absorb(float (&scores)[kRows][kBatch], int key, const float (&values)[kBatch][kColumns]) {
     MEGALITH_UNROLL for (int i = 0; i < kRows; ++i) {
       float top = max[i];
@@ -77,7 +78,7 @@ struct DecodeRows {
       }
     }
   }
-  /// Row i as memory has it.
+  /// Writes row i to memory (see kNumbers).
   __device__ void store(int i, float* to, int64_t head) const {
     if (threadIdx.x % 32 == 0) {
       to[0] = max[i];
@@ -90,7 +91,7 @@ struct DecodeRows {
   }
 };
 
-/// A batch of lines: this thread's columns of those from `key` to before `end`; zeros for the others.
+/// Loads a batch of lines: this thread's columns of the first `left`; zeros for the others.
 template <class T, int kColumns>
 __device__ void load_lines(float (&lines)[kBatch][kColumns], const T* data, int64_t stride, int64_t head,
                            int left) {
@@ -100,7 +101,7 @@ __device__ void load_lines(float (&lines)[kBatch][kColumns], const T* data, int6
   }
 }
 
-/// The number `column` of the merged row, of `count` rows that are `stride` numbers apart.
+/// Number `column` of the row that merges `count` rows, `stride` numbers apart; `max` is their maximum.
 __device__ inline float merged(const float* rows, int64_t count, int64_t stride, int64_t column, float max) {
   float sum = 0;
   for (int64_t i = 0; i < count; ++i)

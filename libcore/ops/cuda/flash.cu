@@ -4,9 +4,9 @@
 // Flash attention in bf16 on the tensor cores, with sums in fp32.
 //
 // A block has four warps. Each warp owns 16 or 32 rows: queries, or keys in the kernel for their gradient.
-// Lines (keys, or queries in that kernel) pass by in tiles, copied to shared memory one tile ahead of the
-// products. Scores stay in registers: narrowed, the sums of one product are an operand of the next one
-// (mma.h). For that the kernel for keys computes the transposed scores, with keys as rows.
+// The block loops over tiles of lines (keys, or queries in that kernel), each copied to shared memory one
+// tile ahead of its products. Scores stay in registers: narrowed, the sums of one product are an operand of
+// the next one (mma.h). For that the kernel for keys computes the transposed scores, with keys as rows.
 //
 // The gradient has two kernels, each the only one that writes its sums, so no sum depends on timing. Together
 // they multiply seven times where one kernel would do with five, but that one would have to add dQ up over
@@ -15,13 +15,14 @@
 // time in which it moves the bytes (4.8 TB/s, some 300 TFLOP/s by mma.sync).
 //
 // A row of a tile takes kWidth + 8 elements, an odd number of 16-byte units. So the 8 rows of a matrix that
-// ldmatrix reads at a time begin in different ones of the 8 units of 128 bytes: no bank conflicts. The same
-// holds for the results, which pass through shared memory so that rows are stored 16 bytes at a time.
+// ldmatrix reads at a time lie in 8 different units modulo 128 bytes: no bank conflicts. The same holds for
+// the results, which pass through shared memory so that rows are stored 16 bytes at a time.
 //
-// Registers bound the sizes: a warp holds 32 rows where its sums and scores then fit, since a line's operand
+// Registers bound the sizes. A warp holds 32 rows where its sums and scores then fit, since a line's operand
 // is loaded once for all rows of a warp. A thread has up to 255 registers where two blocks run per
 // multiprocessor, and 168 where three do (tests/ops/cuda/machine_code_test.cpp). A block takes 44 to 69 KiB
-// of shared memory, so that as many blocks fit on compute capability 8.0, and one on 8.6 and 8.9.
+// of shared memory: those two or three blocks fit on compute capability 8.0. On 8.6 and 8.9 (100 KiB) one
+// fits, or two with heads of 80 columns.
 
 namespace megalith::cuda {
 namespace {
@@ -39,8 +40,8 @@ struct Tiles {
   static constexpr int kRowElements = kRows * kStride, kLineElements = kLines * kStride;
 };
 
-/// A warp's sums for its rows and the lines of a tile, those for its rows and the columns of a head, and the
-/// first ones narrowed.
+/// A warp's sums for its rows and the lines of a tile; its sums for its rows and the columns of a head; and
+/// the former, narrowed.
 template <class T>
 using LineSums = float[T::kRowTiles][T::kLines / 8][4];
 template <class T>
@@ -209,7 +210,7 @@ __device__ void hide_queries(LineSums<T>& scores, const AttentionShape& s, const
 /// that see the most keys come first, so that the last block to end is a short one.
 template <class T>
 struct QueryRows {
-  int first, last, mine;     // the block's, and the first one of the warp
+  int first, last, mine;     // the first and last query of the block, and the first of the warp
   KeyRange keys, some, all;  // those that some query of the block, some of the warp and all of the warp see
 
   __device__ QueryRows(const AttentionShape& s, const HeadPlace& place) {
@@ -300,8 +301,8 @@ __device__ inline uint32_t kept_by_key(const HeadMask& mask, int query, int key)
   return bits;
 }
 
-/// Draws the mask of a tile before its scores are there, in a loop that is not unrolled: so it costs no
-/// registers.
+/// Draws the mask of a tile before its scores exist, in a loop that is not unrolled, so that it needs no more
+/// registers than they do.
 template <class T, bool kKeysAreRows>
 __device__ void draw(KeptSums<T>& kept, const auto& a, const HeadPlace& place, int query, int key) {
   static_assert(T::kLines <= 64);

@@ -47,7 +47,7 @@ __device__ inline void load_matrices(uint32_t (&to)[kCount], const void* row) {
   static_assert(kCount == 1 || kCount == 2 || kCount == 4);
 #if defined(__CUDACC__)
   const unsigned at = shared_address(row);
-  // In order with the barriers around it: it reads what other threads wrote.
+  // volatile and "memory" keep it between the barriers around it: it reads what other threads wrote.
   if constexpr (kCount == 1 && kTransposed)
     asm volatile("ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%0}, [%1];"
                  : "=r"(to[0])
@@ -109,7 +109,7 @@ __device__ inline void commit_copies() {
 #endif
 }
 
-/// Waits for this thread's groups of copies, but for the last kLeft. Other threads see them after a barrier.
+/// Waits for this thread's groups of copies, except the last kLeft. Other threads see them after a barrier.
 template <int kLeft>
 __device__ inline void wait_for_copies() {
 #if defined(__CUDACC__)
@@ -119,8 +119,8 @@ __device__ inline void wait_for_copies() {
 #endif
 }
 
-/// Returns the value. What is computed from it is computed after this call: the compiler does not move it out
-/// of the loop around, where it would take registers.
+/// Returns the value. The compiler computes what depends on it after this call, and does not move that out of
+/// the loop around it, where it would take registers.
 __device__ inline int computed_here(int value) {
 #if defined(__CUDACC__)
   asm volatile("" : "+r"(value));

@@ -39,7 +39,8 @@ Queue::~Queue() {
   cudaStreamDestroy(stream_);
 }
 
-/// Polls, since CUDA's own wait has no limit. Work that takes longer than a moment is not worth a core.
+/// Polls, since CUDA's own wait has no limit. After a moment it sleeps between polls, to leave the core to
+/// others.
 void Queue::finish() const noexcept {
   using Clock = std::chrono::steady_clock;
   constexpr auto kMoment = std::chrono::milliseconds(1);

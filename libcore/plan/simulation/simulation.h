@@ -21,9 +21,9 @@ struct SimulatedStep {
 };
 
 /// Which microbatches of a step the trainer runs. kRepeated: those of five periods of the pipeline; the
-/// others repeat one of these periods on the same clocks and links, so that memory, and but for a few
-/// nanoseconds each also time, do not depend on their number. kEach: every one, with the same result up to
-/// rounding.
+/// others repeat one of these periods on the same clocks and links, so the simulation's memory does not
+/// depend on their number, and its time only by a few nanoseconds each. kEach: every one, with the same
+/// result up to rounding.
 enum class Microbatches { kRepeated, kEach };
 
 /// Runs the trainer's own step (train/step/trainer.h: its layers, schedule, buckets and optimizer) on a
