@@ -151,19 +151,19 @@ TEST(PretrainConfig, TakesBothNamesOfADistributedCheckpoint) {
 TEST(PretrainConfig, RefusesWithARemedyWhatWouldChangeTheResult) {
   EXPECT_EQ(complaint(small() + "--decoupled-lr 1 --apply-layernorm-1p --dataloader-type cyclic "
                                 "--optimizer sgd --mrope-section 1"),
-            "--decoupled-lr is not supported; give one --lr and --min-lr for all parameters\n"
-            "--mrope-section is not supported; leave it out\n"
-            "--dataloader-type \"cyclic\": wanted one of single\n"
-            "--optimizer \"sgd\": wanted one of adam\n"
+            "--decoupled-lr is not supported; give one --lr and --min-lr for all parameters\n  "
+            "--mrope-section is not supported; leave it out\n  "
+            "--dataloader-type \"cyclic\": wanted one of single\n  "
+            "--optimizer \"sgd\": wanted one of adam\n  "
             "--apply-layernorm-1p is not supported; train with plain --normalization LayerNorm");
 }
 
 TEST(PretrainConfig, SaysEverythingThatIsMissing) {
   EXPECT_EQ(complaint(""),
-            "--num-layers is missing\n--hidden-size is missing\n--num-attention-heads is "
-            "missing\n--seq-length is missing\n"
-            "--micro-batch-size is missing\n--train-iters is missing (or --train-samples, or "
-            "--num-epochs)\n--lr is missing");
+            "--num-layers is missing\n  --hidden-size is missing\n  --num-attention-heads is "
+            "missing\n  --seq-length is missing\n  "
+            "--micro-batch-size is missing\n  --train-iters is missing (or --train-samples, or "
+            "--num-epochs)\n  --lr is missing");
 }
 
 // Megatron's validate_args: ffn_hidden_size = int((4 * hidden_size * 2 / 3) / 64) * 64
@@ -349,17 +349,17 @@ TEST(PretrainConfig, SaysEverythingThatIsWrongWithALayout) {
                 "--sequence-parallel --tensor-model-parallel-size 4 --pipeline-model-parallel-size 3 "
                 "--nproc 16 --global-batch-size 5 --sharding stage2"),
       "--tensor-model-parallel-size 4 * --pipeline-model-parallel-size 3 = 12 does not divide the 16 "
-      "ranks; nearest that work: 12, 24\n"
+      "ranks; nearest that work: 12, 24\n  "
       "--sharding stage2 needs --pipeline-model-parallel-size 1, not 3: each micro-batch's gradients are "
-      "sharded as soon as it is done; give --sharding stage1\n"
+      "sharded as soon as it is done; give --sharding stage1\n  "
       "--num-attention-heads 6 is not a multiple of --tensor-model-parallel-size 4; nearest that work: "
-      "4, 8\n"
-      "--num-query-groups 3 is not a multiple of --tensor-model-parallel-size 4; nearest that work: 4\n"
+      "4, 8\n  "
+      "--num-query-groups 3 is not a multiple of --tensor-model-parallel-size 4; nearest that work: 4\n  "
       "--ffn-hidden-size 250 is not a multiple of --tensor-model-parallel-size 4; nearest that work: "
-      "248, 252\n"
-      "--seq-length 33 is not a multiple of --tensor-model-parallel-size 4; nearest that work: 32, 36\n"
+      "248, 252\n  "
+      "--seq-length 33 is not a multiple of --tensor-model-parallel-size 4; nearest that work: 32, 36\n  "
       "--num-layers 4 is not a multiple of --pipeline-model-parallel-size 3; nearest that work: 3, 6; or "
-      "give --pipeline-layers\n"
+      "give --pipeline-layers\n  "
       "--global-batch-size 5 is not a multiple of --micro-batch-size 2 * data-parallel size 1; nearest "
       "that work: 4, 6");
 }

@@ -360,11 +360,11 @@ TEST(Options, NameTheNearestKnownOption) {
 TEST(Options, ReportEveryComplaintAtOnce) {
   EXPECT_EQ(complaint({"--coat", "1", "--coats", "9", "--thickness", "thin", "--dry-run", "--brush", "wide",
                        "--drops", "99999999999999999999"}),
-            "unknown option \"--coat\"; did you mean \"--coats\"?\n"
-            "--thickness \"thin\": wanted a number\n"
-            "--brush \"wide\": wanted one of flat, round\n"
-            "--drops \"99999999999999999999\": wanted an integer\n"
-            "WALL is missing\n"
+            "unknown option \"--coat\"; did you mean \"--coats\"?\n  "
+            "--thickness \"thin\": wanted a number\n  "
+            "--brush \"wide\": wanted one of flat, round\n  "
+            "--drops \"99999999999999999999\": wanted an integer\n  "
+            "WALL is missing\n  "
             "--dry-run with --coats 9 is odd");
 }
 
@@ -395,10 +395,10 @@ TEST(Options, NoteWhichLinesOfTheFileGiveThoseThatAComplaintNames) {
     problems.add_at("run.yaml:1", Opt{"coats"}, " has its place");
   };
   EXPECT_EQ(complaint_with_file(file, {"--dry-run", "--drops", "4"}, rule),
-            "--dry-run with --coats 9 is odd (" + file + ":1 gives --coats)\n" +
+            "--dry-run with --coats 9 is odd (" + file + ":1 gives --coats)\n  " +
                 "--layers_of_paint need --no-primer, and --thickness is only a word here (" + file +
-                ":1 gives --layers_of_paint; " + file + ":2 gives --no-primer)\n" +
-                "--drops of the command line\nrun.yaml:1: --coats has its place");
+                ":1 gives --layers_of_paint; " + file + ":2 gives --no-primer)\n  " +
+                "--drops of the command line\n  run.yaml:1: --coats has its place");
 }
 
 TEST(Options, ThatHaveARefusedValueAreNotCalledMissing) {
@@ -409,7 +409,7 @@ TEST(Options, ThatHaveARefusedValueAreNotCalledMissing) {
     for (const char* name : {"coats", "drops", "thickness"}) problems.missing({name});
   };
   EXPECT_EQ(complaint_with_file(file, {"--drops", "-1"}, rule),
-            file + ":1: coats \"many\": wanted an integer\n--drops -1: wanted at least 0\n" +
+            file + ":1: coats \"many\": wanted an integer\n  --drops -1: wanted at least 0\n  " +
                 "--thickness is missing");
 }
 
@@ -613,7 +613,7 @@ TEST(Options, OfOtherToolsAreRefusedOnlyInSomeRuns) {
   EXPECT_EQ(said(false, {"w", "--config", file, "--coats", "4"}),
             "ignored, no effect here: frame-width layers");
   EXPECT_EQ(said(true, {"w", "--config", file, "--coats", "3"}),
-            file + ":1: frame-width is not supported; leave it out\n" + file +
+            file + ":1: frame-width is not supported; leave it out\n  " + file +
                 ":2: layers is not supported; give --coats");
 }
 
@@ -640,7 +640,7 @@ TEST(Options, OfOtherToolsTakeTheirWordsOnTheCommandLineAsInAFile) {
   EXPECT_EQ(taken({"--sheen", "3", "--tints", "a", "b"}), "w");
   EXPECT_EQ(taken({"--varnish", "3"}), "unexpected argument \"3\"");
   EXPECT_EQ(taken({"--sheen"}), "--sheen needs a value");
-  EXPECT_EQ(taken({"--sheen", "--tints"}), "--sheen needs a value\n--tints needs a value");
+  EXPECT_EQ(taken({"--sheen", "--tints"}), "--sheen needs a value\n  --tints needs a value");
   const test::TempDir dir;
   write_file(dir / "p.yaml", "varnish: true\ntints: []\n");
   const std::string file = dir / "p.yaml";
@@ -659,7 +659,7 @@ TEST(Options, SplitWordsThatAMissingBlankJoined) {
             "warning: \"4--thickness\" was read as two words; put a blank before the \"\\\" at the end of "
             "the line of --coats");
   EXPECT_EQ(complaint({"w", "--coats", "20--brsh", "x"}),
-            "unexpected argument \"x\"\n--coats \"20--brsh\": wanted an integer");
+            "unexpected argument \"x\"\n  --coats \"20--brsh\": wanted an integer");
 }
 
 TEST(Options, KnowWhereAValueComesFrom) {

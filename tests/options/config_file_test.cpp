@@ -100,15 +100,15 @@ TEST(ConfigFile, ComplaintsNameFileAndLine) {
   write_file(path, std::string(kRun) +
                        "num-layer: 3\nlr-decay-style: cosin\nsplit: [9, 1]\nno-load-optim: perhaps\nlr: "
                        "2e-3\nconfig: x\n");
-  EXPECT_EQ(
-      complaint(path),
-      path + ":8: unknown option \"num-layer\"; did you mean \"num-layers\"?\n" +  //
-          path +
-          ":9: lr-decay-style \"cosin\": wanted one of constant, linear, cosine; did you mean \"cosine\"?\n" +
-          path + ":10: split \"9 1\": wanted one value\n" +  //
-          path + ":11: no-load-optim \"perhaps\": wanted true or false\n" + path +
-          ":12: \"lr\" is already set at " + path + ":7\n" +  //
-          path + ":13: \"config\" belongs on the command line");
+  EXPECT_EQ(complaint(path),
+            path + ":8: unknown option \"num-layer\"; did you mean \"num-layers\"?\n  " +  //
+                path +
+                ":9: lr-decay-style \"cosin\": wanted one of constant, linear, cosine; did you mean "
+                "\"cosine\"?\n  " +
+                path + ":10: split \"9 1\": wanted one value\n  " +  //
+                path + ":11: no-load-optim \"perhaps\": wanted true or false\n  " + path +
+                ":12: \"lr\" is already set at " + path + ":7\n  " +  //
+                path + ":13: \"config\" belongs on the command line");
 }
 
 TEST(ConfigFile, YieldsToTheCommandLine) {

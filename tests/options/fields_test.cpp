@@ -102,10 +102,10 @@ TEST(Fields, RefuseJsonThatDoesNotFit) {
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kData);
     EXPECT_STREQ(error.what(),
-                 "args.json: num_layers \"many\": wanted an integer\n"
-                 "args.json: hidden_size -1: wanted between 1 and 1048576\n"
-                 "args.json: seq_length \"1.5\": wanted an integer\n"
-                 "args.json: normalization \"rmsnorm\": wanted one of LayerNorm, RMSNorm\n"
+                 "args.json: num_layers \"many\": wanted an integer\n  "
+                 "args.json: hidden_size -1: wanted between 1 and 1048576\n  "
+                 "args.json: seq_length \"1.5\": wanted an integer\n  "
+                 "args.json: normalization \"rmsnorm\": wanted one of LayerNorm, RMSNorm\n  "
                  "args.json: swiglu {}: wanted one value");
   }
 }

@@ -57,7 +57,7 @@ TEST(Problems, AreOneErrorWithALineForEach) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kData);
-    EXPECT_STREQ(error.what(), "one\ntwo (run.yaml:3 gives --b)");
+    EXPECT_STREQ(error.what(), "one\n  two (run.yaml:3 gives --b)");
   }
   EXPECT_EQ(problems.text("; "), "one; two (run.yaml:3 gives --b)");
 }

@@ -622,9 +622,11 @@ class LineTokenizer final : public LetterTokenizer {
 TEST_F(Loop, LogsTheLinesOfASampleBelowEachOther) {
   PretrainConfig c = config("run");
   c.train.sample_prompt = "abc";
-  c.train.sample_tokens = 1;
+  c.train.sample_tokens = 3;
   train(c, tiny_data(), std::make_unique<LineTokenizer>().get());
-  EXPECT_TRUE(logged("Generated Sample Text: a\n  b\n  c\n  "));
+  const std::string text = figures("run", "sample").at(0)["text"].as_string();
+  ASSERT_NE(text.find('\n'), std::string::npos);
+  EXPECT_TRUE(logged("Generated Sample Text: " + join(split(text, '\n'), "\n  ")));
 }
 
 TEST_F(Loop, SamplesTextAtEachEvaluation) {
