@@ -12,7 +12,7 @@ int main(int argc, char** argv) {
   return run_app("preprocess", [&] {
     PreprocessConfig config;
     TokenizerConfig tokenizer;
-    Options options("preprocess", "Turn loose JSON into indexed datasets of token ids.");
+    Options options("preprocess", "Turn loose JSON or plain text into indexed datasets of token ids.");
     options.add("Input and output", config).add("Tokenizer", tokenizer).fates([] {
       return fates_in(kPreprocess);
     });
@@ -20,6 +20,8 @@ int main(int argc, char** argv) {
         .epilog(
             "megalith-preprocess --input corpus.jsonl --output-prefix corpus \\\n"
             "  --tokenizer-model tokenizer --append-eod --workers 8\n"
+            "megalith-preprocess --input notes --text file --output-prefix notes \\\n"
+            "  --tokenizer-model tokenizer --append-eod\n"
             "zcat dump.jsonl.gz | megalith-preprocess --input - --output-prefix dump \\\n"
             "  --vocab-file vocab.json --merge-file merges.txt --json-keys content\n")
         .environment({{"NLTK_DATA", "Folders with Punkt's parameters, for --split-sentences."}})

@@ -10,6 +10,7 @@
 #include "libcore/base/text.h"
 #include "libcore/config/thread_limit.h"
 #include "libcore/config/tokenizer_config.h"
+#include "libcore/data/preprocess/corpus_files.h"
 #include "libcore/io/files/file.h"
 #include "libcore/io/run/lock_file.h"
 #include "libcore/io/run/run_files.h"
@@ -27,7 +28,8 @@ namespace {
 struct TokenizerAppConfig {
   std::string command, output;
   std::vector<std::string> input, json_keys = {"text"};
-  bool text = false, json = false;
+  TextUnit text = TextUnit::kNone;
+  bool json = false;
   std::optional<int> vocab_size;
   int workers = 0;
 
@@ -37,11 +39,13 @@ struct TokenizerAppConfig {
       "What to do: train; encode (a line of text becomes a line of ids); decode (the reverse).", positional(),
       required(), one_of({"train", "encode", "decode"}));
     v("input", input,
-      "Files to read, plain or compressed with gzip or zstd; - is stdin. For train: loose JSON, one document "
-      "a line.",
+      "Files to read, plain or compressed; - is stdin. For train: loose JSON, one document a line; a folder "
+      "stands for the .json and .jsonl files below it (with --text: the .txt files), a quoted pattern for "
+      "the "
+      "files that match.",
       metavar("FILE"), default_text("stdin, for encode and decode"));
     v("json-keys", json_keys, "Keys whose texts train reads.", metavar("KEY"));
-    v("text", text, "What train reads is plain text: each file is one document.");
+    v("text", text, kTextHelp);
     v("json", json, "A line of text is a JSON string, for encode and decode.");
     v("vocab-size", vocab_size,
       "Number of tokens to train, <|endoftext|> and the 256 bytes included; for NullTokenizer and "
@@ -65,23 +69,24 @@ struct TokenizerAppConfig {
       if (vocab_size && *vocab_size < kMin)
         problems.add(Opt{"vocab-size"}, ' ', *vocab_size, ", wanted at least ", kMin, " to train");
       if (json) problems.add(Opt{"json"}, " is for encode and decode");
-    } else if (!output.empty() || text) {
+      require_no_keys(json_keys, text, problems);
+    } else if (!output.empty() || text != TextUnit::kNone) {
       problems.add(Opt{output.empty() ? "text" : "output"}, " is for train");
     }
   }
 };
 
 void train(const TokenizerAppConfig& config, const std::string& options_file) {
+  const std::vector<std::string> inputs = corpus_files(config.input, config.text);
   RunFiles files;
   files.reads("--config", options_file);
-  files.reads("--input", config.input);
+  files.reads("--input", inputs);
   files.replaces_folder("--output", config.output);
   files.check();
   make_directories(parent_or_here((std::filesystem::path(config.output) / "").parent_path()));
   const LockFile lock(config.output);
-  TrainingCorpus corpus{
-      .files = config.input, .json_keys = {}, .workers = static_cast<size_t>(config.workers)};
-  if (!config.text) corpus.json_keys = config.json_keys;
+  TrainingCorpus corpus{.files = inputs, .text = config.text, .workers = static_cast<size_t>(config.workers)};
+  if (config.text == TextUnit::kNone) corpus.json_keys = config.json_keys;
   const PieceCounts pieces = count_pretokens(corpus);
   log("counted ", format_count(static_cast<int64_t>(pieces.size())), " different pretokens");
   const int wanted = config.vocab_size.value_or(32000);
@@ -115,6 +120,7 @@ int main(int argc, char** argv) {
         .epilog(
             "megalith-tokenizer train --input code.jsonl --json-keys content \\\n"
             "  --vocab-size 32000 --output tokenizer\n"
+            "megalith-tokenizer train --input notes --text file --vocab-size 4096 --output tokenizer\n"
             "echo 'Hello world' | megalith-tokenizer encode --tokenizer-model tokenizer\n"
             "echo '15496 995' | megalith-tokenizer decode --tokenizer-model tokenizer\n")
         .environment(tokenizer_variables())

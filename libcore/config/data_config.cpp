@@ -15,6 +15,35 @@ bool names_text(const std::vector<std::string>& path) {
          (std::filesystem::is_directory(path[0], error) || std::filesystem::is_regular_file(path[0], error));
 }
 
+/// What is wrong with a path that was given as a dataset's prefix and is a folder or a file of another kind;
+/// empty if it may be a dataset. A folder that holds datasets, or too much to look at, may be one.
+std::string no_dataset(const std::string& path) {
+  namespace fs = std::filesystem;
+  constexpr int kLooked = 1000;
+  std::error_code error;
+  if (path.ends_with(".bin") || path.ends_with(".idx") || fs::exists(path + ".idx", error)) return {};
+  bool files = false, json = false;
+  const auto look = [&](const fs::path& file) {
+    if (file.filename().string().starts_with('.')) return;
+    files = true;
+    json |= file.extension() == ".json" || file.extension() == ".jsonl";
+  };
+  if (fs::is_regular_file(path, error)) look(path);
+  if (fs::is_directory(path, error)) {
+    int entries = 0;
+    for (fs::recursive_directory_iterator at(path, error); !error && at != fs::recursive_directory_iterator();
+         at.increment(error)) {
+      if (++entries > kLooked || at->path().extension() == ".idx") return {};
+      if (at->is_regular_file(error)) look(at->path());
+    }
+  }
+  if (!files) return {};
+  return json
+             ? " is loose JSON, not the prefix of a dataset; make a dataset of it with megalith-preprocess"
+             : " is text, not the prefix of a dataset; give it to --train-data-path, or make a dataset of it "
+               "with megalith-preprocess --text";
+}
+
 }  // namespace
 
 bool DataConfig::reads_texts() const {
@@ -49,6 +78,9 @@ void DataConfig::validate(Problems& problems) const {
     problems.add(Opt{"stride"}, ' ', *stride, " needs ", Opt{"train-data-path"},
                  " DIR, a folder of texts or a text file",
                  train_path.empty() ? std::string() : ", which " + quote(join(train_path, " ")) + " is not");
+  for (const std::string& path : data_path)
+    if (const std::string wrong = no_dataset(path); !wrong.empty())
+      problems.add(Opt{"data-path"}, ' ', path, wrong);
   const bool one_path = !data_path.empty();
   if (one_path + has_own_paths() + mock > 1)
     problems.add(Opt{"data-path"}, ", ", Opt{"train-data-path"}, " (with ", Opt{"valid-data-path"}, " and ",

@@ -117,6 +117,26 @@ TEST_F(Newcomer, NamesTheDatasetThatWasMeant) {
   EXPECT_NE(result.err.find("did you mean \"c_text_document\"?"), std::string::npos) << result.err;
 }
 
+TEST_F(Newcomer, NamesTheOptionThatTakesTexts) {
+  fs::create_directories(path("texts/more"));
+  write_file(path("texts/more/a.txt"), "a");
+  fs::create_directories(path("records"));
+  write_file(path("records/a.jsonl"), "{}");
+  const auto expect = [](const std::string& data, const std::string& part) {
+    const CommandResult result = train("--tokenizer-model t300", data);
+    EXPECT_EQ(result.code, 64) << result.err;
+    EXPECT_NE(result.err.find(part), std::string::npos) << result.err;
+  };
+  expect("texts", "--data-path texts is text, not the prefix of a dataset; give it to --train-data-path");
+  expect("0.5 c_text_document 0.5 texts/more/a.txt", "--data-path texts/more/a.txt is text");
+  expect("records", "--data-path records is loose JSON, not the prefix of a dataset");
+  expect("corpus.jsonl", "make a dataset of it with megalith-preprocess");
+  fs::create_directories(path("c_text_document"));  // a folder beside the dataset of that name
+  write_file(path("c_text_document/a.txt"), "a");
+  EXPECT_EQ(train("--tokenizer-model t300").code, 0);
+  fs::remove_all(path("c_text_document"));
+}
+
 TEST_F(Newcomer, NamesATokenizerByAFolderAFileOrItsId) {
   fs::create_directories(path("gpt2"));
   for (const char* name : {"vocab.json", "merges.txt"})

@@ -80,7 +80,8 @@ class DocumentPipeline {
         output_(output),
         limits_(limits_of(job.config, files)),
         batch_bytes_(std::clamp(kBytesInFlight / limits_.items, kMinBatch, kBatchBytes)),
-        lines_(files, {job.line_limits(batch_bytes_), limits_.workers}, job.interrupt, output.start()),
+        lines_(files, {job.line_limits(batch_bytes_), limits_.workers, job.config.text}, job.interrupt,
+               output.start()),
         pipeline_(limits_, {.source = [this](size_t worker, DocumentBatch& batch,
                                              const auto& grow) { return source(worker, batch, grow); },
                             .work = [this](size_t worker, DocumentBatch& batch) { encode(worker, batch); },
@@ -235,6 +236,7 @@ void PreprocessConfig::validate(Problems& problems) const {
       problems.add(Opt{"json-keys"}, ' ', quote(key),
                    " cannot be part of a file name; wanted a key without \"/\"");
   }
+  require_no_keys(json_keys, text, problems);
   if (json_keys.empty()) problems.add(Opt{"json-keys"}, " names no key");
   if (resume && std::count(inputs.begin(), inputs.end(), "-") > 0)
     problems.add(Opt{"resume"}, ": stdin (\"-\") cannot be read a second time; wanted files");
@@ -249,14 +251,14 @@ int64_t PreprocessSummary::skipped() const {
 
 PreprocessSummary preprocess(const PreprocessConfig& config, const Tokenizer& tokenizer) {
   const Interrupt interrupt;
-  const std::vector<InputFile> inputs = look_at_inputs(config.inputs);
+  const std::vector<InputFile> inputs = look_at_inputs(config.inputs, config.text);
   const TextTools tools = text_tools(config, tokenizer);
   return run({config, tools, interrupt}, inputs);
 }
 
 int run_preprocess(const PreprocessConfig& config, const TokenizerConfig& tokenizer_config, RunFiles files) {
   const auto start = std::chrono::steady_clock::now();
-  const std::vector<InputFile> inputs = look_at_inputs(config.inputs);
+  const std::vector<InputFile> inputs = look_at_inputs(config.inputs, config.text);
   check_files(config, tokenizer_config, inputs, std::move(files));
   const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(config, tokenizer_config, inputs);
   const TextTools tools = text_tools(config, *tokenizer);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "libcore/config/tokenizer_config.h"
+#include "libcore/data/preprocess/corpus_files.h"
 #include "libcore/io/run/run_files.h"
 #include "libcore/json/document_json.h"
 #include "libcore/options/fields.h"
@@ -23,11 +24,12 @@ inline std::vector<EnumName<Dedup>> enum_names(Dedup) {
   return {{"none", Dedup::kNone}, {"exact", Dedup::kExact}};
 }
 
-/// Options of preprocess(), which turns loose JSON into indexed datasets. Names and defaults are those of
-/// Megatron's tools/preprocess_data.py, in the versions that the documented commands use.
+/// Options of preprocess(), which turns loose JSON or plain text into indexed datasets. Names and defaults
+/// are those of Megatron's tools/preprocess_data.py, in the versions that the documented commands use.
 struct PreprocessConfig {
   std::vector<std::string> inputs, json_keys = {"text"};
   std::string output_prefix;
+  TextUnit text = TextUnit::kNone;
   bool append_eod = false;
   OnError on_error = OnError::kStrict;
   std::string rejects;
@@ -50,12 +52,14 @@ struct PreprocessConfig {
   void fields(V&& v) {
     v("input", inputs,
       "Files of one JSON object a line, or of one array of objects; plain or compressed by gzip, zstd, bzip2 "
-      "or xz. A folder stands for the .json and .jsonl files below it, a quoted pattern for the files that "
-      "match; - is stdin.",
+      "or xz. A folder stands for the .json and .jsonl files below it (with --text: the .txt files), a "
+      "quoted "
+      "pattern for the files that match; - is stdin.",
       required(), metavar("FILE"));
     v("output-prefix", output_prefix,
       "Path of the datasets: PREFIX_KEY_document.bin and .idx (PREFIX_KEY_sentence with --split-sentences).",
       required(), metavar("PREFIX"));
+    v("text", text, kTextHelp);
     v("json-keys", json_keys,
       "Keys to take; each yields its own dataset. If a line has no key \"meta.text\", that means key "
       "\"text\" "
@@ -94,6 +98,8 @@ struct PreprocessConfig {
   void validate(Problems&) const;
   /// The prefix of the dataset of `key`: its path without .bin and .idx.
   std::string prefix_of(const std::string& key) const;
+  /// What the input consists of, for messages: "line", or "text" with --text.
+  const char* unit() const { return text == TextUnit::kNone ? "line" : "text"; }
 };
 
 /// The lines that were skipped for one reason.
@@ -121,7 +127,9 @@ struct PreprocessSummary {
 /// Turns each line of the inputs into one document per key and writes PREFIX_KEY_document.{bin,idx}
 /// (docs/formats/indexed.md) with a sidecar. Documents are in the inputs' order, whatever config.workers is.
 /// The value of the key is a string or a list of strings; each string that is not empty becomes one sequence
-/// of the document (Megatron's Encoder). With config.split_sentences, each sentence of a string becomes a
+/// of the document (Megatron's Encoder). With config.text, each text of the inputs (io/streams/text_reader.h)
+/// is a document, as if it were the value of key "text", and "line" below means such a text. With
+/// config.split_sentences, each sentence of a string becomes a
 /// sequence, and the files are PREFIX_KEY_sentence.{bin,idx}; kNoInput if there is no model for the language.
 ///
 /// config.on_error = kStrict: the first bad line of the data throws kData with FILE:LINE:BYTE (line and byte

@@ -5,12 +5,14 @@
 #include "libcore/base/error.h"
 #include "libcore/base/utf8.h"
 #include "libcore/data/preprocess/preprocess_stages.h"
+#include "libcore/json/foreign_input.h"
 
 namespace megalith {
 namespace {
 
 bool is_blank(std::span<const char> line) {
-  return std::all_of(line.begin(), line.end(), [](char c) { return c == ' ' || c == '\t'; });
+  return std::all_of(line.begin(), line.end(),
+                     [](char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; });
 }
 
 template <class Id>
@@ -88,15 +90,15 @@ void DocumentEncoder::encode_line(DocumentBatch& batch, size_t i) {
   }
   const auto limit = static_cast<size_t>(config_.max_document_bytes);
   if (limit > 0 && line.size() > limit) {
-    batch.bad.push_back(
-        {.line = i,
-         .byte = batch.lines.skipped(i) + limit,
-         .fault = DocumentFault::kTooLong,
-         .detail = concat("the line has more bytes than --max-document-bytes allows, ", limit)});
+    batch.bad.push_back({.line = i,
+                         .byte = batch.lines.skipped(i) + limit,
+                         .fault = DocumentFault::kTooLong,
+                         .detail = concat("the ", config_.unit(),
+                                          " has more bytes than --max-document-bytes allows, ", limit)});
     return;
   }
   std::string raw = keep_raw(batch, i);
-  if (std::optional<DocumentProblem> problem = parser_.parse(line)) {
+  if (std::optional<DocumentProblem> problem = parse(line)) {
     batch.bad.push_back({.line = i,
                          .byte = batch.lines.skipped(i) + problem->byte,
                          .fault = problem->fault,
@@ -123,12 +125,25 @@ void DocumentEncoder::encode_line(DocumentBatch& batch, size_t i) {
   if (config_.dedup == Dedup::kExact) batch.hashes.push_back(hash());
 }
 
+std::optional<DocumentProblem> DocumentEncoder::parse(std::span<char> line) {
+  if (config_.text == TextUnit::kNone) return parser_.parse(line);
+  text_ = {line.data(), line.size()};
+  return check_text(text_);
+}
+
+/// The texts of the document for a key.
+std::span<const std::string_view> DocumentEncoder::texts(size_t key) const {
+  if (config_.text == TextUnit::kNone) return parser_.texts(key);
+  return {&text_, 1};
+}
+
 /// Keeps a copy of a line as it was read, if parsing may change the line and it may have to be rejected.
 /// Returns the copy. The copy of a long line is written to the disk instead, and an empty text is returned.
 std::string DocumentEncoder::keep_raw(DocumentBatch& batch, size_t i) const {
   const std::string_view raw = batch.lines.raw_line(i);
   const size_t size = batch.lines.line(i).size();
   if (config_.rejects.empty() || size <= DocumentParser::kDecodedInPlace) return {};
+  if (config_.text != TextUnit::kNone) return {};  // a text is not changed
   if (size <= kLongLine) return std::string(raw);
   batch.long_line = std::make_unique<ScratchFile>(parent_or_here(config_.rejects).string());
   batch.long_line->append(raw.data(), raw.size());
@@ -150,8 +165,8 @@ void DocumentEncoder::encode_document(size_t key, KeyTokens& out) {
     const int64_t length = encode_sequence(text, out, first_id);
     if (length > 0) out.lengths.push_back(checked_length(length));
   };
-  for (const std::string_view text : parser_.texts(key))
-    tools_.each_sequence(text, parser_.is_list(key), encode);
+  const bool sentences = config_.text == TextUnit::kNone && parser_.is_list(key);
+  for (const std::string_view text : texts(key)) tools_.each_sequence(text, sentences, encode);
   const size_t sequences = out.lengths.size() - before;
   if (eod_ && sequences > 0) {
     out.tokens.append({&*eod_, 1});
@@ -185,13 +200,13 @@ int64_t DocumentEncoder::encode_sequence(std::string_view text, KeyTokens& out, 
 bool DocumentEncoder::too_short() const {
   int64_t total = 0;
   for (size_t k = 0; k < keys_; ++k)
-    for (const std::string_view text : parser_.texts(k)) total += count_code_points(text);
+    for (const std::string_view text : texts(k)) total += count_code_points(text);
   return total < config_.min_chars;
 }
 
 ContentHash DocumentEncoder::hash() const {
   ContentHash all;
-  for (size_t k = 0; k < keys_; ++k) all = content_hash(parser_.texts(k), all);
+  for (size_t k = 0; k < keys_; ++k) all = content_hash(texts(k), all);
   return all;
 }
 

@@ -10,6 +10,7 @@
 #include "libcore/data/indexed/dataset_pair.h"
 #include "libcore/data/indexed/sidecar.h"
 #include "libcore/data/preprocess/preprocess_stages.h"
+#include "libcore/json/foreign_input.h"
 
 namespace megalith {
 namespace {
@@ -41,6 +42,7 @@ Json options_json(const PreprocessConfig& config, const TextTools& tools) {
   for (const char* name :
        {"append_eod", "on_error", "max_document_bytes", "min_chars", "dedup", "split_sentences"})
     take(name);
+  if (config.text != TextUnit::kNone) take("text");
   if (tools.splitter) {
     take("lang");
     options.set("punkt_hash", tools.splitter->parameters().hash);
@@ -61,11 +63,11 @@ Json identity_of(const PreprocessConfig& config, const std::vector<InputFile>& f
                  const TextTools& tools) {
   Json inputs = Json::array();
   for (const InputFile& file : files) inputs.push_back(identity_of(file));
-  Json run = Json::Object{{"version", 2},
-                          {"inputs", std::move(inputs)},
-                          {"json_keys", to_json(config)["json_keys"]},
-                          {"tokenizer", tools.tokenizer.name() + " " + tools.tokenizer_hash},
-                          {"rejects", config.rejects}};
+  Json run = Json::Object{{"version", 2}, {"inputs", std::move(inputs)}};
+  // Texts have no keys, so neither kind of run continues one of the other kind.
+  if (config.text == TextUnit::kNone) run.set("json_keys", to_json(config)["json_keys"]);
+  run.set("tokenizer", tools.tokenizer.name() + " " + tools.tokenizer_hash);
+  run.set("rejects", config.rejects);
   const Json options = options_json(config, tools);
   for (const auto& [name, value] : options.as_object()) run.set(name, value);
   return run;
@@ -98,7 +100,7 @@ class DocumentOutput::Key {
                  .options = options_json(config, tools)},
         writer_(make_writer(config, from)),
         max_id_(from ? from->max_id : -1) {
-    sidecar_.options.set("json_key", key_);
+    if (config.text == TextUnit::kNone) sidecar_.options.set("json_key", key_);
   }
 
   /// Adds the documents whose entry in `wanted` is 1. If `wanted` is empty, adds all documents.
@@ -221,7 +223,7 @@ void DocumentOutput::resume_from(const PreprocessState& from) {
   documents_before_ = state_.summary.documents;
   bytes_before_ = state_.summary.bytes;
   tokens_before_ = tokens();
-  log("Resuming after ", format_count(state_.summary.lines), " lines, in ",
+  log("Resuming after ", format_count(state_.summary.lines), " ", config_.unit(), "s, in ",
       shown_input(files_[state_.source.input].path), ":", state_.source.reader.place.line);
 }
 
@@ -319,17 +321,32 @@ void DocumentOutput::count_documents(int64_t more) {
 void DocumentOutput::take_bad_line(const DocumentBatch& batch, const BadLine& bad) {
   const TextPlace at = batch.lines.place(bad.line, bad.byte);
   const std::string place = concat(shown_input(files_[state_.source.input].path), ":", at.line, ":", at.byte);
-  if (config_.on_error == OnError::kStrict)
-    fail(ErrorKind::kData, place, ": ", name(bad.fault), ": ", bad.detail,
-         "; correct the line, or leave such lines out with --on-error skip (and --rejects FILE to keep "
-         "them)");
+  if (config_.on_error == OnError::kStrict) fail_at(batch, bad, place);
   SkippedLines& skipped = state_.summary.faults[static_cast<size_t>(bad.fault)];
   if (skipped.count++ < static_cast<int64_t>(kLinesNamed)) skipped.places.push_back(place);
   if (rejects_) reject(batch, bad);
 }
 
+/// Ends the run at a bad line. The message says what the input seems to be, if it is no loose JSON or text at
+/// all; if not, that such lines can be left out.
+void DocumentOutput::fail_at(const DocumentBatch& batch, const BadLine& bad, const std::string& place) const {
+  const bool at_start = batch.lines.place(0, 0).line == 1;
+  const BadRecord record{.path = files_[state_.source.input].path,
+                         .fault = bad.fault,
+                         .byte = bad.byte,
+                         .record = batch.lines.raw_line(bad.line),
+                         .head = at_start ? batch.lines.all() : std::string_view(),
+                         .plain_text = config_.text != TextUnit::kNone};
+  const std::string what = concat(place, ": ", name(bad.fault), ": ", bad.detail, "; ");
+  if (const std::string form = other_form(record); !form.empty()) fail(ErrorKind::kData, what, form);
+  const std::string encoding = other_encoding(record), unit = config_.unit();
+  fail(ErrorKind::kData, what, encoding.empty() ? "correct the " + unit : encoding, ", or leave such ", unit,
+       "s out with --on-error skip (and --rejects FILE to keep them)");
+}
+
 /// Writes the original bytes of a bad line to the rejects. If the "line" is an element of a JSON array, its
-/// line ends, which are white space in JSON, are replaced by blanks, so that it becomes one line.
+/// line ends, which are white space in JSON, are replaced by blanks, so that it becomes one line. A blank
+/// line follows a paragraph.
 void DocumentOutput::reject(const DocumentBatch& batch, const BadLine& bad) {
   char last = '\0';
   const auto write = [&](std::string_view part) {
@@ -355,6 +372,7 @@ void DocumentOutput::reject(const DocumentBatch& batch, const BadLine& bad) {
   else
     keep(bad.raw.empty() ? batch.lines.raw_line(bad.line) : bad.raw);
   if (last != '\n' && last != '\r') write("\n");
+  if (config_.text == TextUnit::kParagraph) write("\n");
 }
 
 double DocumentOutput::seconds() const {
@@ -392,7 +410,8 @@ void DocumentOutput::log_summary() const {
     log(printable(key->prefix()), ": ", format_count(key->writer().documents()), " documents, ",
         format_count(key->writer().sequences()), " sequences, ", format_count(key->writer().tokens()),
         " tokens");
-  if (state_.summary.blank_lines > 0) log("Blank lines skipped: ", format_count(state_.summary.blank_lines));
+  if (state_.summary.blank_lines > 0)
+    log("Blank ", config_.unit(), "s skipped: ", format_count(state_.summary.blank_lines));
   if (config_.min_chars > 0)
     log("Left out with fewer than ", format_count(config_.min_chars),
         " characters: ", format_count(state_.summary.short_documents), " documents");
@@ -417,8 +436,8 @@ void DocumentOutput::log_summary() const {
 }
 
 void DocumentOutput::log_skipped() const {
-  warn(format_count(state_.summary.skipped()), " of ", format_count(state_.summary.lines), " lines skipped",
-       rejects_ ? ", kept in " + rejects_->path() : "");
+  warn(format_count(state_.summary.skipped()), " of ", format_count(state_.summary.lines), " ",
+       config_.unit(), "s skipped", rejects_ ? ", kept in " + rejects_->path() : "");
   for (size_t reason = 0; reason < kDocumentFaults; ++reason) {
     const auto& [count, places] = state_.summary.faults[reason];
     if (count == 0) continue;
@@ -432,7 +451,7 @@ void DocumentOutput::log_memory() const {
   const double limit = promised_mebibytes(config_) * 1024.0 * 1024.0 +
                        static_cast<double>(2 * state_.summary.longest_line + decoder_memory_ + hashes);
   log("Memory: ", format_bytes(static_cast<double>(peak_memory())), " at most; limit ", format_bytes(limit),
-      " (", promised_mebibytes(config_), " MiB, twice the longest line",
+      " (", promised_mebibytes(config_), " MiB, twice the longest ", config_.unit(),
       decoder_memory_ > 0 ? ", the decompressor" : "", hashes > 0 ? ", the hashes" : "", ")");
 }
 

@@ -19,7 +19,7 @@
 #include "libcore/io/files/kept_bytes.h"
 #include "libcore/io/files/scratch_file.h"
 #include "libcore/io/run/lock_file.h"
-#include "libcore/io/streams/line_reader.h"
+#include "libcore/io/streams/text_reader.h"
 #include "libcore/json/document_json.h"
 #include "libcore/json/json.h"
 #include "libcore/json/json_fields.h"
@@ -48,7 +48,8 @@ struct InputFile {
 
 /// The input files in the order of `inputs`, with patterns and folders expanded. All are checked before the
 /// work begins, so that a wrong name at the end of a list costs seconds, not hours. kNoInput.
-std::vector<InputFile> look_at_inputs(const std::vector<std::string>& inputs);
+std::vector<InputFile> look_at_inputs(const std::vector<std::string>& inputs,
+                                      TextUnit unit = TextUnit::kNone);
 std::string shown_input(const std::string& path);  // "stdin" for "-"
 
 /// The tokenizer and the sentence splitter, which turn a document's texts into sequences.
@@ -121,6 +122,7 @@ struct DocumentBatch {
 struct BatchLimits {
   LineLimits lines;
   size_t workers;  // number of workers that share the batches
+  TextUnit text = TextUnit::kNone;
 };
 
 /// The pipeline's source: all inputs, one after the other.
@@ -144,7 +146,7 @@ class DocumentSource {
   BatchLimits limits_;
   const Interrupt& interrupt_;
   ReaderMark from_;  // where reading begins in the first input to be read
-  std::unique_ptr<LineReader> reader_;
+  std::unique_ptr<RecordReader> reader_;
   size_t at_;
   uint64_t finished_;
 };
@@ -167,6 +169,8 @@ class alignas(64) DocumentEncoder {
     size_t tokens, lengths, sequences;
   };
   void encode_line(DocumentBatch& batch, size_t i);
+  std::optional<DocumentProblem> parse(std::span<char> line);
+  std::span<const std::string_view> texts(size_t key) const;
   void take_memory(DocumentBatch& batch);
   std::string keep_raw(DocumentBatch& batch, size_t i) const;
   void encode_texts(DocumentBatch& batch, size_t line_bytes);
@@ -179,6 +183,7 @@ class alignas(64) DocumentEncoder {
 
   const PreprocessConfig& config_;
   DocumentParser parser_;
+  std::string_view text_;  // with --text: the document
   const TextTools& tools_;
   IndexedDType dtype_;
   std::optional<int32_t> eod_;
@@ -289,6 +294,7 @@ class DocumentOutput {
   bool remember(const ContentHash& hash);
   void count_documents(int64_t more);
   void take_bad_line(const DocumentBatch& batch, const BadLine& bad);
+  [[noreturn]] void fail_at(const DocumentBatch& batch, const BadLine& bad, const std::string& place) const;
   void reject(const DocumentBatch& batch, const BadLine& bad);
   void show_progress(uint64_t consumed);
   void save_if_due();

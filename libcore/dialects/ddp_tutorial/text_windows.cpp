@@ -9,10 +9,10 @@
 #include "libcore/base/error.h"
 #include "libcore/base/random.h"
 #include "libcore/base/text.h"
-#include "libcore/base/utf8.h"
 #include "libcore/hash/xxh64.h"
 #include "libcore/io/files/file.h"
 #include "libcore/io/streams/stop_signal.h"
+#include "libcore/json/foreign_input.h"
 
 namespace megalith {
 namespace {
@@ -43,9 +43,16 @@ std::vector<int32_t> read_texts(const std::string& path, const Tokenizer& tokeni
   std::vector<int32_t> ids;
   for (const std::string& file : files_of(path)) {
     const std::string text = read_file(file);
-    if (const size_t good = valid_utf8_prefix(text); good != text.size())
-      fail(ErrorKind::kData, file, ": byte ", good,
-           " is not valid UTF-8; convert the file, for example with iconv");
+    if (const std::optional<DocumentProblem> problem = check_text(text)) {
+      const std::string advice = advice_on({.path = file,
+                                            .fault = problem->fault,
+                                            .byte = problem->byte,
+                                            .record = text,
+                                            .head = text,
+                                            .plain_text = true});
+      fail(ErrorKind::kData, file, ": byte ", problem->byte, " is not valid UTF-8; ",
+           advice.empty() ? "convert the file, for example with iconv" : advice);
+    }
     if (!ids.empty()) ids.push_back(tokenizer.eod());
     tokenizer.encode_in_parts(text, [&](std::span<const int32_t> piece) {
       stop_if_asked();

@@ -11,11 +11,9 @@
 namespace megalith {
 namespace {
 
-constexpr size_t kWindowBytes = size_t{1} << 18;
 /// How many bytes are read beyond a batch to find the end of its last line. Few, since most of these bytes
 /// must be copied to the next batch.
 constexpr size_t kOverhang = size_t{1} << 14;
-constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 constexpr std::string_view kBlanks = " \t\r\n";
 
 /// Finds the first `one` or `other` in [at, end). Returns end if there is none.
@@ -33,15 +31,15 @@ const char* find_either(const char* at, const char* end, char one, char other) {
   return at;
 }
 
-const char* find_line_end(const char* at, const char* end) {
-  return find_either(at, end, '\n', '\r');
-}
-
 bool is_line_end(char c) {
   return c == '\n' || c == '\r';
 }
 
 }  // namespace
+
+const char* find_line_end(const char* at, const char* end) {
+  return find_either(at, end, '\n', '\r');
+}
 
 void TextPlace::advance(std::string_view text) {
   const char* at = text.data();
@@ -63,13 +61,15 @@ void LineBatch::clear() {
   buffer_.clear();
   ends_.clear();
   places_.clear();
+  form_ = Form::kLines;
   mark_ = 0;
 }
 
 std::span<char> LineBatch::line(size_t i) {
   const size_t from = begin(i) + skipped(i);
   size_t to = ends_[i];
-  while (to > from && is_line_end(buffer_.data()[to - 1])) --to;  // removes only one line end: \n, \r or \r\n
+  if (form_ != Form::kFile)  // removes only one line end: \n, \r or \r\n
+    while (to > from && is_line_end(buffer_.data()[to - 1])) --to;
   return {buffer_.data() + from, to - from};
 }
 
@@ -84,16 +84,29 @@ TextPlace LineBatch::place(size_t i, size_t offset) const {
   return place;
 }
 
+RecordReader::RecordReader(std::string path, LineLimits limits, const Interrupt* interrupt, uint64_t from)
+    : input_(std::move(path), interrupt), limits_(limits), read_(from) {
+  storage_.reserve(kWindowBytes);
+  input_.skip(from);
+}
+
+bool RecordReader::refill(size_t room) {
+  window_ = {storage_.data(), input_.read(storage_.data(), room)};
+  read_ += window_.size();
+  return !window_.empty();
+}
+
+std::string_view RecordReader::take(size_t bytes) {
+  const std::string_view taken = window_.substr(0, bytes);
+  window_.remove_prefix(bytes);
+  return taken;
+}
+
 LineReader::LineReader(std::string path, LineLimits limits, const Interrupt* interrupt, ReaderMark from)
-    : input_(std::move(path), interrupt),
-      limits_(limits),
-      read_(from.bytes),
+    : RecordReader(std::move(path), limits, interrupt, from.bytes),
       place_(from.place),
       mode_(from.mode),
-      at_start_(from.bytes == 0) {
-  storage_.reserve(kWindowBytes);
-  input_.skip(from.bytes);
-}
+      at_start_(from.bytes == 0) {}
 
 bool LineReader::next(LineBatch& batch, const Grow& grow) {
   batch.clear();
@@ -130,12 +143,6 @@ bool LineReader::full(const LineBatch& batch, size_t bytes) const {
          (bytes >= limits_.bytes || batch.lines() >= limits_.lines);
 }
 
-bool LineReader::refill(size_t room) {
-  window_ = {storage_.data(), input_.read(storage_.data(), room)};
-  read_ += window_.size();
-  return !window_.empty();
-}
-
 /// Reads more of the input. Returns false at its end.
 bool LineReader::read_more(LineBatch& batch) {
   if (mode_ != ReaderMark::kLines || !batch.places_.empty()) return refill(kWindowBytes);
@@ -159,12 +166,6 @@ bool LineReader::read_lines(LineBatch& batch) {
   std::memcpy(storage_.data(), window_.data(), window_.size());
   window_ = {storage_.data(), window_.size()};
   return true;
-}
-
-std::string_view LineReader::take(size_t bytes) {
-  const std::string_view taken = window_.substr(0, bytes);
-  window_.remove_prefix(bytes);
-  return taken;
 }
 
 void LineReader::append(LineBatch& batch, std::string_view bytes, const Grow& grow) const {

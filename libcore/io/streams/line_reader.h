@@ -30,12 +30,16 @@ struct ReaderMark {
   Mode mode = kLines;
 };
 
-/// Whole lines of an input (or elements of its JSON array). The batch owns their memory, so that a worker may
-/// change them.
+/// The first line end in [at, end), a \n or a \r; `end` if there is none.
+const char* find_line_end(const char* at, const char* end);
+
+/// Whole lines of an input (or elements of its JSON array, or whole texts of it, see TextReader). The batch
+/// owns their memory, so that a worker may change them.
 class LineBatch {
  public:
   size_t lines() const { return ends_.size(); }
-  /// The line without its line end; the first line of an input also without its byte order mark.
+  /// The line without its line end; the first line of an input also without its byte order mark. A paragraph
+  /// is without its last line end, a whole file is unchanged.
   std::span<char> line(size_t i);
   /// The line as it is in the input, with its line end, if it has one. An array element is without its comma,
   /// but with the white space (including newlines) after it.
@@ -44,7 +48,9 @@ class LineBatch {
   size_t skipped(size_t i) const { return i == 0 ? mark_ : 0; }
   /// The place of byte `offset` of raw_line(i) in the input. The line must not have been changed.
   TextPlace place(size_t i, size_t offset) const;
-  bool from_array() const { return !places_.empty(); }
+  bool from_array() const { return !places_.empty() && form_ == Form::kLines; }
+  /// All lines, as raw_line() has them, end to end.
+  std::string_view all() const { return {buffer_.data(), buffer_.size()}; }
   size_t bytes() const { return buffer_.size(); }
   size_t capacity() const { return buffer_.capacity(); }
   /// Takes the lines' memory out of the batch, so that another batch can reuse it. lines() and end() stay
@@ -57,12 +63,15 @@ class LineBatch {
 
  private:
   friend class LineReader;
+  friend class TextReader;
+  enum class Form : uint8_t { kLines, kParagraphs, kFile };  // elements count as lines
   void clear();
   size_t begin(size_t i) const { return i == 0 ? 0 : ends_[i - 1]; }
   ByteBuffer buffer_;
   std::vector<size_t> ends_;       // for each line, the offset in buffer_ at which it ends
   TextPlace first_;                // where the first line begins
-  std::vector<TextPlace> places_;  // where each element begins; empty for lines
+  std::vector<TextPlace> places_;  // where each element or text begins; empty for lines
+  Form form_ = Form::kLines;
   size_t mark_ = 0;
   ReaderMark end_;
 };
@@ -79,30 +88,52 @@ struct LineLimits {
 /// does, and would take all memory.
 inline constexpr size_t kLongestLine = size_t{1} << 28;
 
-/// Splits an input into batches of whole lines. Like Python's text files, it ends a line at \n, \r\n or a
-/// lone \r, and the last line needs no end. An input whose first character is "[" begins with a JSON array;
-/// the array's elements count as lines, and ordinary lines may follow the array. The bytes themselves are not
-/// checked. For a line longer than LineLimits::longest, the batch keeps little more than that many bytes, and
-/// the line end. Memory: one batch and a window of 256 KiB. Throws kData if the array does not end, or if a
-/// line or element is longer than LineLimits::refused.
-class LineReader {
+/// Reads an input in batches of whole lines, or of what counts as lines.
+class RecordReader {
  public:
-  /// Begins at `from`, a position of an earlier reader of the same input.
-  LineReader(std::string path, LineLimits limits, const Interrupt* interrupt = nullptr, ReaderMark from = {});
+  using Grow = std::function<void(size_t)>;
+  RecordReader(std::string path, LineLimits limits, const Interrupt* interrupt, uint64_t from);
+  virtual ~RecordReader() = default;
+  RecordReader(const RecordReader&) = delete;
+  RecordReader& operator=(const RecordReader&) = delete;
 
   /// Reads the next lines, at least one, into the batch; returns false at the end of the input. Before a long
   /// line makes the batch larger than LineLimits::bytes, calls `grow` with a lower bound of the new size;
   /// `grow` may wait or throw.
-  bool next(LineBatch& batch, const std::function<void(size_t)>& grow);
+  virtual bool next(LineBatch& batch, const Grow& grow) = 0;
 
   /// Changes LineLimits::bytes for the batches that follow.
   void close_batches_at(size_t bytes) { limits_.bytes = bytes; }
 
   const InputStream& input() const { return input_; }
 
+ protected:
+  static constexpr size_t kWindowBytes = size_t{1} << 18;
+  static constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  bool refill(size_t room);  // reads up to `room` bytes to the window, which is empty; false at the end
+  std::string_view take(size_t bytes);  // takes bytes out of the window
+
+  InputStream input_;
+  LineLimits limits_;
+  ByteBuffer storage_;       // memory for window_
+  std::string_view window_;  // bytes read and not yet in a batch
+  uint64_t read_;            // bytes of the input up to the end of the window
+};
+
+/// Splits an input into batches of whole lines. Like Python's text files, it ends a line at \n, \r\n or a
+/// lone \r, and the last line needs no end. An input whose first character is "[" begins with a JSON array;
+/// the array's elements count as lines, and ordinary lines may follow the array. The bytes themselves are not
+/// checked. For a line longer than LineLimits::longest, the batch keeps little more than that many bytes, and
+/// the line end. Memory: one batch and a window of 256 KiB. Throws kData if the array does not end, or if a
+/// line or element is longer than LineLimits::refused.
+class LineReader final : public RecordReader {
+ public:
+  /// Begins at `from`, a position of an earlier reader of the same input.
+  LineReader(std::string path, LineLimits limits, const Interrupt* interrupt = nullptr, ReaderMark from = {});
+
+  bool next(LineBatch& batch, const Grow& grow) override;
+
  private:
-  using Grow = std::function<void(size_t)>;
-  bool refill(size_t room);
   bool read_more(LineBatch& batch);
   bool read_lines(LineBatch& batch);
   void look_for_array();
@@ -116,19 +147,13 @@ class LineReader {
   void refuse_separator(LineBatch& batch);
   void leave_array_line();
   size_t scan_element();
-  std::string_view take(size_t bytes);
   void append(LineBatch& batch, std::string_view bytes, const Grow& grow) const;
   void refuse_long_line(const LineBatch& batch, size_t bytes) const;
   void leave_out(const LineBatch& batch, size_t bytes);
   void at_end_of_input(LineBatch& batch);
   ReaderMark mark() const;
 
-  InputStream input_;
-  LineLimits limits_;
-  ByteBuffer storage_;       // memory for window_
-  std::string_view window_;  // bytes read and not yet in a batch
-  uint64_t read_ = 0;        // bytes of the input up to the end of the window
-  TextPlace place_;          // where the window begins; for lines, where the batch begins
+  TextPlace place_;  // where the window begins; for lines, where the batch begins
   ReaderMark::Mode mode_ = ReaderMark::kLines;
   // Whether the byte before the window is a \r whose line has not ended yet, since a \n may follow.
   bool carriage_return_ = false;

@@ -48,9 +48,9 @@ std::string page_script(const std::map<std::string, int>& options) {
 
 // Runs the commands of docs/getting-started.md in order, with fewer training steps.
 TEST(GettingStartedDocs, LeadFromTextToText) {
-  if (run_command("python3 --version").code != 0) GTEST_SKIP() << "there is no python3";
   const TempDir dir;
   const int notes = write_notes(dir);
+  write_file(dir / "corpus.jsonl", "{\"text\": \"The first.\\nIts line.\"}\n{\"text\": \"The second.\"}\n");
   write_file(dir / "script.sh", page_script({{"train-iters", 20},
                                              {"lr-warmup-iters", 2},
                                              {"log-interval", 10},
@@ -60,11 +60,15 @@ TEST(GettingStartedDocs, LeadFromTextToText) {
                                                "/bin:$PATH OMP_NUM_THREADS=1 bash -x script.sh"));
   ASSERT_EQ(run.code, 0) << run.all();
 
-  const CommandResult shown =
-      run_command(concat(app("data"), " inspect --json ", dir / "corpus_text_document"));
-  EXPECT_EQ(Json::parse(shown.out, "inspect")["documents"].as_int(), notes);
-  EXPECT_EQ(trim(read_file(dir / "checkpoint/latest_checkpointed_iteration.txt")), "20");
-  for (const char* file : {"report.html", "hf/config.json", "hf/model.safetensors", "hf/tokenizer.json"})
+  for (const auto& [dataset, documents] :
+       {std::pair{"notes_text_document", notes}, {"corpus_text_document", 2}}) {
+    const CommandResult shown = run_command(concat(app("data"), " inspect --json ", dir / dataset));
+    EXPECT_EQ(Json::parse(shown.out, "inspect")["documents"].as_int(), documents);
+  }
+  for (const char* checkpoint : {"checkpoint", "evaluated"})
+    EXPECT_EQ(trim(read_file(dir / concat(checkpoint, "/latest_checkpointed_iteration.txt"))), "20");
+  for (const char* file :
+       {"report.html", "evaluated.html", "hf/config.json", "hf/model.safetensors", "hf/tokenizer.json"})
     EXPECT_TRUE(fs::exists(dir / file)) << file;
   EXPECT_NE(run.out.find("The "), std::string::npos) << run.out;
 
@@ -72,9 +76,11 @@ TEST(GettingStartedDocs, LeadFromTextToText) {
   const test::Pattern logged("lm loss: ([0-9.E+-]+)");
   const std::string all = run.all();
   for (const test::Pattern::Match& at : logged.all_in(all)) losses.push_back(std::stod(at[1]));
-  ASSERT_EQ(losses.size(), 2U) << run.all();
-  EXPECT_LT(losses[0], std::log(4096.0) + 0.3);  // near the loss of a uniform guess
-  EXPECT_LT(losses[1], losses[0] - 0.3);
+  ASSERT_EQ(losses.size(), 4U) << run.all();  // two of the run on texts, two of the run on their dataset
+  for (const size_t first : {0, 2}) {
+    EXPECT_LT(losses[first], std::log(4096.0) + 0.3);  // near the loss of a uniform guess
+    EXPECT_LT(losses[first + 1], losses[first] - 0.3);
+  }
 }
 
 }  // namespace

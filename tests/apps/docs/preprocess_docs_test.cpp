@@ -22,6 +22,9 @@ TEST(PreprocessDocs, EveryCommandWorks) {
                      "\"}}\n");
   write_file(dir / "corpus.jsonl", corpus);
   write_file(dir / "broken.jsonl", "{\"text\": 1}\n{\"text\": \"whole\"}\n");
+  fs::create_directories(dir / "notes");
+  write_file(dir / "notes/a.txt", "One.\n\nTwo\nlines.\n");
+  write_file(dir / "notes/b.txt", "Three.\n");
   for (const char* part : {"AA", "AB"}) {
     fs::create_directories(dir / concat("datasets/text/", part));
     const CommandResult made =
@@ -30,7 +33,7 @@ TEST(PreprocessDocs, EveryCommandWorks) {
     ASSERT_EQ(made.code, 0) << made.err;
   }
   const std::vector<std::string> commands = doc_commands("preprocess.md");
-  EXPECT_EQ(commands.size(), 7U);
+  EXPECT_EQ(commands.size(), 9U);
   for (const std::string& command : commands) {
     const CommandResult run = run_command(
         concat("cd ", dir.path().string(), " && PATH=", MEGALITH_BINARY_DIR, "/bin:$PATH; ", command));
@@ -46,6 +49,8 @@ TEST(PreprocessDocs, EveryCommandWorks) {
   EXPECT_EQ(documents("long_text_document"), 30);  // the ten duplicates were removed
   EXPECT_EQ(documents("mended_text_document"), 41);
   EXPECT_EQ(documents("nested_meta.text_document"), 40);
+  EXPECT_EQ(documents("notes_text_document"), 2);
+  EXPECT_EQ(documents("paragraphs_text_document"), 3);
   EXPECT_EQ(documents("all"), 80);
   EXPECT_EQ(read_file(dir / "plain_text_document.bin"), read_file(dir / "piped_text_document.bin"));
   EXPECT_EQ(read_file(dir / "rejects.jsonl"), "{\"text\": 1}\n");

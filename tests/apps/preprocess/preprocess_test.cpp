@@ -247,5 +247,92 @@ TEST_F(PreprocessApp, KeepsItsMemoryLimitWithManyKeys) {
   EXPECT_LT(used, limit) << result.all();
 }
 
+// A long text's ids are on the disk, as those of a long line are: it may take no more memory than that line.
+TEST_F(PreprocessApp, TakesNoMoreMemoryForATextThanForALine) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers take memory of their own";
+#endif
+  std::string text;
+  while (text.size() < size_t{48} << 20) text += "the harbour at night ";
+  write_file(dir_ / "one.txt", text);
+  write_file(dir_ / "one.jsonl", "{\"text\":\"" + text + "\"}\n");
+  const auto used = [&](const std::string& options) {
+    const CommandResult result = preprocess("--output-prefix one --workers 2 --input one" + options);
+    EXPECT_EQ(result.code, 0) << result.all();
+    const auto [most, limit] = memory_of(result.all());
+    EXPECT_LT(most, limit) << result.all();
+    return most;
+  };
+  const double line = used(".jsonl");
+  const std::string of_line = read_file(dir_ / "one_text_document.bin");
+  EXPECT_LT(used(".txt --text file"), line + 8 * 0x1p20);
+  EXPECT_TRUE(read_file(dir_ / "one_text_document.bin") == of_line);
+}
+
+TEST_F(PreprocessApp, ReadsTextFromStdin) {
+  write_file(dir_ / "a.txt", "one\nline\n\ntwo\n");
+  write_file(dir_ / "a.jsonl", "{\"text\":\"one\\nline\"}\n{\"text\":\"two\"}\n");
+  ASSERT_EQ(preprocess("--append-eod --input a.jsonl --output-prefix json").code, 0);
+  const CommandResult piped =
+      run("cat a.txt | megalith-preprocess --input - --text paragraph --append-eod "
+          "--output-prefix piped " +
+          kTokenizer);
+  EXPECT_EQ(piped.code, 0) << piped.all();
+  for (const char* end : {".bin", ".idx"})
+    EXPECT_EQ(read_file(dir_ / concat("piped_text_document", end)),
+              read_file(dir_ / concat("json_text_document", end)));
+  const CommandResult bad =
+      run("printf 'caf\\351\\n' | megalith-preprocess --input - --text file "
+          "--output-prefix bad " +
+          kTokenizer);
+  EXPECT_EQ(bad.code, 65) << bad.all();
+  EXPECT_NE(bad.all().find("stdin:1:4: invalid UTF-8"), std::string::npos) << bad.all();
+  EXPECT_NE(bad.all().find("`iconv -f latin1 -t utf-8` in a pipe"), std::string::npos) << bad.all();
+}
+
+/// Latin-1 as UTF-16 with a byte order mark.
+std::string utf16(const std::string& latin1) {
+  std::string text = "\xFF\xFE";
+  for (const char c : latin1) text += {c, '\0'};
+  return text;
+}
+
+/// The command between backquotes in a message.
+std::string command_in(const std::string& message) {
+  const size_t begin = message.find('`') + 1;
+  return message.substr(begin, message.find('`', begin) - begin);
+}
+
+// The command that a message names is run as it is; what it writes must then be read without a complaint.
+TEST_F(PreprocessApp, NamesTheCommandThatMakesAnInputReadable) {
+  struct Case {
+    const char *tool, *name, *made;
+    std::string contents;
+    std::string options = {};
+  };
+  const Case cases[] = {
+      {"iconv", "latin.txt", "latin.utf8.txt", "caf\xE9 au lait\n", "--text file "},
+      {"iconv", "wide.jsonl", "wide.utf8.jsonl", utf16("{\"text\":\"caf\xE9 au lait\\n\"}\n")},
+      {"jq", "pretty.json", "pretty.lines.jsonl", "{\n  \"text\": \"caf\\u00e9 au lait\\n\"\n}\n"},
+      {"python3", "it's a table.csv", "it's a table.jsonl", "id,text\n1,\"caf\u00e9 au lait\n\"\n"},
+  };
+  write_file(dir_ / "wanted.txt", "caf\u00e9 au lait\n");
+  ASSERT_EQ(preprocess("--text file --input wanted.txt --output-prefix wanted").code, 0);
+  for (const Case& test : cases) {
+    SCOPED_TRACE(test.name);
+    if (run(concat("command -v ", test.tool)).code != 0) continue;
+    write_file(dir_ / test.name, test.contents);
+    const CommandResult refused =
+        preprocess(concat(test.options, "--output-prefix out --input \"", test.name, "\""));
+    EXPECT_EQ(refused.code, 65) << refused.all();
+    const CommandResult made = run(command_in(refused.all()));
+    EXPECT_EQ(made.code, 0) << command_in(refused.all()) << made.all();
+    const CommandResult read =
+        preprocess(concat(test.options, "--output-prefix out --input \"", test.made, "\""));
+    EXPECT_EQ(read.code, 0) << read.all();
+    EXPECT_EQ(read_file(dir_ / "out_text_document.bin"), read_file(dir_ / "wanted_text_document.bin"));
+  }
+}
+
 }  // namespace
 }  // namespace megalith::test

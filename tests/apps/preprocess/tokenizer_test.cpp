@@ -1,3 +1,5 @@
+#include <filesystem>
+
 #include <gtest/gtest.h>
 
 #include "libcore/io/files/file.h"
@@ -41,9 +43,34 @@ TEST_F(TokenizerApp, ReadsStandardInputAndOtherKeys) {
 TEST_F(TokenizerApp, TakesPlainText) {
   write_file(dir_ / "a.txt", "ab ab ab\n");
   const CommandResult result =
-      train("--text --input " + dir_ / "a.txt" + " --vocab-size 300 --output " + dir_ / "out");
+      train("--text file --input " + dir_ / "a.txt" + " --vocab-size 300 --output " + dir_ / "out");
   EXPECT_EQ(result.code, 0) << result.err;
   EXPECT_NE(result.err.find("only 259 tokens"), std::string::npos) << result.err;  // "ab" and " ab"
+}
+
+// A folder of texts gives the tokenizer that its files give when they are named, and that lines of JSON give.
+TEST_F(TokenizerApp, TakesAFolderOfTexts) {
+  std::filesystem::create_directories(dir_ / "notes/more");
+  std::filesystem::create_directories(dir_ / "json");
+  write_file(dir_ / "notes/a.txt", "the harbour the harbour\nat night\n");
+  write_file(dir_ / "notes/more/b.txt", "the night\n\n\nharbour lights");
+  write_file(dir_ / "notes/no.md", "zzzz zzzz zzzz");
+  write_file(dir_ / "json/c.jsonl",
+             "{\"text\": \"the harbour the harbour\\nat night\\n\"}\n{\"text\": \"the night\\n\\n\\nharbour "
+             "lights\"}\n");
+  const auto tokenizer = [&](const std::string& options) {
+    const CommandResult result = train(options + " --vocab-size 280 --output " + dir_ / "made");
+    EXPECT_EQ(result.code, 0) << result.err;
+    return read_file(dir_ / "made/tokenizer.json");
+  };
+  const std::string folder = tokenizer("--text file --input " + dir_ / "notes");
+  EXPECT_EQ(folder,
+            tokenizer("--text file --input " + dir_ / "notes/a.txt" + " " + dir_ / "notes/more/b.txt"));
+  EXPECT_EQ(folder, tokenizer("--input " + dir_ / "json"));
+  EXPECT_NE(folder, tokenizer("--text paragraph --input " + dir_ / "notes"));
+  const std::string texts = "--input " + dir_ / "notes" + " --output " + dir_ / "out";
+  expect_refusal(train(texts), 66, "--text file");
+  expect_refusal(train(texts + " --text file --json-keys x"), 64, "--text and --json-keys");
 }
 
 TEST_F(TokenizerApp, LeavesNothingBehindWhenItFails) {

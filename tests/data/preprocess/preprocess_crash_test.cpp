@@ -85,7 +85,7 @@ class PreprocessCrash : public testing::Test {
     config_.resume = resume;
     std::map<std::string, std::string> contents = outputs();
     fs::remove_all(dir_.path() / "out");
-    EXPECT_EQ(contents.size(), 7U);  // two keys of three files, and the rejects
+    EXPECT_EQ(contents.size(), 3 * config_.json_keys.size() + 1);  // three files of each key, and the rejects
     return contents;
   }
   /// Runs with the fault at each system call in turn; `check` is called after each run.
@@ -226,6 +226,30 @@ TEST_F(PreprocessCrash, ResumesToTheSameBytesWhereverItIsKilled) {
   }
 }
 
+TEST_F(PreprocessCrash, ResumesTextsToTheSameBytesWhereverItIsKilled) {
+  std::string paragraphs;
+  for (int i = 0; i < 40; ++i)
+    paragraphs += (i % 9 == 4 ? std::string("bad \xFF") : std::string(i, 'a')) + "\r\nb\r\n \r\n";
+  write_file(dir_ / "a.txt", paragraphs);
+  write_file(dir_ / "b.txt", "\n\n" + paragraphs + "b");
+  EXPECT_EQ(test::run_command("gzip " + dir_ / "b.txt").code, 0);
+  config_.inputs = {dir_ / "a.txt", dir_ / "b.txt.gz", dir_ / "a.txt"};
+  config_.json_keys = {"text"};
+  config_.dedup = Dedup::kExact;
+  for (const TextUnit unit : {TextUnit::kParagraph, TextUnit::kFile}) {
+    config_.text = unit;
+    const auto whole = expected();
+    config_.resume = true;
+    at_every_call({.mode = Fault::kKill}, [&](const FaultRun&) {
+      expect_only_whole(outputs(), whole);
+      preprocess_whole();
+      EXPECT_EQ(outputs(), whole);
+    });
+    config_.resume = false;
+    fs::remove_all(dir_.path() / "out");
+  }
+}
+
 TEST_F(PreprocessCrash, ResumesAfterAFullDisk) {
   const auto whole = expected();
   config_.resume = true;
@@ -309,6 +333,9 @@ TEST_F(PreprocessCrash, RefusesToResumeWithOtherInputsOrOptions) {
   config_.append_eod = false;
   EXPECT_NE(refusal().find("another \"append_eod\": true, now false"), std::string::npos) << refusal();
   config_.append_eod = true;
+  config_.text = TextUnit::kFile;
+  EXPECT_NE(refusal().find("another \"text\": none, now \"file\""), std::string::npos) << refusal();
+  config_.text = TextUnit::kNone;
   write_file(dir_ / "array.json", read_file(dir_ / "array.json"));  // gives the file a new modification time
   EXPECT_NE(refusal().find("another \"inputs\""), std::string::npos) << refusal();
   EXPECT_EQ(outputs(), before);

@@ -150,6 +150,8 @@ TEST(TextWindows, NamesFileAndByte) {
   EXPECT_NE(refusal(dir.path().string()).find("holds no file"), std::string::npos);
   write_file(dir / "bad.txt", "good\xff");
   EXPECT_NE(refusal(dir.path().string()).find("bad.txt: byte 4 is not valid UTF-8"), std::string::npos);
+  write_file(dir / "bad.txt", "caf\xe9 au lait");
+  EXPECT_NE(refusal(dir.path().string()).find("`iconv -f latin1 -t utf-8 < "), std::string::npos);
 }
 
 }  // namespace

@@ -7,10 +7,11 @@
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
-#include "libcore/base/utf8.h"
 #include "libcore/io/files/file.h"
-#include "libcore/io/streams/line_reader.h"
+#include "libcore/io/streams/decoder.h"
+#include "libcore/io/streams/text_reader.h"
 #include "libcore/json/document_json.h"
+#include "libcore/json/foreign_input.h"
 #include "libcore/text/pretokenize/pretokenizer.h"
 #include "libcore/threads/pipeline.h"
 
@@ -28,48 +29,68 @@ struct Worker {
   PieceCounts counts;
 };
 
-/// Some lines of one file, and their place in it.
+/// Some lines or texts of one file.
 struct Lines {
   LineBatch batch;
   std::string path;
-  uint64_t first_line = 0;  // from 1
   uint64_t bytes_done = 0;  // bytes of all files up to the end of this batch
 };
 
+/// The longest line or text that is read; 0: any length. Only an uncompressed file can be no larger than
+/// expected, so that it may be one text of any length.
+size_t longest(const std::string& path, TextUnit unit) {
+  const bool known_size = std::filesystem::is_regular_file(path) && compression_of(path).empty();
+  return unit == TextUnit::kFile && known_size ? 0 : kLongestLine;
+}
+
 class LineSource {
  public:
-  explicit LineSource(const std::vector<std::string>& files) : files_(files) {}
+  explicit LineSource(const TrainingCorpus& corpus) : corpus_(corpus) {}
 
   bool next(Lines& lines, const std::function<void(size_t)>& grow) {
     while (!reader_ || !reader_->next(lines.batch, grow)) {
       if (reader_) bytes_before_ += reader_->input().consumed();
-      if (next_file_ == files_.size()) return false;
-      reader_ = std::make_unique<LineReader>(files_[next_file_++], LineLimits{.refused = kLongestLine});
-      line_ = 1;
+      if (next_file_ == corpus_.files.size()) return false;
+      const std::string& path = corpus_.files[next_file_++];
+      reader_ = open_records(path, corpus_.text, LineLimits{.refused = longest(path, corpus_.text)});
     }
-    lines.path = files_[next_file_ - 1];
-    lines.first_line = line_;
-    line_ += lines.batch.lines();
+    lines.path = corpus_.files[next_file_ - 1];
     lines.bytes_done = bytes_before_ + reader_->input().consumed();
     return true;
   }
 
  private:
-  const std::vector<std::string>& files_;
+  const TrainingCorpus& corpus_;
   size_t next_file_ = 0;
-  std::unique_ptr<LineReader> reader_;
-  uint64_t line_ = 1, bytes_before_ = 0;
+  std::unique_ptr<RecordReader> reader_;
+  uint64_t bytes_before_ = 0;
 };
 
-void count_lines(Lines& lines, size_t keys, Worker& worker) {
+[[noreturn]] void fail_at(const Lines& lines, size_t i, const DocumentProblem& problem, bool plain_text) {
+  const size_t byte = lines.batch.skipped(i) + problem.byte;
+  const TextPlace place = lines.batch.place(i, byte);
+  const BadRecord bad{.path = lines.path,
+                      .fault = problem.fault,
+                      .byte = byte,
+                      .record = lines.batch.raw_line(i),
+                      .head = lines.batch.place(0, 0).line == 1 ? lines.batch.all() : std::string_view(),
+                      .plain_text = plain_text};
+  const std::string advice = advice_on(bad);
+  fail(ErrorKind::kData, lines.path, ":", place.line, ":", place.byte, ": ", name(problem.fault), ": ",
+       problem.detail, advice.empty() ? "" : "; ", advice);
+}
+
+void count_lines(Lines& lines, const TrainingCorpus& corpus, Worker& worker) {
+  const bool plain_text = corpus.text != TextUnit::kNone;
   for (size_t i = 0; i < lines.batch.lines(); ++i) {
     const std::span<char> line = lines.batch.line(i);
-    if (trim({line.data(), line.size()}).empty()) continue;
-    if (const auto problem = worker.parser.parse(line))
-      fail(ErrorKind::kData, lines.path, ":", lines.first_line + i, ":",
-           problem->byte + lines.batch.skipped(i) + 1, ": ", name(problem->fault), ": ", problem->detail);
-    for (size_t key = 0; key < keys; ++key)
-      for (std::string_view text : worker.parser.texts(key)) count_text(text, worker.counts);
+    const std::string_view text(line.data(), line.size());
+    if (trim(text).empty()) continue;
+    if (const auto problem = plain_text ? check_text(text) : worker.parser.parse(line))
+      fail_at(lines, i, *problem, plain_text);
+    if (plain_text) count_text(text, worker.counts);
+    for (size_t key = 0; key < corpus.json_keys.size(); ++key)
+      for (std::string_view value : worker.parser.texts(key)) count_text(value, worker.counts);
   }
 }
 
@@ -83,15 +104,16 @@ int64_t total_bytes(const std::vector<std::string>& files) {
   return static_cast<int64_t>(total);
 }
 
-PieceCounts count_json(const TrainingCorpus& corpus) {
+}  // namespace
+
+PieceCounts count_pretokens(const TrainingCorpus& corpus) {
   std::vector<std::unique_ptr<Worker>> workers;
   for (size_t i = 0; i < corpus.workers; ++i) workers.push_back(std::make_unique<Worker>(corpus.json_keys));
-  LineSource source(corpus.files);
+  LineSource source(corpus);
   Progress progress("count", total_bytes(corpus.files), "B");
   PipelineStages<Lines> stages{
       .source = [&](size_t, Lines& lines, const auto& grow) { return source.next(lines, grow); },
-      .work = [&](size_t worker,
-                  Lines& lines) { count_lines(lines, corpus.json_keys.size(), *workers[worker]); },
+      .work = [&](size_t worker, Lines& lines) { count_lines(lines, corpus, *workers[worker]); },
       .sink = [&](Lines& lines) { progress.advance_to(static_cast<int64_t>(lines.bytes_done)); },
       .weight = LineLimits{}.bytes};
   Pipeline<Lines>({.workers = corpus.workers, .items = 2 * corpus.workers + 2}, std::move(stages)).run();
@@ -100,26 +122,6 @@ PieceCounts count_json(const TrainingCorpus& corpus) {
     workers[i].reset();
   }
   return std::move(workers[0]->counts);
-}
-
-PieceCounts count_files(const TrainingCorpus& corpus) {
-  PieceCounts counts;
-  Progress progress("count", total_bytes(corpus.files), "B");
-  int64_t done = 0;
-  for (const std::string& path : corpus.files) {
-    const MappedFile file(path);
-    const size_t good = valid_utf8_prefix(file.text());
-    if (good < file.size()) fail(ErrorKind::kData, path, ": byte ", good, " is not valid UTF-8");
-    count_text(file.text(), counts);
-    progress.advance_to(done += static_cast<int64_t>(file.size()));
-  }
-  return counts;
-}
-
-}  // namespace
-
-PieceCounts count_pretokens(const TrainingCorpus& corpus) {
-  return corpus.json_keys.empty() ? count_files(corpus) : count_json(corpus);
 }
 
 }  // namespace megalith

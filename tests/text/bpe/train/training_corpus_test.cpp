@@ -49,11 +49,35 @@ TEST_F(CountPretokens, IsTheSameForAnyNumberOfWorkers) {
 
 TEST_F(CountPretokens, TakesAPlainFileAsOneText) {
   const PieceCounts counts =
-      count_pretokens({.files = {file("a", "x\n\n  y\n"), file("b", "x")}, .json_keys = {}, .workers = 1});
+      count_pretokens({.files = {file("a", "x\n\n  y\n"), file("b", "x")}, .text = TextUnit::kFile});
   EXPECT_EQ(counts.count("x"), 2);
   EXPECT_EQ(counts.count("\n\n "), 1);
   EXPECT_EQ(counts.count(" y"), 1);
   EXPECT_EQ(counts.count("\n"), 1);
+}
+
+TEST_F(CountPretokens, TakesParagraphsAndCompressedTexts) {
+  const std::string path = file("a", "x\n\n  y\r\nz\r\n\r\n");
+  ASSERT_EQ(test::run_command("gzip -k " + path).code, 0);
+  for (const size_t workers : {1, 3}) {
+    const PieceCounts counts =
+        count_pretokens({.files = {path, path + ".gz"}, .text = TextUnit::kParagraph, .workers = workers});
+    EXPECT_EQ(counts.count("x"), 2);
+    EXPECT_EQ(counts.count(" y"), 2);
+    EXPECT_EQ(counts.count("z"), 2);
+    EXPECT_EQ(counts.count("\n\n "), 0);
+    EXPECT_EQ(counts.count("\r"), 2);  // each is a piece: a word may follow
+    EXPECT_EQ(counts.count("\n"), 2);
+  }
+}
+
+TEST_F(CountPretokens, CountsAFileThatIsLongerThanABatch) {
+  std::string text;
+  for (int i = 0; i < 600'000; ++i) text += "word ";
+  const PieceCounts counts =
+      count_pretokens({.files = {file("a", text)}, .text = TextUnit::kFile, .workers = 2});
+  EXPECT_EQ(counts.count("word"), 1);
+  EXPECT_EQ(counts.count(" word"), 599'999);
 }
 
 TEST_F(CountPretokens, NamesTheLineThatItCannotRead) {
@@ -67,8 +91,10 @@ TEST_F(CountPretokens, NamesTheLineThatItCannotRead) {
   expect_error(ErrorKind::kData, {"bad:1:11", "UTF-8"}, [&] { count("{\"text\": \"\xFF\"}\n"); });
   expect_error(ErrorKind::kNoInput, {"none"},
                [&] { count_pretokens({.files = {dir_ / "none"}, .json_keys = {"text"}, .workers = 1}); });
-  expect_error(ErrorKind::kData, {"bad", "byte 2", "UTF-8"},
-               [&] { count_pretokens({.files = {file("bad", "ab\xFF")}, .json_keys = {}, .workers = 1}); });
+  expect_error(ErrorKind::kData, {"bad:2:2:", "UTF-8", "latin1"},
+               [&] { count_pretokens({.files = {file("bad", "a\nb\xE9")}, .text = TextUnit::kFile}); });
+  expect_error(ErrorKind::kData, {"bad:1:1:", "--text file"}, [&] { count("plain words\n"); });
+  expect_error(ErrorKind::kData, {"bad:3:1:"}, [&] { count("[{\"text\": \"a\"},\n\n7]"); });
 }
 
 }  // namespace

@@ -1,0 +1,158 @@
+#include "libcore/data/preprocess/corpus_files.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include <glob.h>
+#include <sys/stat.h>
+
+#include "libcore/base/error.h"
+#include "libcore/base/log.h"
+#include "libcore/data/indexed/sidecar.h"
+#include "libcore/io/files/file.h"
+
+namespace megalith {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Replaces a pattern by the files that match it, in byte order. If a file has the pattern itself as its
+/// name, that file is meant.
+std::vector<std::string> expand(const std::string& input) {
+  if (input.find_first_of("*?[") == std::string::npos || file_exists(input)) return {input};
+  glob_t found{};
+  const int status = ::glob(input.c_str(), 0, nullptr, &found);
+  std::vector<std::string> paths(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+  ::globfree(&found);
+  if (status != 0) fail(ErrorKind::kNoInput, input, ": no file matches");
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+/// Whether a file in an input folder holds texts, or loose JSON, by its name, perhaps compressed; neither if
+/// it is hidden.
+struct CorpusName {
+  bool is_text = false, is_json = false;
+
+  explicit CorpusName(std::string_view name) {
+    if (name.starts_with('.')) return;
+    for (const std::string_view packed : {".gz", ".zst", ".bz2", ".xz"}) {
+      if (!name.ends_with(packed)) continue;
+      name.remove_suffix(packed.size());
+      break;
+    }
+    is_text = name.ends_with(".txt");
+    is_json = name.ends_with(".json") || name.ends_with(".jsonl");
+  }
+};
+
+/// Device and inode of each file and folder that was found below an input folder, so that it is found only
+/// once, even if links to it are circular.
+using RealFiles = std::set<std::pair<dev_t, ino_t>>;
+
+bool is_new(const fs::path& path, RealFiles& seen) {
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0 && seen.emplace(info.st_dev, info.st_ino).second;
+}
+
+/// Looks for a corpus in folders.
+class FolderSearch {
+ public:
+  explicit FolderSearch(TextUnit unit) : texts_(unit != TextUnit::kNone) {}
+
+  /// The corpus files below a folder, in byte order of their paths. Leaves out the sidecars of datasets, and
+  /// files that were already found in another folder.
+  std::vector<std::string> files_below(const std::string& folder) {
+    paths_.clear();
+    found_ = others_ = 0;
+    look_into(folder);
+    if (found_ == 0) fail_without_files(folder);
+    std::sort(paths_.begin(), paths_.end());
+    return std::move(paths_);
+  }
+
+ private:
+  /// Adds the corpus files below a folder. Links are followed, but no file or folder is used twice: links may
+  /// be circular, or lead to one folder on several paths.
+  void look_into(const fs::path& folder) {
+    std::error_code reason;
+    std::vector<fs::path> entries;
+    for (auto entry = fs::directory_iterator(folder, reason); !reason && entry != fs::directory_iterator();
+         entry.increment(reason))
+      entries.push_back(entry->path());
+    if (reason) fail(ErrorKind::kNoInput, folder.string(), ": cannot read the folder: ", reason.message());
+    std::sort(entries.begin(), entries.end());
+    for (const fs::path& path : entries) {
+      if (fs::is_directory(path, reason)) {
+        if (is_new(path, seen_)) look_into(path);
+      } else if (fs::is_regular_file(path, reason)) {
+        take(path);
+      }
+    }
+  }
+
+  void take(const fs::path& path) {
+    const CorpusName name(path.filename().string());
+    if (!name.is_text && !name.is_json) return;
+    if (name.is_json && is_sidecar(path.string())) return;
+    if (name.is_text != texts_) {
+      ++others_;
+      return;
+    }
+    ++found_;
+    if (is_new(path, seen_))
+      paths_.push_back(path.string());
+    else
+      log("Passing over ", path.string(), ": it was already found under another name");
+  }
+
+  [[noreturn]] void fail_without_files(const std::string& folder) const {
+    constexpr const char* kJson = ".json or .jsonl";
+    std::string others;
+    if (others_ > 0)
+      others = texts_
+                   ? concat("; it has ", others_, " of ", kJson, ", which are read without --text")
+                   : concat("; it has ", others_,
+                            " of .txt, which are read with --text file (each file is a document) or --text "
+                            "paragraph (cut at blank lines)");
+    else if (texts_)
+      others = "; name other files by a quoted pattern, such as '*.md'";
+    fail(ErrorKind::kNoInput, folder, ": no ", texts_ ? ".txt" : kJson,
+         " file is in this folder (nor one compressed to .gz, .zst, .bz2 or .xz)", others);
+  }
+
+  bool texts_;
+  RealFiles seen_;  // only for files found in folders: a file that is named twice is used twice
+  std::vector<std::string> paths_;
+  size_t found_ = 0;   // corpus files in the folder, also those that were added before
+  size_t others_ = 0;  // files of the other kind: loose JSON among texts, or texts
+};
+
+}  // namespace
+
+void require_no_keys(const std::vector<std::string>& json_keys, TextUnit unit, Problems& problems) {
+  if (unit != TextUnit::kNone && json_keys != std::vector<std::string>{"text"})
+    problems.add(Opt{"text"}, " and ", Opt{"json-keys"},
+                 " contradict each other: plain text has no keys; leave one of them out");
+}
+
+std::vector<std::string> corpus_files(const std::vector<std::string>& inputs, TextUnit unit) {
+  std::vector<std::string> files;
+  FolderSearch folders(unit);
+  for (const std::string& input : inputs) {
+    for (const std::string& path : expand(input)) {
+      if (!fs::is_directory(path)) {
+        files.push_back(path);
+        continue;
+      }
+      for (std::string& file : folders.files_below(path)) files.push_back(std::move(file));
+    }
+  }
+  return files;
+}
+
+}  // namespace megalith

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "libcore/io/streams/text_reader.h"
+#include "libcore/options/fields.h"
+
+namespace megalith {
+
+inline std::vector<EnumName<TextUnit>> enum_names(TextUnit) {
+  return {{"none", TextUnit::kNone}, {"file", TextUnit::kFile}, {"paragraph", TextUnit::kParagraph}};
+}
+
+/// Help of the option --text of every program that reads a corpus.
+inline constexpr const char* kTextHelp =
+    "Read plain text in UTF-8, not loose JSON. file: each file is a document. paragraph: so are consecutive "
+    "lines between blank ones.";
+
+/// Adds a problem if keys of JSON are named although the input is plain text.
+void require_no_keys(const std::vector<std::string>& json_keys, TextUnit unit, Problems& problems);
+
+/// The files that `inputs` names, in its order. A pattern stands for the files that match, a folder for the
+/// .json and .jsonl files below it (for texts: the .txt files), also compressed, both in byte order of their
+/// paths. Sidecars of datasets are left out of folders, and a file is taken from folders only once. The files
+/// themselves are not opened. kNoInput if a pattern or a folder has no file.
+std::vector<std::string> corpus_files(const std::vector<std::string>& inputs, TextUnit unit);
+
+}  // namespace megalith
