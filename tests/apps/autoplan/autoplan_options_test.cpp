@@ -218,7 +218,7 @@ TEST(Autoplan, PlansOnlyItsTrainerForThisProcessor) {
 // What is asked of every plan is what every plan has.
 TEST(Autoplan, AsksForAProbabilityThatPlansFit) {
   const auto plans = [](const std::string& options) {
-    const std::string all = std::regex_replace(std::string(k7b), std::regex("--top 1 "), "--top 20 ");
+    const std::string all = test::replaced(std::string(k7b), "--top 1 ", "--top 20 ");
     const CommandResult result = run_command(app("autoplan") + all + "--json " + options);
     EXPECT_EQ(result.code, 0) << result.err;
     return Json::parse(result.out, "answer")["plans"];
