@@ -11,6 +11,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/terminal.h"
+#include "libcore/base/text.h"
 #include "libcore/data/preprocess/corpus_files.h"
 #include "libcore/data/preprocess/preprocess_stages.h"
 #include "libcore/io/streams/decoder.h"
@@ -33,7 +34,6 @@ InputFile look_at(const std::string& path) {
     fail(ErrorKind::kNoInput, path, ": cannot open: ", std::strerror(errno));
   if (path == "-" && ::fstat(STDIN_FILENO, &info) != 0)
     fail(ErrorKind::kNoInput, "stdin: cannot read: ", std::strerror(errno));
-  log("Opening ", printable(path));
   if (path == "-" || !S_ISREG(info.st_mode)) return {.path = path, .pipe = true};
   return {.path = path,
           .size = static_cast<uint64_t>(info.st_size),
@@ -48,8 +48,14 @@ std::string shown_input(const std::string& path) {
 }
 
 std::vector<InputFile> look_at_inputs(const std::vector<std::string>& inputs, TextUnit unit) {
+  constexpr size_t kNamed = 20;  // a folder may have a file for each text
   std::vector<InputFile> files;
-  for (const std::string& path : corpus_files(inputs, unit)) files.push_back(look_at(path));
+  for (const std::string& path : corpus_files(inputs, unit)) {
+    files.push_back(look_at(path));
+    if (files.size() <= kNamed) log("Opening ", printable(path));
+  }
+  if (files.size() > kNamed)
+    log("Opening ", format_count(static_cast<int64_t>(files.size() - kNamed)), " more");
   return files;
 }
 

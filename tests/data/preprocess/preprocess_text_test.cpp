@@ -247,6 +247,14 @@ TEST_F(PreprocessText, ReadsCompressedFilesAndPipes) {
   }
 }
 
+TEST_F(PreprocessText, NamesTheFirstOfManyFiles) {
+  for (int i = 0; i < 25; ++i) input(concat(i, ".txt"), "x");
+  run();
+  EXPECT_NE(logged_.find("Opening " + dir_ / "19.txt"), std::string::npos) << logged_;
+  EXPECT_EQ(logged_.find("Opening " + dir_ / "20.txt"), std::string::npos) << logged_;
+  EXPECT_NE(logged_.find("Opening 5 more\n"), std::string::npos) << logged_;
+}
+
 TEST_F(PreprocessText, SkipsAndCountsBlankFiles) {
   input("a.txt", "x");
   input("b.txt", " \n\t\r\n");
