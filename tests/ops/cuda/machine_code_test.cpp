@@ -61,7 +61,7 @@ class CudaMachineCode : public testing::TestWithParam<const char*> {
  private:
   static void read_sizes(const std::string& text, std::map<std::string, Kernel>& kernels) {
     static const test::Pattern kName("Function properties for (\\S+)"), kSpilled("(\\d+) bytes spill stores"),
-        kRegisters("Used (\\d+) registers");
+        kRegisters("Used (\\d+) registers"), kShared("(\\d+) bytes smem");
     std::istringstream lines(text);
     std::string name;
     for (std::string line; std::getline(lines, line);) {

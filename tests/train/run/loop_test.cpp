@@ -477,7 +477,7 @@ TEST_F(Loop, ContinuesBeyondItsEndAtAConstantRate) {
   c.train.iters = c.train.decay_iters = 7;
   EXPECT_EQ(train(c, tiny_data(), nullptr).iteration, 7);
   EXPECT_DOUBLE_EQ(figures("run", "train").back()["lr"].as_double(), 1e-2);
-  const LogLines log;
+  const test::LogLines log;
   EXPECT_EQ(train(c, tiny_data(), nullptr).iteration, 7);
   EXPECT_NE(std::find(log.lines.begin(), log.lines.end(),
                       "7 of 7 steps are done; to train longer, raise --train-iters"),
