@@ -120,7 +120,8 @@ int main(int argc, char** argv) {
         .epilog(
             "megalith-tokenizer train --input code.jsonl --json-keys content \\\n"
             "  --vocab-size 32000 --output tokenizer\n"
-            "megalith-tokenizer train --input notes --text file --vocab-size 4096 --output tokenizer\n"
+            "megalith-tokenizer train --input notes --text file \\\n"
+            "  --vocab-size 4096 --output tokenizer\n"
             "echo 'Hello world' | megalith-tokenizer encode --tokenizer-model tokenizer\n"
             "echo '15496 995' | megalith-tokenizer decode --tokenizer-model tokenizer\n")
         .environment(tokenizer_variables())

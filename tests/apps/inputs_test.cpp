@@ -254,7 +254,6 @@ TEST_F(Inputs, ThatAreFoldersInPlaceOfFilesAreNamed) {
         plan + "--calibrate folder", plan + "--verify-log folder",
         std::string("megalith-generate --model model --prompts-file folder"),
         std::string("megalith-tokenizer encode --tokenizer-model model --input folder"),
-        std::string("megalith-tokenizer train --input folder --output t --vocab-size 300"),
         kTuneModel + "t --chat-template folder"}) {
     const CommandResult refused = run(command);
     EXPECT_EQ(refused.code, 66) << command << ": " << refused.err;

@@ -337,7 +337,7 @@ TEST(Options, SayWhatAnotherToolsOptionIsHere) {
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(),
                  "unknown option \"--tiers\"; here it is --coats, at least one\n"
-                 "unknown option \"--vans\"; megalith-x has it");
+                 "  unknown option \"--vans\"; megalith-x has it");
   }
 }
 

@@ -122,8 +122,8 @@ TEST(StageTable, SaysEverythingThatIsWrongWithAList) {
   EXPECT_EQ(
       refusal(12, config),
       "--pipeline-layers 3,4,3 and --decoder-last-pipeline-num-layers contradict each other; give one of "
-      "them\n--pipeline-layers 3,4,3 has 3 parts, not a multiple of --pipeline-model-parallel-size 4; "
-      "nearest that work: 4\n--pipeline-layers 3,4,3 adds up to 10 layers, not to --num-layers 12; give "
+      "them\n  --pipeline-layers 3,4,3 has 3 parts, not a multiple of --pipeline-model-parallel-size 4; "
+      "nearest that work: 4\n  --pipeline-layers 3,4,3 adds up to 10 layers, not to --num-layers 12; give "
       "the parts 2 more");
   config = pipeline_of(2);
   for (const char* bad : {"3,,3", "6,0", "6,x", "7,-1", "3,2147483648", ""}) {

@@ -76,8 +76,7 @@ struct PlanOptions : PlanTarget {
       "Price every candidate, or skip those that a bound proves worse; both give the same plans.");
     v("software", software, "Program that trains; docs/planner.md says what is known of each.",
       one_of(code_base_names()), default_text("megatron; megalith with --gpu local"));
-    v("software-features", features, "What it is told to do beyond its own ways.",
-      one_of(feature_words()));
+    v("software-features", features, "What it is told to do beyond its own ways.", one_of(feature_words()));
     v("attention-kernel", attention, "How attention is computed; the last two keep the scores.",
       default_text("fused, or the software's own"));
     v("attention-backend", attention_backend,
@@ -131,7 +130,7 @@ struct PlanOptions : PlanTarget {
     v("fp4-format", fp4_format, "Matrix products in 4 bits.", one_of({"e2m1"}), default_text("16 bits"));
     v("fit-probability", fit_probability,
       "Probability with which a plan must not run out of memory; what megalith-pretrain counts is certain.",
-      between(0.5, 0.999));
+      between(0.5, 0.999), default_text("0.95; 0.5 for given tensor, pipeline and micro-batch sizes"));
     v("gpu-hour-price", gpu_hour, "Price of a device for an hour; 0: costs are not printed.", at_least(0));
     v("train-tokens", train_tokens, "Print how long this many tokens take on 1, 2, 4 ... devices.",
       positive(), default_text("with --deadline-days or --budget those of --train-samples or --train-iters"));

@@ -99,6 +99,14 @@ void set_batch(PlanRequest& request) {
          "give --global-batch-size, or --max-global-batch-size for the largest that a plan allows");
 }
 
+/// A layout that the user gives whole leaves nothing to choose, so it is only refused where it probably does
+/// not fit. A search asks for more: its plans are to run.
+double asked_probability(const PlanRequest& request) {
+  const Fixed& fixed = request.fixed;
+  const bool whole = fixed.tensor && fixed.pipeline && fixed.micro_batch;
+  return whole && !request.command.gives("fit-probability") ? 0.5 : request.command.plan.fit_probability;
+}
+
 }  // namespace
 
 PlanRequest plan_request(PlanCommand asked) {
@@ -116,7 +124,7 @@ PlanRequest plan_request(PlanCommand asked) {
   p.machine = machine_of(command, world);
   p.precision = precision_of(command);
   p.fp16 = command.train.fp16 || !p.machine.device.bfloat16;
-  p.asked_probability = command.plan.fit_probability;
+  p.asked_probability = asked_probability(request);
   p.fp8_format = command.plan.fp8_format;
   p.fp8_recipe = command.plan.fp8_recipe;
   p.run_words = command.given.words.ours;

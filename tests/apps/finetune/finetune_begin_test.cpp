@@ -285,9 +285,12 @@ TEST_F(FinetuneBegin, WithoutTrainingNeedsNoRecordsToTrainOn) {
     EXPECT_NEAR(last_evaluation("none.jsonl"), wanted, 1e-6) << layout;
     fs::remove(dir_ / "none.jsonl");
   }
-  ASSERT_EQ(tune(alone + "--data nowhere --eval-data data/dev.json --log-json named.jsonl", "fresh").code, 0);
+  ASSERT_EQ(
+      tune(alone + "--dataset_name_or_path nowhere --eval-data data/dev.json --log-json named.jsonl", "fresh")
+          .code,
+      0);
   EXPECT_EQ(last_evaluation("named.jsonl"), wanted);
-  const CommandResult nowhere = tune(alone + "--data nowhere", "fresh");
+  const CommandResult nowhere = tune(alone + "--dataset_name_or_path nowhere", "fresh");
   EXPECT_EQ(nowhere.code, 66);
   EXPECT_NE(nowhere.err.find("nowhere: no such file or folder; give --data DIR with dev.json"),
             std::string::npos)
