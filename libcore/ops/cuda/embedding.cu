@@ -173,8 +173,7 @@ const Pair* sort_rows(cudaStream_t stream, const EmbeddingGradArgs& a, const Emb
 
 struct SortedRows {
   const Pair* pairs;
-  float*
-      edges;  // [tile][2][columns]: sums of the id that begins before the tile, and of the one that goes on
+  float* edges;  // [tile][2][columns]: sums of the id that begins before the tile, of the one that goes on
   int64_t tiles;
 };
 

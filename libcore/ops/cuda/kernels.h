@@ -102,7 +102,7 @@ struct RopeArgs {
 };
 void launch_rope(cudaStream_t, Storage, const RopeArgs&);
 
-// ---- rows.cu: one block of threads per row, for rows that cannot be read in vectors of 16 bytes
+// ---- rows.cu: one block of threads per row, for rows that wide_rows.cu does not take
 
 struct NormArgs {
   void *y, *sum;  // sum: null without residual
@@ -163,7 +163,8 @@ struct SoftmaxLossArgs {
   bool want_grad;
 };
 
-// ---- wide_rows.cu: the same where rows can be read in vectors of 16 bytes; false: they cannot
+// ---- wide_rows.cu: the same where rows can be read in vectors of 16 bytes; false: they cannot, or a team
+// cannot hold a row of the norm
 
 bool launch_team_norm(cudaStream_t, Storage, const NormArgs&);
 bool launch_team_norm_grad(cudaStream_t, Storage, const NormGradArgs&, const NormWeightGrads&,

@@ -1,8 +1,8 @@
 #include "libcore/ops/cuda/row_tools.h"
 
 // Normalizations and the loss over rows that can be read in vectors of 16 bytes. Each tensor is read and
-// written once: a team of threads holds the rows of a norm in registers, a block the row of the loss in
-// shared memory. rows.cu has the others.
+// written once: a team of threads holds the rows of a norm in registers (up to 16 KiB each), a block the row
+// of the loss in shared memory. rows.cu has the others.
 
 namespace megalith::cuda {
 namespace {
@@ -293,9 +293,11 @@ __global__ void __launch_bounds__(kLossThreads) softmax_loss(SoftmaxLossArgs a) 
                            .target = mine && factor != 0 ? static_cast<int>(target) : -1});
 }
 
-/// Rows of a team so that reading w and b costs at most 1/64 of what is read and written.
+/// Rows of a team so that reading w and b costs at most 1/64 of what is read and written; no more than there
+/// are, since a team passes the barriers of each.
 int64_t rows_of_team(const NormArgs& a) {
-  return int64_t{16} * (a.b == nullptr ? 1 : 2) * (a.residual == nullptr ? 2 : 1);
+  const int64_t rows = int64_t{16} * (a.b == nullptr ? 1 : 2) * (a.residual == nullptr ? 2 : 1);
+  return a.rows > 0 && a.rows < rows ? a.rows : rows;
 }
 
 }  // namespace

@@ -182,6 +182,9 @@ TEST_P(CudaMachineCode, OfRowKernelsReadsSixteenBytesAtATime) {
       EXPECT_GE(resident_blocks(kernel, *launch, (is_a100 ? 164 : 228) << 10),
                 is_a100 ? launch->blocks_80 : launch->blocks_90)
           << kernel.registers << " registers, " << kernel.shared << " bytes of shared memory";
+      if (launch->shared > 0) {
+        EXPECT_LT(kernel.shared, 16 << 10) << "launch() counts on it";
+      }
       if (!has_code()) continue;
       EXPECT_TRUE(has(kernel, "LDG.E.128"));
       EXPECT_TRUE(has(kernel, "STG.E.128"));
