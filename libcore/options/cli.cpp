@@ -288,8 +288,9 @@ void Options::State::take_command_line(const CommandLine& line) {
       problems.add(Opt{entry.field.name}, " is not supported; ", entry.remedy);
       continue;
     }
+    const size_t before = problems.list().size();
     set_field(entry.field, lists.joined(entry.field, given.words), {{}, entry.field.name}, problems);
-    spellings.add(entry.field, given.spelling, problems);
+    if (problems.list().size() == before) spellings.add(entry.field, given.spelling, problems);
     entry.source = kCommandLine;
   }
 }

@@ -24,8 +24,8 @@ struct WithdrawnOption {
 /// An option of another tool and what it is called here.
 struct PeerName {
   const char* name;  // in the form of option_key()
-  const char*
-      ours;  // begins with an option, which a comma, a semicolon or a blank may end: "--save and --load"
+  /// Begins with an option, which a comma, a semicolon or a blank may end: "--save and --load".
+  const char* ours;
 };
 
 /// A name and its explanation in a manual page.

@@ -89,7 +89,7 @@ class Problems {
   const std::vector<Problem>& list() const { return list_; }
   /// All messages in one text, separated by `between`.
   std::string text(std::string_view between = "\n") const;
-  /// If there are problems, throws one Error that lists them, one per line.
+  /// If there are problems, throws one Error that lists them, one per line, all but the first indented.
   void throw_if_any(ErrorKind kind = ErrorKind::kUsage) const;
 
  private:
