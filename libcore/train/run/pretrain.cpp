@@ -27,16 +27,29 @@
 #include "libcore/text/formats/make_tokenizer.h"
 #include "libcore/train/data/mock_data.h"
 #include "libcore/train/data/run_texts.h"
+#include "libcore/train/devices/trained_where.h"
 #include "libcore/train/run/dry_run.h"
 #include "libcore/train/run/same_data.h"
 #include "libcore/train/run/shared_indexes.h"
 #include "libcore/train/saves/start_point.h"
 
 namespace megalith {
+namespace {
+
+/// The machine's GPUs if this version can train such a run on one.
+std::vector<std::string> gpus_for(const PretrainConfig& config) {
+  const DeviceRun run{.device = "cuda",
+                      .ranks = config.parallel.world > 1 ? DeviceRanks::kProcesses : DeviceRanks::kOne,
+                      .dtype = config.train.fp16 ? DeviceDType::kHalf : DeviceDType::kFloat32};
+  return lacking_there(run).empty() ? nvidia_gpus() : std::vector<std::string>();
+}
+
+}  // namespace
+
 void log_world(const PretrainConfig& config, const RankWorld* ranks) {
   const ParallelConfig& parallel = config.parallel;
   const int share = ranks ? cpu_share(ranks->places, ranks->comm->rank()) : usable_cpus() / parallel.world;
-  log(device_line(config.train.device, threads_of_a_rank(config, share), parallel.world, nvidia_gpus()));
+  log(device_line(config.train.device, threads_of_a_rank(config, share), parallel.world, gpus_for(config)));
   log("using world size: ", parallel.world, ", data-parallel size: ", parallel.data,
       ", context-parallel size: ", parallel.context, ", tensor-model-parallel size: ", parallel.tensor,
       ", pipeline-model-parallel size: ", parallel.pipeline);
@@ -45,7 +58,7 @@ void log_world(const PretrainConfig& config, const RankWorld* ranks) {
 std::string device_line(const std::string& device, int threads, int ranks,
                         const std::vector<std::string>& gpus) {
   const std::string unused = device == "cpu" && !gpus.empty()
-                                 ? concat(" (an ", gpus.front(), " is here: --device cuda)")
+                                 ? concat(" (", gpus.front(), " is here: --device cuda)")
                                  : std::string();
   return concat("device: ", device, ", ", threads, threads == 1 ? " thread" : " threads",
                 ranks > 1 ? " a rank" : "", unused);

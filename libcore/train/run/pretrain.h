@@ -35,7 +35,7 @@ void log_ranks(const RankWorld& ranks, const PretrainConfig& config);
 /// so may the number of cores; they are not included.
 Json agreed_options(const PretrainConfig&);
 /// The log's line about where a run trains: "device: cpu, 8 threads". On a CPU it also names the first of
-/// `gpus`, the machine's GPUs (nvidia_gpus()), and the option that uses it. `threads` are those of one of
+/// `gpus`, which the run could use (nvidia_gpus()), and the option for that. `threads` are those of one of
 /// `ranks`.
 std::string device_line(const std::string& device, int threads, int ranks,
                         const std::vector<std::string>& gpus);

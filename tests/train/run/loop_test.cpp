@@ -428,8 +428,9 @@ TEST_F(Loop, SkipsStepsThatAreNotFiniteAndStopsWhenTheyContinue) {
 
 TEST(DeviceLine, NamesTheDeviceAndAGpuThatIsNotUsed) {
   EXPECT_EQ(device_line("cpu", 8, 1, {}), "device: cpu, 8 threads");
-  EXPECT_EQ(device_line("cpu", 1, 4, {"NVIDIA H100 80GB HBM3", "NVIDIA A100"}),
-            "device: cpu, 1 thread a rank (an NVIDIA H100 80GB HBM3 is here: --device cuda)");
+  EXPECT_EQ(device_line("cpu", 1, 4, {}), "device: cpu, 1 thread a rank");
+  EXPECT_EQ(device_line("cpu", 8, 1, {"NVIDIA H100 80GB HBM3", "NVIDIA A100"}),
+            "device: cpu, 8 threads (NVIDIA H100 80GB HBM3 is here: --device cuda)");
   EXPECT_EQ(device_line("cuda", 8, 1, {"NVIDIA H100"}), "device: cuda, 8 threads");
 }
 
