@@ -35,7 +35,7 @@ class Block {
   void cached(const Ctx&, View y, ConstView x, const Reading&, size_t local_layer) const;
 
  private:
-  /// y = x + dropout(branch).
+  /// What makes y = x + dropout(branch), for the norm that reads y.
   Norm::Join join(const Ctx&, View y, ConstView branch, ConstView x, uint32_t site) const;
   /// Returns the gradient of a branch's output inside the tensor region; `d` is the gradient outside. The
   /// result is `d` itself or, if dropout or a gather changes it, new memory in ctx.scratch.

@@ -26,8 +26,8 @@ std::vector<std::string> nvidia_gpus(const std::string& folder) {
   std::vector<std::filesystem::path> gpus;
   std::error_code error;
   for (const auto& gpu : std::filesystem::directory_iterator(folder, error)) gpus.push_back(gpu.path());
-  std::sort(gpus.begin(),
-            gpus.end());  // by bus address, as CUDA numbers them with CUDA_DEVICE_ORDER=PCI_BUS_ID
+  // By bus address, as CUDA numbers them with CUDA_DEVICE_ORDER=PCI_BUS_ID.
+  std::sort(gpus.begin(), gpus.end());
   std::vector<std::string> names;
   for (const auto& gpu : gpus)
     if (std::string name = model_in(gpu / "information"); !name.empty()) names.push_back(std::move(name));
