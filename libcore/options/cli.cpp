@@ -76,21 +76,32 @@ class WordLists {
   std::map<const Field*, std::vector<std::string>> lists_;
 };
 
-/// The spellings under which a command line gives each option.
-class GivenSpellings {
+/// The names under which a command line gives each option.
+class GivenNames {
  public:
-  /// Adds a problem if the option was given before under another name and with another value. Under one name
-  /// the last value counts, as with argparse, so that a script's line can be extended.
-  void add(const Field& field, const std::string& spelling, Problems& problems) {
-    if (spelling.empty()) return;  // a positional word has no name
-    const Json value = field_value(field);
-    const auto [first, fresh] = first_.try_emplace(&field, Given{spelling, value});
-    if (fresh || takes_several(field) || is_flag(field)) return;
-    if (option_key(first->second.spelling) != option_key(spelling) && first->second.value != value)
-      problems.add("--", first->second.spelling, " ", first->second.value.dump(), " and --", spelling, " ",
-                   value.dump(), " are two names of one option; give one of them");
+  /// Notes the value that the option has now. Under one name the last value counts, as with argparse, so that
+  /// a script's line can be extended.
+  void add(const Field& field, const std::string& spelling) {
+    if (spelling.empty() || takes_several(field) || is_flag(field)) return;  // a positional word has no name
+    std::vector<Given>& names = given_[&field];
+    const auto same = std::find_if(names.begin(), names.end(), [&](const Given& one) {
+      return option_key(one.spelling) == option_key(spelling);
+    });
+    if (same == names.end())
+      names.push_back({spelling, field_value(field)});
     else
-      first->second.value = value;
+      same->value = field_value(field);
+  }
+  /// Adds a problem for each option that has different values under two names.
+  void check(Problems& problems) const {
+    for (const auto& [field, names] : given_) {
+      const Given& first = names.front();
+      const auto other = std::find_if(names.begin(), names.end(),
+                                      [&](const Given& one) { return one.value != first.value; });
+      if (other != names.end())
+        problems.add("--", first.spelling, " ", first.value.dump(), " and --", other->spelling, " ",
+                     other->value.dump(), " are two names of one option; give one of them");
+    }
   }
 
  private:
@@ -98,7 +109,7 @@ class GivenSpellings {
     std::string spelling;
     Json value;
   };
-  std::map<const Field*, Given> first_;
+  std::map<const Field*, std::vector<Given>> given_;
 };
 
 bool among(const std::string& name, const std::vector<std::string>& names) {
@@ -281,7 +292,7 @@ void Options::State::take_config_file(const std::string& path) {
 void Options::State::take_command_line(const CommandLine& line) {
   fated.append(line.fated);
   WordLists lists;
-  GivenSpellings spellings;
+  GivenNames names;
   for (const GivenOption& given : line.options) {
     Entry& entry = entries[given.field];
     if (entry.remedy) {
@@ -290,9 +301,10 @@ void Options::State::take_command_line(const CommandLine& line) {
     }
     const size_t before = problems.list().size();
     set_field(entry.field, lists.joined(entry.field, given.words), {{}, entry.field.name}, problems);
-    if (problems.list().size() == before) spellings.add(entry.field, given.spelling, problems);
+    if (problems.list().size() == before) names.add(entry.field, given.spelling);
     entry.source = kCommandLine;
   }
+  names.check(problems);
 }
 
 std::optional<std::string> Options::read(const std::vector<std::string>& arguments) {

@@ -320,6 +320,9 @@ TEST(Options, RefuseTwoNamesOfOneWithDifferentValues) {
   EXPECT_EQ(complaint({"w", "--coats", "2", "--layers-of-paint", "3"}),
             "--coats 2 and --layers-of-paint 3 are two names of one option; give one of them");
   EXPECT_EQ(complaint({"w", "--layers_of_paint", "2", "--layers-of-paint", "3"}), "") << "one name, twice";
+  EXPECT_EQ(complaint({"w", "--coats", "2", "--layers-of-paint", "2", "--coats", "3"}),
+            "--coats 3 and --layers-of-paint 2 are two names of one option; give one of them");
+  EXPECT_EQ(complaint({"w", "--coats", "2", "--layers-of-paint", "3", "--coats", "3"}), "");
   EXPECT_EQ(complaint({"w", "--coats", "many", "--layers-of-paint", "3"}),
             "--coats \"many\": wanted an integer");
   EXPECT_EQ(painted({"w", "--layers-of-paint", "3", "--coats", "3"}).coats, 3);
