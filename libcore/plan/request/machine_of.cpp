@@ -24,8 +24,8 @@ std::optional<double> memory_from_environment() {
 std::string flash_option(const PlanCommand& command) {
   const PlanOptions& plan = command.plan;
   const AttentionKernel kernel = plan.attention;
-  const bool kept = kernel == AttentionKernel::kTorch || kernel == AttentionKernel::kFusedSoftmax;
-  if (command.gives("attention-kernel") && !kept) return concat("--attention-kernel ", enum_name(kernel));
+  if (command.gives("attention-kernel") && !keeps_scores(kernel))
+    return concat("--attention-kernel ", enum_name(kernel));
   if (plan.attention_backend == "flash" || plan.attention_backend == "fused")
     return "--attention-backend " + plan.attention_backend;
   return plan.flash_attention.value_or(false) ? "--use-flash-attn" : "";
