@@ -59,8 +59,8 @@ void check_abilities(const PlanCommand& command, const Accelerator& device, cons
           [](const Accelerator& d) { return d.tensor_overlap; });
 }
 
-/// The number of devices; where none is given, one, or one machine if the question is how many there should
-/// be.
+/// The number of devices. Where none is given: one, or, if the question is how many there should be, those of
+/// one machine if --local-world-size says how many these are.
 int world_of(const PlanCommand& command, const GivenWorld& given) {
   const PlanOptions& plan = command.plan;
   const bool asks = plan.train_tokens || plan.deadline_days || plan.budget || !plan.simulate.empty();
