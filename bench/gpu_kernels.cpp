@@ -56,6 +56,7 @@ ModelConfig llama_7b() {
 }
 
 constexpr double kTokensOfStep = 524288, kDensePeak = 989.4e12;
+
 /// What a part of the model needs for a micro-batch.
 StageCost cost_of(const Model& model, const Layers& layers) {
   return measure({.model = model.config,
@@ -65,7 +66,7 @@ StageCost cost_of(const Model& model, const Layers& layers) {
                   .micro_batch = model.batch});
 }
 
-/// Kernels that an op launches on a GPU, as far as there is more than one.
+/// The number of kernels that an op launches on a GPU.
 int kernels_of(const std::string& op) {
   static const std::map<std::string, int> kSeveral = {{BiasGrad::kName, 2},    {LayerNormGrad::kName, 2},
                                                       {RmsNormGrad::kName, 2}, {AttentionGrad::kName, 3},

@@ -105,6 +105,18 @@ std::string table_advice(const std::string& path, char separator) {
                 ", and name the text's column by --json-keys");
 }
 
+/// pandas reads Parquet only from a file, and not from a compressed one.
+std::string parquet_advice(const std::string& path) {
+  constexpr const char* kConvert =
+      "`python3 -c 'import pandas, sys; "
+      "pandas.read_parquet(sys.argv[1]).to_json(sys.argv[2], orient=\"records\", lines=True)' ";
+  if (path == "-" || !compression_of(path).empty())
+    return concat("it is a Parquet file; write it to a file of its own, and convert that with ", kConvert,
+                  "FILE.parquet FILE.jsonl`");
+  return concat("it is a Parquet file; convert it with ", kConvert, shell_word(path), " ",
+                shell_word(renamed(path, ".jsonl")), "`");
+}
+
 /// Whether the text begins as no JSON line or array does, and has no control characters.
 bool is_plain_text(std::string_view text) {
   if (text.empty() || text.front() == '{') return false;
@@ -125,11 +137,7 @@ std::string other_form(const BadRecord& bad) {
   constexpr size_t kLooked = 4096;
   const std::string_view head = bad.head.substr(0, kLooked);
   if (head.empty()) return {};
-  if (head.starts_with("PAR1"))
-    return concat(
-        "it is a Parquet file; convert it with `python3 -c 'import pandas, sys; "
-        "pandas.read_parquet(sys.argv[1]).to_json(sys.argv[2], orient=\"records\", lines=True)' ",
-        shell_word(bad.path), " ", shell_word(renamed(bad.path, ".jsonl")), "`");
+  if (head.starts_with("PAR1")) return parquet_advice(bad.path);
   if (const std::string_view name = utf16_name(head); !name.empty())
     return "it looks like UTF-16; " + converted_by_iconv(bad.path, std::string(name));
   if (bad.plain_text || (bad.fault != DocumentFault::kSyntax && bad.fault != DocumentFault::kTrailing))

@@ -53,8 +53,7 @@ struct PreprocessConfig {
     v("input", inputs,
       "Files of one JSON object a line, or of one array of objects; plain or compressed by gzip, zstd, bzip2 "
       "or xz. A folder stands for the .json and .jsonl files below it (with --text: the .txt files), a "
-      "quoted "
-      "pattern for the files that match; - is stdin.",
+      "quoted pattern for the files that match; - is stdin.",
       required(), metavar("FILE"));
     v("output-prefix", output_prefix,
       "Path of the datasets: PREFIX_KEY_document.bin and .idx (PREFIX_KEY_sentence with --split-sentences).",

@@ -4,8 +4,6 @@
 
 #include <unistd.h>
 
-#include "libcore/io/streams/held_signals.h"
-
 namespace megalith {
 namespace {
 

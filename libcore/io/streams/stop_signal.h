@@ -3,6 +3,7 @@
 #include <csignal>
 #include <string_view>
 
+#include "libcore/io/streams/held_signals.h"
 #include "libcore/io/streams/input_stream.h"
 
 namespace megalith {
@@ -25,7 +26,7 @@ class StopSignal {
   std::string_view name() const;  // its name, as "SIGTERM"; empty: none
 
  private:
-  struct sigaction before_[4];
+  struct sigaction before_[kStopSignals.size()];
 };
 
 /// Thrown to end work after a stop was requested; the interrupted work leaves no output. It is not an Error,

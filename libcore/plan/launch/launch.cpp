@@ -28,7 +28,8 @@ std::string missing_options(const std::string& words, bool ours) {
   if (!gives({"train-iters", "train-samples", "num-epochs"})) need("train-iters");
   if (ours) return out;
   if (!gives({"tokenizer-type"})) need("tokenizer-type");
-  if (!gives({"tokenizer-model", "vocab-file"})) need("tokenizer-model");
+  const bool reads_no_file = words.find(" --tokenizer-type NullTokenizer") != std::string::npos;
+  if (!reads_no_file && !gives({"tokenizer-model", "vocab-file"})) need("tokenizer-model");
   if (!gives({"lr"})) need("lr");
   return out;
 }

@@ -107,8 +107,7 @@ class Writer {
     const AttentionKernel kernel = p_.software.attention;
     if (kernel == AttentionKernel::kFlash1 || kernel == AttentionKernel::kFlash2)
       take("attention-backend", "flash");
-    if (kernel == AttentionKernel::kTorch || kernel == AttentionKernel::kFusedSoftmax)
-      take("attention-backend", "unfused");
+    if (keeps_scores(kernel)) take("attention-backend", "unfused");
     if (kernel == AttentionKernel::kTorch) take("no-masked-softmax-fusion");
   }
   void add_precision() {

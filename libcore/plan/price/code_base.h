@@ -19,6 +19,7 @@ struct CodeBase {
   bool takes_megatrons_options = false;
   /// Whether it divides embedding, layers, final norm and head as one list of equal modules.
   bool cuts_modules = false;
+  bool recomputes_products = false;  // Recomputed::kProducts is its selective recomputation
 };
 std::span<const CodeBase> code_bases();
 std::vector<std::string> code_base_names();

@@ -137,9 +137,7 @@ struct Pricer : KernelRates {
   /// Width of the feed-forward part that every token passes: the dense block, or the shared experts.
   double ffn() const { return static_cast<double>(routed ? m.shared_ffn : m.ffn_hidden) / s.tensor; }
   double scores() const { return n * m.seq_length * m.heads / s.tensor; }  // elements of the [s, s] matrices
-  bool keeps_scores() const {
-    return w.attention == AttentionKernel::kTorch || w.attention == AttentionKernel::kFusedSoftmax;
-  }
+  bool keeps_scores() const { return megalith::keeps_scores(w.attention); }
   double layer_product(double out, double in) const { return product(n, out, in, product_flops()); }
 
   /// The sum of one(…) over the sizes of the products before attention: the joint projection of queries, keys

@@ -8,6 +8,10 @@ namespace megalith {
 /// How the training program computes attention. The first two keep the [s, s] scores in memory.
 enum class AttentionKernel { kTorch, kFusedSoftmax, kFlash1, kFlash2, kFused };
 
+inline bool keeps_scores(AttentionKernel kernel) {
+  return kernel == AttentionKernel::kTorch || kernel == AttentionKernel::kFusedSoftmax;
+}
+
 /// The precision of the layers' matrix products.
 enum class Precision { kFloat32, kHalf, kFp8, kMxfp8, kNvfp4 };
 

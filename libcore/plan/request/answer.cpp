@@ -9,10 +9,10 @@
 #include "libcore/io/files/file.h"
 #include "libcore/io/run/held_output.h"
 #include "libcore/plan/log/run_log.h"
-#include "libcore/plan/price/code_base.h"
 #include "libcore/plan/report/plan_html.h"
 #include "libcore/plan/report/plan_json.h"
 #include "libcore/plan/report/plan_text.h"
+#include "libcore/plan/report/plan_words.h"
 #include "libcore/plan/report/simulation_report.h"
 #include "libcore/plan/request/rates.h"
 #include "libcore/plan/simulation/timeline.h"
@@ -29,7 +29,7 @@ PlanAnswer compared(const PlanCommand& command, const PlanProblem& problem) {
 
 PlanAnswer simulated(const PlanRequest& request, const PlanProblem& problem) {
   const PlanCommand& command = request.command;
-  if (!code_base(problem.software.code_base).takes_megatrons_options)
+  if (!takes_lines(problem))
     fail(ErrorKind::kUsage, "--simulate simulates a step of this version's trainer, not of --software ",
          problem.software.code_base, "; leave one of them out");
   if (const std::string beyond = beyond_our_trainer(problem.model); !beyond.empty())
@@ -66,7 +66,7 @@ std::optional<Goal> goal_of(const PlanCommand& command, const PlanProblem& p) {
 /// fastest plan that our trainer supports, since no other trainer runs there.
 std::string job_of(const Report& report, JobKind kind) {
   const PlanProblem& p = report.problem;
-  if (!code_base(p.software.code_base).takes_megatrons_options)
+  if (!takes_lines(p))
     fail(ErrorKind::kUsage, "--emit writes jobs of Megatron-LM and megalith-pretrain, not of --software ",
          p.software.code_base, "; leave one of them out");
   if (!p.trained_here)
@@ -84,7 +84,7 @@ Report report_of(const PlanRequest& request, const PlanProblem& problem, const S
   Report report{.problem = problem, .result = result, .columns = command.columns, .gpu_hour = plan.gpu_hour};
   for (const Plan& one : result.plans)
     report.trainer.push_back(
-        code_base(problem.software.code_base).takes_megatrons_options
+        takes_lines(problem)
             ? ask_trainer_there(problem, one.candidate)
             : TrainerAnswer{.refusal = "it is of --software " + problem.software.code_base, .rank = {}});
   report.sensitivities = sensitivity(problem, result.plans);
@@ -127,7 +127,8 @@ PlanAnswer ranked(const PlanRequest& request, PlanProblem problem) {
   if (plan.json && !found)
     log("no plan fits; ", result.closest ? "\"closest\" holds the nearest one" : "no combination is legal");
   if (plan.json) return {plan_json(report), answered};
-  if (!answered) fail(ErrorKind::kUsage, "no plan fits\n  ", join(split(trim(plan_text(report)), '\n'), "\n  "));
+  if (!answered)
+    fail(ErrorKind::kUsage, "no plan fits\n  ", join(split(trim(plan_text(report)), '\n'), "\n  "));
   return {plan_text(report), true};
 }
 

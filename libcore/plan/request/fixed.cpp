@@ -10,10 +10,10 @@ namespace {
 
 /// torchtitan's kind of selective recomputation.
 Recomputed recomputed_products(const PlanCommand& command) {
-  const std::string base = command.plan.base().name;
-  if (base != "torchtitan" && base != "fsdp")
+  const CodeBase& base = command.plan.base();
+  if (!base.recomputes_products)
     fail(ErrorKind::kUsage, "--recompute-modules products is what torchtitan recomputes, not --software ",
-         base, "; give core_attn, or layernorm mlp_act");
+         base.name, "; give core_attn, or layernorm mlp_act");
   return Recomputed::kProducts;
 }
 

@@ -24,8 +24,8 @@ std::optional<double> memory_from_environment() {
 std::string flash_option(const PlanCommand& command) {
   const PlanOptions& plan = command.plan;
   const AttentionKernel kernel = plan.attention;
-  const bool kept = kernel == AttentionKernel::kTorch || kernel == AttentionKernel::kFusedSoftmax;
-  if (command.gives("attention-kernel") && !kept) return concat("--attention-kernel ", enum_name(kernel));
+  if (command.gives("attention-kernel") && !keeps_scores(kernel))
+    return concat("--attention-kernel ", enum_name(kernel));
   if (plan.attention_backend == "flash" || plan.attention_backend == "fused")
     return "--attention-backend " + plan.attention_backend;
   return plan.flash_attention.value_or(false) ? "--use-flash-attn" : "";
@@ -59,8 +59,8 @@ void check_abilities(const PlanCommand& command, const Accelerator& device, cons
           [](const Accelerator& d) { return d.tensor_overlap; });
 }
 
-/// The number of devices; where none is given, one, or one machine if the question is how many there should
-/// be.
+/// The number of devices. Where none is given: one, or, if the question is how many there should be, those of
+/// one machine if --local-world-size says how many these are.
 int world_of(const PlanCommand& command, const GivenWorld& given) {
   const PlanOptions& plan = command.plan;
   const bool asks = plan.train_tokens || plan.deadline_days || plan.budget || !plan.simulate.empty();

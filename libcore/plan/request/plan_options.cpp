@@ -11,10 +11,13 @@ void PlanOptions::validate(Problems& problems) const {
   if (overlap_parameters.value_or(false) && !overlap_gradients)
     problems.add("O1: ", Opt{"overlap-param-gather"}, " needs ", Opt{"overlap-grad-reduce"});
   if (budget && gpu_hour <= 0)
-    problems.add(Opt{"budget"}, ' ', format_fixed(*budget, 0), " needs ", Opt{"gpu-hour-price"});
+    problems.add(Opt{"budget"}, ' ', format_double(*budget), " needs ", Opt{"gpu-hour-price"});
   if (local() && !software.empty() && software != kMegalithSoftware)
     problems.add(Opt{"software"}, ' ', software, ": only ", kMegalithSoftware,
                  " is planned for this machine's processor; leave it out, or give another ", Opt{"gpu"});
+  if (local() && !features.empty())
+    problems.add(Opt{"software-features"},
+                 " is not planned for this machine's processor; leave it out, or give another ", Opt{"gpu"});
   if (!fp8_recipe.empty() && fp8_format.empty())
     problems.add(Opt{"fp8-recipe"}, ' ', fp8_recipe, " needs ", Opt{"fp8-format"});
 }

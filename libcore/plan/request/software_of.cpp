@@ -24,10 +24,6 @@ std::string backend_of(const PlanOptions& plan, bool kernel_given) {
   return chosen || !unfused ? backend : "unfused";
 }
 
-bool keeps_scores(AttentionKernel kernel) {
-  return kernel == AttentionKernel::kTorch || kernel == AttentionKernel::kFusedSoftmax;
-}
-
 /// The value of --attention-kernel, or the kernel of Megatron's --attention-backend, or else the `usual` one
 /// of the code base.
 AttentionKernel attention_of(const PlanCommand& command, const Accelerator& device, AttentionKernel usual) {

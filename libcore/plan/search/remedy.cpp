@@ -65,7 +65,7 @@ bool multiply_devices(Asked& asked, int times) {
 
 bool keep_no_scores(Asked& asked) {
   AttentionKernel& kernel = asked.problem.software.attention;
-  const bool kept = kernel == AttentionKernel::kTorch || kernel == AttentionKernel::kFusedSoftmax;
+  const bool kept = keeps_scores(kernel);
   kernel = AttentionKernel::kFlash2;
   return kept && asked.problem.machine.device.flash;
 }

@@ -18,8 +18,9 @@ struct Remedy {
 /// What makes a command fit for which no plan does. `closest`: SearchResult::closest. All changes of a single
 /// option are tried: of a choice that the command fixes, gradients in 16 bits, an allocator without
 /// fragmentation, attention that keeps no scores, saves without a copy. If none is enough, twice, four,
-/// eight or sixteen times as many devices; then pairs of these. Of the options that are enough the one with
-/// the fastest plan is returned. Where our trainer runs the plan on this machine, the trainer's own change
+/// eight or sixteen times as many devices; then pairs of options; then each option with more devices. Of the
+/// options that are enough, the one with the fastest plan is returned; of the numbers of devices, the
+/// smallest. Where our trainer runs the plan on this machine, the trainer's own change
 /// comes first (train/step/memory_limits.h).
 std::optional<Remedy> least_change_of_command(const PlanProblem&, const Fixed&, const Plan& closest);
 

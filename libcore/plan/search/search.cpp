@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <span>
 #include <tuple>
+#include <utility>
 
 #include "libcore/plan/price/rules.h"
 #include "libcore/plan/price/trainer.h"
@@ -31,9 +33,11 @@ int most_recomputed(int layers) {
   return std::clamp(kTogether / layers, kFewest, kMost);
 }
 
-/// The number of recomputed layers that is tried after `n` in a stage of `most`, of which `tried` are tried.
-int next_recomputed(int n, int most, int tried) {
-  return n < most ? std::min(n + (most + tried - 1) / tried, most) : n + 1;
+/// How far apart the numbers of recomputed layers are that are tried for a stage of `most` layers. If not
+/// every number is tried, they are multiples of the chunks, since a plan has no others (R1).
+int step_of_recomputed(int most, int tried, int chunks) {
+  const int step = (most + tried - 1) / tried;
+  return step > 1 ? (step + chunks - 1) / chunks * chunks : 1;
 }
 
 std::vector<int> powers_of_two(int most) {
@@ -226,18 +230,13 @@ class Search {
   };
   const std::vector<Choice>& choices(const Candidate& c) {
     const int most = most_stage_layers(p_, c);
-    if (choices_.size() <= static_cast<size_t>(most)) choices_.resize(static_cast<size_t>(most) + 1);
-    std::vector<Choice>& out = choices_[static_cast<size_t>(most)];
+    const int step = step_of_recomputed(most, most_recomputed(p_.model.layers), c.chunks);
+    std::vector<Choice>& out = choices_[{most, step}];
     if (!out.empty()) return out;
-    const int tried = most_recomputed(p_.model.layers);
     const auto layers = [&](Recomputed what) {
-      if (what != Recomputed::kFull)
-        out.push_back({what, 0});
-      else if (fixed_.recompute_layers)
-        out.push_back({what, *fixed_.recompute_layers});
-      else
-        for (int n = 1; n <= most; n = next_recomputed(n, most, tried))
-          out.push_back({what, n == most ? 0 : n});
+      const bool full = what == Recomputed::kFull, several = full && !fixed_.recompute_layers;
+      for (int n = step; several && n < most; n += step) out.push_back({what, n});
+      out.push_back({what, full ? fixed_.recompute_layers.value_or(0) : 0});  // 0: all
     };
     if (fixed_.recompute)
       layers(*fixed_.recompute);
@@ -337,7 +336,7 @@ class Search {
   std::map<double, Rank> misses_;  // by seconds per sample
   std::vector<LayerPrice> prices_;
   std::vector<Family> families_;
-  std::vector<std::vector<Choice>> choices_;  // indexed by the most layers of a stage
+  std::map<std::pair<int, int>, std::vector<Choice>> choices_;  // by the most layers of a stage, and the step
   SearchResult result_;
 };
 

@@ -205,6 +205,11 @@ TEST(Autoplan, PlansOnlyItsTrainerForThisProcessor) {
   EXPECT_NE(refused.err.find("--software nemo: only megalith is planned for this machine's processor"),
             std::string::npos)
       << refused.err;
+  const CommandResult features = run_command(app("autoplan") + small + "--software-features zbv");
+  EXPECT_EQ(features.code, 64) << features.out;
+  EXPECT_NE(features.err.find("--software-features is not planned for this machine's processor"),
+            std::string::npos)
+      << features.err;
   // Our trainer has no ZeRO-3, so none of the plans for it is of that kind.
   const CommandResult planned =
       run_command(app("autoplan") + small + "--world-size 4 --software megalith --top 100 --json");

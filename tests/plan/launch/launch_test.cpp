@@ -189,6 +189,8 @@ TEST(Launch, MarksWhatAJobLacks) {
   }
   for (const Launcher launcher : {Launcher::kTorchrun, Launcher::kSrun, Launcher::kMpirun})
     EXPECT_EQ(job_gaps(launch_line(p, c, launcher, false)), Names{});
+  p.megatron_words = " --mock-data --train-iters 10 --tokenizer-type NullTokenizer --lr 1e-4";
+  EXPECT_EQ(job_gaps(job_text(p, c, JobKind::kSlurm, false)), Names{"--time"});
 }
 
 // O1: parameters are gathered during the forward pass only with a distributed optimizer and overlapped

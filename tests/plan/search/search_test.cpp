@@ -304,6 +304,21 @@ TEST(Search, PricesABoundedNumberOfCandidatesOfVeryDeepModels) {
     }
 }
 
+// R1: only multiples of the chunks are plans, so among few numbers they must be the ones that are tried.
+TEST(Search, TriesPartsOfTheChunksOfVeryDeepModels) {
+  PlanProblem p;
+  p.model = gpt(1024, 1024, 16, 1024, 32000);
+  p.machine = {find_accelerator("A100-SXM-80GB"), 4, 4};
+  p.machine.device.memory = 1e15;
+  p.global_batch = 64;
+  for (const int chunks : {1, 2, 4}) {
+    const Fixed fixed{.tensor = 1, .pipeline = 4, .chunks = chunks, .micro_batch = 4};
+    std::set<int> parts;
+    for (const Plan& plan : search_plans(p, fixed, 200).plans) parts.insert(plan.candidate.recompute_layers);
+    EXPECT_GT(parts.size(), 20U) << chunks;
+  }
+}
+
 TEST(Explain, TheFrontTradesTimeForMemory) {
   const std::vector<Plan> front = pareto_front(gpt_22b(64), {});
   ASSERT_GT(front.size(), 2u);

@@ -36,8 +36,8 @@ struct Lines {
   uint64_t bytes_done = 0;  // bytes of all files up to the end of this batch
 };
 
-/// The longest line or text that is read; 0: any length. Only an uncompressed file can be no larger than
-/// expected, so that it may be one text of any length.
+/// The longest line or text that is read; 0: any length. A whole file may be a text of any length if its size
+/// is known beforehand, which that of a compressed file or of a pipe is not.
 size_t longest(const std::string& path, TextUnit unit) {
   const bool known_size = std::filesystem::is_regular_file(path) && compression_of(path).empty();
   return unit == TextUnit::kFile && known_size ? 0 : kLongestLine;
