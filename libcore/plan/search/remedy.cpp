@@ -37,16 +37,14 @@ bool opened(std::optional<T>& choice) {
   return fixed;
 }
 
+/// Leaves the pipeline's size open, unless the command says more of the pipeline: its chunks, the layers of
+/// its ends or a table of stages would stand beside another size and contradict it.
 bool open_pipeline(Asked& asked) {
   Fixed& f = asked.fixed;
-  const bool fixed = f.pipeline || f.chunks || f.first_layers || f.last_layers;
-  f.pipeline.reset();
-  f.chunks.reset();
-  f.first_layers.reset();
-  f.last_layers.reset();
-  f.counts_embedding = f.counts_head = false;
-  asked.problem.stage_layers.clear();
-  return fixed;
+  if (f.chunks || f.first_layers || f.last_layers || f.counts_embedding || f.counts_head ||
+      !asked.problem.stage_layers.empty())
+    return false;
+  return opened(f.pipeline);
 }
 
 bool open_recomputation(Asked& asked) {

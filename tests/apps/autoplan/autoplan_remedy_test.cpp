@@ -68,7 +68,10 @@ std::vector<Words> commands() {
       for (const char* world : {"--world-size 4", "--world-size 8", "--world-size 16"})
         for (const char* fixed :
              {"", "--micro-batch-size 8", "--sharding none", "--recompute-granularity selective",
-              "--tensor-model-parallel-size 1 --pipeline-model-parallel-size 1", "--attention-kernel torch"})
+              "--tensor-model-parallel-size 1 --pipeline-model-parallel-size 1", "--attention-kernel torch",
+              "--pipeline-model-parallel-size 4 --num-layers-per-virtual-pipeline-stage 2 --micro-batch-size "
+              "8",
+              "--pipeline-model-parallel-size 2 --decoder-first-pipeline-num-layers 10 --micro-batch-size 8"})
           out.push_back(options_of(std::string(model) + kLlama + ' ' + gpu + ' ' + world + ' ' + fixed));
   return out;
 }
