@@ -116,6 +116,9 @@ PlanAnswer ranked(const PlanRequest& request, PlanProblem problem) {
   const bool found = !result.plans.empty();
   const Report report = report_of(request, problem, result);
   write_pages(request.command, report);
+  if (found && !plan.features.empty())
+    log("the times are those with ", join(plan.features, ", "),
+        ", which no line names: give the program that trains its own options for them");
   if (found && plan.emit != JobKind::kNone) {
     const std::string job = job_of(report, plan.emit);
     if (const auto gaps = job_gaps(job); !gaps.empty())

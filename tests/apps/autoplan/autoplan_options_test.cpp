@@ -180,6 +180,11 @@ TEST(Autoplan, PlansForOtherPrograms) {
   };
   EXPECT_LT(seconds("--software torchtitan --software-features compile ce_fusion"),
             seconds("--software torchtitan"));
+  const CommandResult told = run_command(app("autoplan") + k7b + "--software-features cuda_graphs zbv");
+  EXPECT_NE(told.err.find("the times are those with cuda_graphs, zbv, which no line names"),
+            std::string::npos)
+      << told.err;
+  EXPECT_EQ(run_command(app("autoplan") + k7b).err.find("which no line names"), std::string::npos);
   const std::pair<const char*, const char*> kRefused[] = {
       {"--software torchtitan --emit slurm", "--emit writes jobs of Megatron-LM and megalith-pretrain"},
       {"--software torchtitan --simulate 16", "--simulate simulates a step of this version's trainer, not"},
