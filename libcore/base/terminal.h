@@ -28,8 +28,8 @@ std::string printable(std::string_view text, size_t max = std::string_view::npos
 /// Makes each line of a report printable(). Line ends and tabs are kept.
 std::string printable_lines(std::string_view text);
 
-/// Makes a message with names from outside printable(), with at most `max` bytes per line. No name can look
-/// like a message of its own: a line end is kept only before two blanks, with which the further lines of our
+/// Makes a message with names from outside printable(), with at most `max` bytes per line. No name can begin
+/// a line at its first column: a line end is kept only before two blanks, with which the further lines of our
 /// own messages begin. Other line ends, and tabs, are escaped.
 std::string printable_message(std::string_view text, size_t max = std::string_view::npos);
 
