@@ -179,7 +179,7 @@ TEST(Tidy, PrintsFindingsAndReadsNothingTwiceThatPassed) {
   for (const char* name : {"good", "bad"}) {
     const std::string file = concat(root, "/libcore/", name, ".cpp");
     commands.push_back(
-        Json::Object{{"file", file}, {"command", "ccache /usr/bin/clang++ -o x.o -c " + file}});
+        Json::Object{{"file", file}, {"command", "ccache " + bin + "/clang++ -o x.o -c " + file}});
   }
   write_file(root + "/build/tidy/compile_commands.json", commands.dump());
   write_script(bin + "/cmake", "exit 0\n");
