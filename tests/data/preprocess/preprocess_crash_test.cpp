@@ -10,8 +10,8 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
-#include "libcore/data/preprocess/preprocess.h"
 #include "libcore/io/files/file.h"
+#include "tests/data/preprocess/preprocess_fixture.h"
 #include "tests/support/faults.h"
 #include "tests/support/files.h"
 #include "tests/support/lossy_disk.h"
@@ -22,19 +22,6 @@ namespace {
 namespace fs = std::filesystem;
 using test::Fault;
 using test::FaultRun;
-
-/// Gives one id per byte; the end-of-document id is 256.
-class ByteTokenizer : public Tokenizer {
- public:
-  int vocab_size() const override { return 257; }
-  int eod() const override { return 256; }
-  void encode(std::string_view utf8, std::vector<int32_t>& ids) const override {
-    for (const char c : utf8) ids.push_back(static_cast<unsigned char>(c));
-  }
-  std::string decode(std::span<const int32_t>) const override { return {}; }
-  std::string name() const override { return "ByteTokenizer"; }
-  std::string hash() const override { return "of a test"; }
-};
 
 class PreprocessCrash : public testing::Test {
  protected:
@@ -63,7 +50,7 @@ class PreprocessCrash : public testing::Test {
   }
   ~PreprocessCrash() override { set_log_sink(previous_); }
 
-  void preprocess_now() const { preprocess(config_, ByteTokenizer()); }
+  void preprocess_now() const { preprocess(config_, test::ByteTokenizer()); }
   /// Preprocesses without a fault, in a child process in which fsync does nothing, which saves time.
   void preprocess_whole() const {
     EXPECT_EQ(test::run_with_fault({}, [&] { preprocess_now(); }).exit_code, 0);

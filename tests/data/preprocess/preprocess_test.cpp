@@ -12,30 +12,16 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
-#include "libcore/base/log.h"
 #include "libcore/base/text.h"
 #include "libcore/data/indexed/sidecar.h"
 #include "libcore/data/preprocess/preprocess_stages.h"
 #include "libcore/io/files/file.h"
+#include "tests/data/preprocess/preprocess_fixture.h"
 #include "tests/support/environment.h"
 #include "tests/support/files.h"
 
 namespace megalith {
 namespace {
-
-/// Gives one id per byte; the end-of-document id is 256. Refuses texts that begin with '!'.
-class ByteTokenizer : public Tokenizer {
- public:
-  int vocab_size() const override { return 257; }
-  int eod() const override { return 256; }
-  void encode(std::string_view utf8, std::vector<int32_t>& ids) const override {
-    if (utf8.starts_with('!')) fail(ErrorKind::kData, "'!' is no text");
-    for (const char c : utf8) ids.push_back(static_cast<unsigned char>(c));
-  }
-  std::string decode(std::span<const int32_t>) const override { return {}; }
-  std::string name() const override { return "ByteTokenizer"; }
-  std::string hash() const override { return "of a test"; }
-};
 
 using Document = std::vector<std::string>;  // the texts of its sequences
 
@@ -82,30 +68,8 @@ Bytes dataset_of(const std::vector<Document>& documents, bool append_eod) {
   return out;
 }
 
-class PreprocessTest : public testing::Test {
+class PreprocessTest : public test::PreprocessFixture {
  protected:
-  PreprocessTest() {
-    previous_ = set_log_sink([this](const std::string& line) { logged_.push_back(line); });
-    config_.output_prefix = dir_ / "out";
-    config_.workers = 3;
-  }
-  ~PreprocessTest() override { set_log_sink(previous_); }
-
-  std::string input(const std::string& name, const std::string& contents) {
-    write_file(dir_ / name, contents);
-    config_.inputs.push_back(dir_ / name);
-    return dir_ / name;
-  }
-  PreprocessSummary run() { return preprocess(config_, ByteTokenizer()); }
-  std::string error() {
-    try {
-      run();
-    } catch (const Error& e) {
-      EXPECT_EQ(e.kind(), ErrorKind::kData);
-      return e.what();
-    }
-    return "no error";
-  }
   void expect_dataset(const std::string& key, const std::vector<Document>& documents) {
     const Bytes expected = dataset_of(documents, config_.append_eod);
     const std::string prefix = dir_ / ("out_" + key + (config_.split_sentences ? "_sentence" : "_document"));
@@ -129,11 +93,6 @@ class PreprocessTest : public testing::Test {
       if (line.find(part) != std::string::npos) return true;
     return false;
   }
-
-  test::TempDir dir_;
-  PreprocessConfig config_;
-  std::vector<std::string> logged_;
-  LogSink previous_;
 };
 
 TEST_F(PreprocessTest, MakesOneDocumentOfEachLine) {
@@ -148,7 +107,7 @@ TEST_F(PreprocessTest, MakesOneDocumentOfEachLine) {
 }
 
 /// Gives the id 70000, which is outside the vocabulary that it claims to have.
-class LyingTokenizer : public ByteTokenizer {
+class LyingTokenizer : public test::ByteTokenizer {
  public:
   void encode(std::string_view utf8, std::vector<int32_t>& ids) const override {
     for (size_t i = 0; i < utf8.size(); ++i) ids.push_back(70000);
@@ -564,7 +523,7 @@ TEST_F(PreprocessTest, ResumesBeforeTheBatchThatFailed) {
   const std::string good = "{\"text\":\"1\"}\n{\"text\":\"2\"}\n";
   input("a", good + "{\"text\":\"3\"}\nbad\n{\"text\":\"5\"}\n");
   config_.resume = true;
-  const ByteTokenizer tokenizer;
+  const test::ByteTokenizer tokenizer;
   const TextTools tools{tokenizer, tokenizer.hash()};
   const std::vector<InputFile> files = look_at_inputs(config_.inputs);
   {
@@ -592,7 +551,7 @@ TEST_F(PreprocessTest, ResumesBeforeTheBatchThatFailed) {
 TEST_F(PreprocessTest, LendsTheMemoryOfLinesThatNobodyNeeds) {
   input("a", "{\"text\":\"1\"}\n{\"text\":\"2\"}\nbad\n");
   config_.on_error = OnError::kSkip;
-  const ByteTokenizer tokenizer;
+  const test::ByteTokenizer tokenizer;
   const TextTools tools{tokenizer, tokenizer.hash()};
   const Interrupt interrupt;
   DocumentSource source(look_at_inputs(config_.inputs), {{.bytes = 4096, .lines = 1}, 1}, interrupt, {});

@@ -11,10 +11,9 @@
 #include <sys/stat.h>
 
 #include "libcore/base/error.h"
-#include "libcore/base/log.h"
 #include "libcore/data/indexed/sidecar.h"
-#include "libcore/data/preprocess/preprocess.h"
 #include "libcore/io/files/file.h"
+#include "tests/data/preprocess/preprocess_fixture.h"
 #include "tests/support/environment.h"
 #include "tests/support/files.h"
 
@@ -22,20 +21,6 @@ namespace megalith {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// Gives one id per byte; the end-of-document id is 256. Refuses texts that begin with '!'.
-class ByteTokenizer : public Tokenizer {
- public:
-  int vocab_size() const override { return 257; }
-  int eod() const override { return 256; }
-  void encode(std::string_view utf8, std::vector<int32_t>& ids) const override {
-    if (utf8.starts_with('!')) fail(ErrorKind::kData, "'!' is no text");
-    for (const char c : utf8) ids.push_back(static_cast<unsigned char>(c));
-  }
-  std::string decode(std::span<const int32_t>) const override { return {}; }
-  std::string name() const override { return "ByteTokenizer"; }
-  std::string hash() const override { return "of a test"; }
-};
 
 std::string json_line(const std::string& text) {
   std::string line = "{\"text\":\"";
@@ -54,31 +39,10 @@ std::string json_line(const std::string& text) {
   return line + "\"}\n";
 }
 
-class PreprocessText : public testing::Test {
+class PreprocessText : public test::PreprocessFixture {
  protected:
-  PreprocessText() {
-    previous_ = set_log_sink([this](const std::string& line) { logged_ += line + "\n"; });
-    config_.output_prefix = dir_ / "out";
-    config_.text = TextUnit::kFile;
-    config_.workers = 3;
-  }
-  ~PreprocessText() override { set_log_sink(previous_); }
+  PreprocessText() { config_.text = TextUnit::kFile; }
 
-  std::string input(const std::string& name, const std::string& contents) {
-    write_file(dir_ / name, contents);
-    config_.inputs.push_back(dir_ / name);
-    return dir_ / name;
-  }
-  PreprocessSummary run() { return preprocess(config_, ByteTokenizer()); }
-  std::string error() {
-    try {
-      run();
-    } catch (const Error& e) {
-      EXPECT_EQ(e.kind(), ErrorKind::kData);
-      return e.what();
-    }
-    return "no error";
-  }
   /// Expects the dataset that lines of JSON with these texts give with the same options.
   void expect_as_json(const std::vector<std::string>& texts) {
     std::string lines;
@@ -91,15 +55,10 @@ class PreprocessText : public testing::Test {
     json.rejects.clear();
     json.resume = false;
     json.max_document_bytes = 0;
-    preprocess(json, ByteTokenizer());
+    preprocess(json, test::ByteTokenizer());
     for (const char* end : {".bin", ".idx"})
       EXPECT_EQ(read_file(config_.prefix_of("text") + end), read_file(json.prefix_of("text") + end)) << end;
   }
-
-  test::TempDir dir_;
-  PreprocessConfig config_;
-  std::string logged_;
-  LogSink previous_;
 };
 
 /// Random characters of one to four bytes, without a blank line, and neither blank nor ended by a line end.
@@ -250,9 +209,9 @@ TEST_F(PreprocessText, ReadsCompressedFilesAndPipes) {
 TEST_F(PreprocessText, NamesTheFirstOfManyFiles) {
   for (int i = 0; i < 25; ++i) input(concat(i, ".txt"), "x");
   run();
-  EXPECT_NE(logged_.find("Opening " + dir_ / "19.txt"), std::string::npos) << logged_;
-  EXPECT_EQ(logged_.find("Opening " + dir_ / "20.txt"), std::string::npos) << logged_;
-  EXPECT_NE(logged_.find("Opening 5 more\n"), std::string::npos) << logged_;
+  EXPECT_NE(log_text().find("Opening " + dir_ / "19.txt"), std::string::npos) << log_text();
+  EXPECT_EQ(log_text().find("Opening " + dir_ / "20.txt"), std::string::npos) << log_text();
+  EXPECT_NE(log_text().find("Opening 5 more\n"), std::string::npos) << log_text();
 }
 
 TEST_F(PreprocessText, SkipsAndCountsBlankFiles) {
@@ -261,7 +220,7 @@ TEST_F(PreprocessText, SkipsAndCountsBlankFiles) {
   input("c.txt", "");
   EXPECT_EQ(run().blank_lines, 1);
   expect_as_json({"x"});
-  EXPECT_NE(logged_.find("Blank texts skipped: 1"), std::string::npos) << logged_;
+  EXPECT_NE(log_text().find("Blank texts skipped: 1"), std::string::npos) << log_text();
 }
 
 TEST_F(PreprocessText, LeavesShortTextsAndDuplicatesOut) {
@@ -320,11 +279,11 @@ TEST_F(PreprocessText, SkipsBadTextsByReasonAndKeepsThem) {
   expect_as_json({"one", "two\nlines"});
   EXPECT_EQ(read_file(dir_ / "rejects"), "bad \xFF\r\nmore\r\n\n!\n\n123456789012345\n\nlast\xFF\n\n");
   EXPECT_EQ(summary.skipped(), 4);
-  EXPECT_NE(logged_.find("4 of 6 texts skipped"), std::string::npos) << logged_;
-  EXPECT_NE(logged_.find("2 invalid UTF-8: " + path + ":3:5, " + path + ":13:5"), std::string::npos)
-      << logged_;
-  EXPECT_NE(logged_.find("1 too long: " + path + ":11:15"), std::string::npos) << logged_;
-  EXPECT_NE(logged_.find("1 refused by the tokenizer: " + path + ":6:1"), std::string::npos) << logged_;
+  EXPECT_NE(log_text().find("4 of 6 texts skipped"), std::string::npos) << log_text();
+  EXPECT_NE(log_text().find("2 invalid UTF-8: " + path + ":3:5, " + path + ":13:5"), std::string::npos)
+      << log_text();
+  EXPECT_NE(log_text().find("1 too long: " + path + ":11:15"), std::string::npos) << log_text();
+  EXPECT_NE(log_text().find("1 refused by the tokenizer: " + path + ":6:1"), std::string::npos) << log_text();
 }
 
 TEST_F(PreprocessText, KeepsAVeryLongTextThatIsRefused) {
