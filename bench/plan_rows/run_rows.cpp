@@ -102,7 +102,7 @@ bool overlaps_exchange(const RunRow& r) {
 
 Software software_of(const RunRow& r) {
   const Framework framework = framework_of(r);
-  Software s = software_by_itself(code_base(framework.software), cell(r, "precision") == "bf16");
+  Software s = default_software(code_base(framework.software), cell(r, "precision") == "bf16");
   for (const std::string& word : features_of(r)) add_feature(s, word);
   s.attention = attention_of(r);
   if (framework.overlap_tensor) s.overlap_tensor = *framework.overlap_tensor;

@@ -109,7 +109,7 @@ Software nanotron(bool) {
   return s;
 }
 
-/// C++ with kernels that join operators, the head in pieces, and steps that are replayed.
+/// C++ with fused kernels, a head that is computed in pieces, and steps that are replayed.
 Software llmq(bool) {
   Software s;
   s.cuda_graphs = true;
@@ -209,10 +209,14 @@ const CodeBase& code_base(std::string_view name) {
   return *found;
 }
 
-Software software_by_itself(const CodeBase& one, bool bf16) {
+Software default_software(const CodeBase& one, bool bf16) {
   Software out = one.software(bf16);
   out.code_base = one.name;
   return out;
+}
+
+bool takes_megatrons_options(const Software& software) {
+  return code_base(software.code_base).takes_megatrons_options;
 }
 
 std::vector<std::string> feature_words() {

@@ -255,7 +255,7 @@ const char* first_broken(const PlanProblem& p, Candidate& c, std::string* reason
 }  // namespace
 
 bool graphs_exclude_recomputation(const PlanProblem& p) {
-  return p.software.cuda_graphs && code_base(p.software.code_base).takes_megatrons_options;
+  return p.software.cuda_graphs && takes_megatrons_options(p.software);
 }
 
 const char* missing_products(const Accelerator& device, Precision precision) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "libcore/base/error.h"
+#include "libcore/plan/price/code_base.h"
 #include "libcore/plan/price/rules.h"
 #include "libcore/train/devices/trained_where.h"
 #include "libcore/train/run/run_rules.h"
@@ -137,6 +138,8 @@ TrainerAnswer ask_trainer(const PlanProblem& p, const Candidate& c) {
 }
 
 TrainerAnswer ask_trainer_there(const PlanProblem& p, const Candidate& c) {
+  if (!takes_megatrons_options(p.software))
+    return {.refusal = "it is of --software " + p.software.code_base, .rank = {}};
   if (std::string lacking = lacking_there(kind_of(p)); !lacking.empty())
     return {.refusal = "this version does not train on " + lacking, .rank = {}};
   return ask_trainer(p, c);

@@ -32,8 +32,8 @@ struct ChangedRun {
 std::optional<ChangedRun> least_change_of_run(const PlanProblem&, const Candidate&);
 
 TrainerAnswer ask_trainer(const PlanProblem&, const Candidate&);
-/// As ask_trainer(), but also refuses what this version cannot train on the problem's devices
-/// (train/devices/trained_where.h).
+/// As ask_trainer(), but also refuses plans for a program that does not take our options, and what this
+/// version cannot train on the problem's devices (train/devices/trained_where.h).
 TrainerAnswer ask_trainer_there(const PlanProblem&, const Candidate&);
 
 /// What a plan needs on a device of its fullest stage: the trainer's own count if the problem is for it

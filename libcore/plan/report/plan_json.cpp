@@ -3,6 +3,7 @@
 #include "libcore/base/text.h"
 #include "libcore/plan/launch/launch.h"
 #include "libcore/plan/launch/launch_options.h"
+#include "libcore/plan/price/code_base.h"
 #include "libcore/plan/report/plan_words.h"
 
 namespace megalith {
@@ -50,7 +51,7 @@ Json::Object expert_members(const PlanProblem& p, const Candidate& c) {
 Json launch_object(const Report& r) {
   Json::Object out;
   for (const bool ours : {false, true}) {
-    if (ours ? !r.trainer.front().refusal.empty() : !takes_lines(r.problem)) continue;
+    if (ours ? !r.trainer.front().refusal.empty() : !takes_megatrons_options(r.problem.software)) continue;
     Json::Object lines;
     for (const auto& [name, launcher] : enum_names(Launcher{}))
       lines.emplace_back(name, launch_line(r.problem, r.result.plans.front().candidate, launcher, ours));
@@ -108,7 +109,8 @@ Json inverse_object(const Inverse& inverse) {
 
 Json ranked_object(const Report& r, size_t place) {
   Json::Object out = plan_object(r.problem, r.result.plans[place]);
-  append(out, {{"megatron_only", takes_lines(r.problem) && !r.trainer[place].refusal.empty()}});
+  append(out, {{"megatron_only",
+                takes_megatrons_options(r.problem.software) && !r.trainer[place].refusal.empty()}});
   if (const auto& rank = r.trainer[place].rank)
     append(out, {{"trainer_bytes", static_cast<int64_t>(rank->estimate.needed())}});
   return out;

@@ -33,7 +33,7 @@ void insert_experts(const PlanProblem& p, Row& row, const std::string& expert,
 
 /// What runs a plan that this version's trainer does not run.
 std::string other_program(const PlanProblem& p) {
-  return takes_lines(p) ? "Megatron only" : p.software.code_base;
+  return takes_megatrons_options(p.software) ? "Megatron only" : p.software.code_base;
 }
 
 std::string ranked_table(const Report& r) {
@@ -171,7 +171,7 @@ void tell_trainer(std::ostream& out, const PlanProblem& p, const TrainerAnswer& 
   if (trainer.rank)
     out << "megalith-pretrain runs plan 1 and takes " << gigabytes(trainer.rank->estimate.needed())
         << " GB on its fullest rank\n";
-  else if (takes_lines(p))
+  else if (takes_megatrons_options(p.software))
     out << "plan 1 is for Megatron-LM only: " << trainer.refusal << '\n';
   else
     out << "plan 1 is for " << code_base(p.software.code_base).what << " (" << p.software.code_base
@@ -188,7 +188,7 @@ void tell_best(std::ostream& out, const Report& r) {
       << sensitivity_table(r) << "\noptions of plan 1\n  " << launch_options(p, best.candidate) << '\n';
   tell_trainer(out, p, r.trainer.front());
   for (const bool ours : {false, true})
-    if (ours ? r.trainer.front().refusal.empty() : takes_lines(p))
+    if (ours ? r.trainer.front().refusal.empty() : takes_megatrons_options(p.software))
       for (const auto& [name, launcher] : enum_names(Launcher{}))
         out << "  " << launch_line(p, best.candidate, launcher, ours) << '\n';
   tell_missed(out, r);

@@ -2,7 +2,6 @@
 
 #include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
-#include "libcore/plan/price/code_base.h"
 
 namespace megalith {
 namespace {
@@ -69,10 +68,6 @@ const char* precision_text(const PlanProblem& p) {
       return "nvfp4";
   }
   return "";
-}
-
-bool takes_lines(const PlanProblem& p) {
-  return code_base(p.software.code_base).takes_megatrons_options;
 }
 
 std::string active_text(const ModelShape& m) {

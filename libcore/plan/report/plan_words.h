@@ -19,8 +19,6 @@ std::string yes_no(bool value);            // "yes", "-"
 std::string recompute_text(const Candidate&);
 /// "bf16", "mxfp8".
 const char* precision_text(const PlanProblem&);
-/// Whether Megatron-LM's launch lines start the planned program.
-bool takes_lines(const PlanProblem&);
 /// The active parameters of a model with experts: " (12.879 of them for a token)"; empty for a dense one.
 std::string active_text(const ModelShape&);
 

@@ -12,7 +12,6 @@
 #include "libcore/plan/report/plan_html.h"
 #include "libcore/plan/report/plan_json.h"
 #include "libcore/plan/report/plan_text.h"
-#include "libcore/plan/report/plan_words.h"
 #include "libcore/plan/report/simulation_report.h"
 #include "libcore/plan/request/rates.h"
 #include "libcore/plan/simulation/timeline.h"
@@ -29,7 +28,7 @@ PlanAnswer compared(const PlanCommand& command, const PlanProblem& problem) {
 
 PlanAnswer simulated(const PlanRequest& request, const PlanProblem& problem) {
   const PlanCommand& command = request.command;
-  if (!takes_lines(problem))
+  if (!takes_megatrons_options(problem.software))
     fail(ErrorKind::kUsage, "--simulate simulates a step of this version's trainer, not of --software ",
          problem.software.code_base, "; leave one of them out");
   if (const std::string beyond = beyond_our_trainer(problem.model); !beyond.empty())
@@ -66,7 +65,7 @@ std::optional<Goal> goal_of(const PlanCommand& command, const PlanProblem& p) {
 /// fastest plan that our trainer supports, since no other trainer runs there.
 std::string job_of(const Report& report, JobKind kind) {
   const PlanProblem& p = report.problem;
-  if (!takes_lines(p))
+  if (!takes_megatrons_options(p.software))
     fail(ErrorKind::kUsage, "--emit writes jobs of Megatron-LM and megalith-pretrain, not of --software ",
          p.software.code_base, "; leave one of them out");
   if (!p.trained_here)
@@ -82,11 +81,7 @@ Report report_of(const PlanRequest& request, const PlanProblem& problem, const S
   const PlanCommand& command = request.command;
   const PlanOptions& plan = command.plan;
   Report report{.problem = problem, .result = result, .columns = command.columns, .gpu_hour = plan.gpu_hour};
-  for (const Plan& one : result.plans)
-    report.trainer.push_back(
-        takes_lines(problem)
-            ? ask_trainer_there(problem, one.candidate)
-            : TrainerAnswer{.refusal = "it is of --software " + problem.software.code_base, .rank = {}});
+  for (const Plan& one : result.plans) report.trainer.push_back(ask_trainer_there(problem, one.candidate));
   report.sensitivities = sensitivity(problem, result.plans);
   if (result.closest)
     report.remedy = least_change_of_command(problem, request.fixed, *result.closest);

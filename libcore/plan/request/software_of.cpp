@@ -70,7 +70,7 @@ void take_overlaps(const PlanCommand& command, Software& software) {
 
 Software software_of(const PlanCommand& command, const Accelerator& device) {
   const PlanOptions& plan = command.plan;
-  Software software = software_by_itself(plan.base(), !command.train.fp16 && device.bfloat16);
+  Software software = default_software(plan.base(), !command.train.fp16 && device.bfloat16);
   for (const std::string& word : plan.features) add_feature(software, word);
   software.attention = attention_of(command, device, software.attention);
   if (plan.reduce_in_bf16 && plan.local())

@@ -21,7 +21,7 @@ TEST(CodeBase, HasAnotherNameForEachAndASource) {
   EXPECT_EQ(std::adjacent_find(names.begin(), names.end()), names.end());
   for (const CodeBase& one : code_bases()) {
     EXPECT_NE(std::string(one.source), "") << one.name;
-    EXPECT_EQ(software_by_itself(one, true).code_base, one.name);
+    EXPECT_EQ(default_software(one, true).code_base, one.name);
     EXPECT_EQ(&code_base(one.name), &one);
   }
 }
