@@ -18,38 +18,46 @@ Sharding counted_sharding(const PlanProblem& p, const Candidate& c) {
   return once ? std::min(c.sharding, Sharding::kOptimizer) : c.sharding;
 }
 
-int stage_layers(const PlanProblem& p, const Candidate& c, int stage) {
-  if (!p.stage_layers.empty()) return p.stage_layers[static_cast<size_t>(stage)];
-  if (stage == 0 && c.first_layers > 0) return c.first_layers;
-  if (stage == c.pipeline - 1 && c.last_layers > 0) return c.last_layers;
-  const int others = c.pipeline - (c.first_layers > 0) - (c.last_layers > 0);
-  const int between = p.model.layers - c.first_layers - c.last_layers;
-  const int each = between / others, more = between % others;
-  if (more == 0) return each;
+namespace {
+
+/// How layers are divided among the stages for which no number is given: all but a first and a last stage
+/// that have one. Each has `each` layers; those at the places from `more_from` up to `more_to` have one more.
+struct EvenPart {
+  int begin;  // the stage at place 0
+  int each, more_from, more_to;
+};
+
+EvenPart even_part(const PlanProblem& p, const Candidate& c) {
+  const int lead = c.first_layers > 0 ? 1 : 0, tail = c.last_layers > 0 ? 1 : 0;
+  const int stages = c.pipeline - lead - tail, layers = p.model.layers - c.first_layers - c.last_layers;
   // The late stages take the extra layers, since they hold few microbatches. The pipeline's last stage takes
   // none, since it may have the head.
-  const int place = stage - (c.first_layers > 0), end = others - (c.last_layers > 0 ? 0 : 1);
-  return each + (place < end && place >= end - more ? 1 : 0);
+  const int end = stages - (tail > 0 ? 0 : 1);
+  return {lead, layers / stages, end - layers % stages, end};
 }
-
-namespace {
 
 /// The number of layers of all stages before this one.
 int layers_before(const PlanProblem& p, const Candidate& c, int stage) {
   if (!p.stage_layers.empty())
     return std::accumulate(p.stage_layers.begin(), p.stage_layers.begin() + stage, 0);
-  const int lead = c.first_layers > 0 ? 1 : 0;
-  if (stage <= lead) return stage == 0 ? 0 : stage_layers(p, c, 0);
-  const int others = c.pipeline - lead - (c.last_layers > 0);
-  const int between = p.model.layers - c.first_layers - c.last_layers;
-  const int each = between / others, more = between % others;
-  // As in stage_layers(), the late ones of these stages have one layer more.
-  const int places = stage - lead, end = others - (c.last_layers > 0 ? 0 : 1);
-  const int larger = std::clamp(places - (end - more), 0, more);
-  return c.first_layers + each * places + larger;
+  if (stage == 0) return 0;
+  if (stage == 1) return stage_layers(p, c, 0);
+  const EvenPart even = even_part(p, c);
+  const int places = stage - even.begin;
+  return c.first_layers + even.each * places +
+         std::clamp(places - even.more_from, 0, even.more_to - even.more_from);
 }
 
 }  // namespace
+
+int stage_layers(const PlanProblem& p, const Candidate& c, int stage) {
+  if (!p.stage_layers.empty()) return p.stage_layers[static_cast<size_t>(stage)];
+  if (stage == 0 && c.first_layers > 0) return c.first_layers;
+  if (stage == c.pipeline - 1 && c.last_layers > 0) return c.last_layers;
+  const EvenPart even = even_part(p, c);
+  const int place = stage - even.begin;
+  return even.each + (place >= even.more_from && place < even.more_to ? 1 : 0);
+}
 
 int stage_plain_layers(const PlanProblem& p, const Candidate& c, int stage) {
   if (!p.model.has_experts()) return 0;
