@@ -37,7 +37,9 @@ namespace megalith {
 namespace {
 
 struct Prediction {
-  double seconds = 0, gigabytes = 0;
+  double seconds = 0;
+  Interval range = {};
+  double gigabytes = 0;
   double fullness = 0;  // the memory needed, as a share of what the device has
   bool fits() const { return fullness <= 1; }
 };
@@ -53,7 +55,8 @@ Prediction predict(const PlanProblem& p, const Candidate& c, const std::string& 
   const LayerPrice price = price_layer(p, shape_of(c));
   const Layout layout = layout_of(p, c, price);
   const WorstStage worst = worst_stage(p, c, price, layout);
-  return {step_time(p, c, price, layout).total(), of_kind(worst.estimate, kind) / 1e9,
+  const double seconds = step_time(p, c, price, layout).total();
+  return {seconds, interval(p, seconds), of_kind(worst.estimate, kind) / 1e9,
           worst.estimate.needed() / usable_memory(p)};
 }
 
@@ -117,11 +120,11 @@ class CoefficientSets {
   std::map<std::string, Coefficients> by_class_;
 };
 
-std::string csv_line(size_t row, const Prediction& x, double spread) {
+std::string csv_line(size_t row, const Prediction& x) {
   if (x.seconds <= 0) return concat(row, ",,,,,,\n");
   return concat(row, ',', format_double(x.seconds), ',', format_double(x.gigabytes), ',',
-                x.fits() ? 'y' : 'n', ',', format_double(x.seconds / (1 + spread)), ',',
-                format_double(x.seconds * (1 + spread)), ',', format_double(x.fullness), '\n');
+                x.fits() ? 'y' : 'n', ',', format_double(x.range.low), ',', format_double(x.range.high), ',',
+                format_double(x.fullness), '\n');
 }
 
 struct Errors {
@@ -142,9 +145,8 @@ int main_of(const std::string& table, const std::string& output, CoefficientSets
   const std::vector<RunRow> records = read_run_rows(table);
   for (size_t i = 0; i < records.size(); ++i) {
     const RunRow& r = records[i];
-    const Coefficients& k = sets.of(cell(r, "eval_class"));
-    const Prediction x = predict_or_say(i, r, k);
-    csv += csv_line(i, x, cell(r, "arch").starts_with("moe") ? k.expert_spread : k.spread);
+    const Prediction x = predict_or_say(i, r, sets.of(cell(r, "eval_class")));
+    csv += csv_line(i, x);
     if (x.seconds <= 0) continue;
     Errors& errors = classes[cell(r, "eval_class")];
     if (number_in(r, "iter_time_s") > 0) errors.time.push_back(x.seconds / number_in(r, "iter_time_s"));
