@@ -15,6 +15,16 @@ PlanProblem with(const PlanProblem& p, double Accelerator::*rate, double factor)
   return out;
 }
 
+/// The first of 1, 2, 4 … devices, the problem's own, and their doubles for which `exists`; 0: none.
+int least_devices(const PlanProblem& p, const auto& exists) {
+  constexpr int kFarther = 64;  // times the problem's own
+  const int64_t all = p.machine.world;
+  const int64_t most = std::min<int64_t>(kFarther * all, ParallelConfig::kMaxRanks);
+  for (int64_t world = 1; world <= most; world = world < all ? std::min(2 * world, all) : 2 * world)
+    if (exists(with_devices(p, static_cast<int>(world)))) return static_cast<int>(world);
+  return 0;
+}
+
 }  // namespace
 
 std::vector<Sensitivity> sensitivity(const PlanProblem& p, const std::vector<Plan>& plans) {
@@ -67,20 +77,6 @@ std::vector<Plan> pareto_front(const PlanProblem& p, const Fixed& fixed) {
   }
   return out;
 }
-
-namespace {
-
-/// The first of 1, 2, 4 … devices, the problem's own, and their doubles for which `exists`; 0: none.
-int least_devices(const PlanProblem& p, const auto& exists) {
-  constexpr int kFarther = 64;  // times the problem's own
-  const int64_t all = p.machine.world;
-  const int64_t most = std::min<int64_t>(kFarther * all, ParallelConfig::kMaxRanks);
-  for (int64_t world = 1; world <= most; world = world < all ? std::min(2 * world, all) : 2 * world)
-    if (exists(with_devices(p, static_cast<int>(world)))) return static_cast<int>(world);
-  return 0;
-}
-
-}  // namespace
 
 Inverse inverse_questions(const PlanProblem& p, const Fixed& fixed) {
   const auto exists = [&](PlanProblem changed) {
