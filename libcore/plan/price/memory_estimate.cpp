@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "libcore/base/text.h"
+
 namespace megalith {
 namespace {
 
@@ -126,9 +128,13 @@ double fit_probability(const PlanProblem& p, double needed) {
   return std::erfc(-deviations / std::sqrt(2.0)) / 2;
 }
 
+bool prediction_decides(const PlanProblem& p) {
+  return p.trained_here || p.asked_probability <= 0.5;
+}
+
 double allowed_memory(const PlanProblem& p) {
   const double usable = usable_memory(p);
-  if (p.trained_here || p.asked_probability <= 0.5) return usable;
+  if (prediction_decides(p)) return usable;
   constexpr int kHalvings = 60;  // to the last bit
   double none = 0, all = usable;
   for (int i = 0; i < kHalvings; ++i) {
@@ -136,6 +142,10 @@ double allowed_memory(const PlanProblem& p) {
     (fit_probability(p, middle) >= p.asked_probability ? none : all) = middle;
   }
   return none;
+}
+
+std::string gigabytes(double bytes) {
+  return format_fixed(bytes / 1e9, 2);
 }
 
 StageParameters stage_parameters(const Candidate& c, const ParameterCount& count, const Layout::Kind& kind) {

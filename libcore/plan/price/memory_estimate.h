@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "libcore/plan/price/stages.h"
@@ -54,8 +55,12 @@ double usable_memory(const PlanProblem&);
 /// logarithm of what runs need varies normally about what is predicted, by memory_spread. What our trainer
 /// counts itself (trained_here) is certain.
 double fit_probability(const PlanProblem&, double needed);
+/// Whether a plan fits exactly if it is predicted to need no more than usable_memory(): if the problem asks
+/// for no more than an even chance, or if our trainer counts the memory itself.
+bool prediction_decides(const PlanProblem&);
 /// The most bytes that a plan may need so that it fits with the probability that the problem asks.
 double allowed_memory(const PlanProblem&);
+std::string gigabytes(double bytes);  // "12.34"
 
 /// Bytes that one layer keeps for its backward pass, for one microbatch, on one device.
 double block_activations(const PlanProblem&, const Candidate&);

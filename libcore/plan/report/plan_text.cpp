@@ -108,12 +108,12 @@ std::string remedy_line(const Report& r) {
          '\n';
 }
 
-/// Gigabytes that a plan lacks, and of what: "0.53 GB more than fits with a probability of 95 %".
+/// How many gigabytes a plan needs too many: "0.53 GB more than fits with a probability of 95 %".
 std::string lacking_text(const PlanProblem& p, const Plan& plan) {
-  const bool certain = p.trained_here || p.asked_probability <= 0.5;
   return gigabytes(plan.memory.estimate.needed() - allowed_memory(p)) + " GB more than " +
-         (certain ? "a device has"
-                  : "fits with a probability of " + format_fixed(100 * p.asked_probability, 1) + " %");
+         (prediction_decides(p)
+              ? "a device has"
+              : "fits with a probability of " + format_fixed(100 * p.asked_probability, 1) + " %");
 }
 
 void tell_failure(std::ostream& out, const Report& r) {

@@ -26,10 +26,6 @@ constexpr TimeColumn kTime[] = {{"compute", &StepTime::compute},
 
 }  // namespace
 
-std::string gigabytes(double bytes) {
-  return format_fixed(bytes / 1e9, 2);
-}
-
 std::string seconds_text(double seconds) {
   return seconds < 1 ? format_fixed(seconds * 1e3, 1) + " ms" : format_fixed(seconds, 2) + " s";
 }

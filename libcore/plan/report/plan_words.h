@@ -11,7 +11,6 @@
 
 namespace megalith {
 
-std::string gigabytes(double bytes);       // "12.34"
 std::string seconds_text(double seconds);  // "12.3 ms", "1.23 s"
 std::string yes_no(bool value);            // "yes", "-"
 

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <functional>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "libcore/base/error.h"
@@ -21,12 +22,12 @@ struct Asked {
   Fixed fixed;
 };
 
-/// A change of one option. apply() returns false if the command already has the option. `chosen`: the options
-/// of a plan that the change leaves to the search, which are then named with their new values.
+/// A change of one option. apply() returns false if the command already has the option. words() returns the
+/// option as it is on a command line, with the value that the plan found after the change has; empty if the
+/// plan has no such option.
 struct Change {
   std::function<bool(Asked&)> apply;
-  std::string option = {};
-  std::set<std::string> chosen = {};
+  std::function<std::string(const PlanProblem&, const Candidate&)> words;
 };
 
 /// Leaves a choice open that the command fixes.
@@ -89,62 +90,70 @@ bool save_without_copy(Asked& asked) {
   return needed;
 }
 
+/// The words of a change that is always the same option.
+auto always(const char* option) {
+  return [option](const PlanProblem&, const Candidate&) { return std::string(option); };
+}
+
+/// The words of a choice that the change leaves to the search: those of the plan's options that express it.
+auto chosen(std::set<std::string> names) {
+  return [names = std::move(names)](const PlanProblem& p, const Candidate& c) {
+    std::string out;
+    for (const LaunchOption& option : cut_options(p, c, p.trained_here))
+      if (names.contains(option.name))
+        out += concat(out.empty() ? "--" : " --", option.name, option.value.empty() ? "" : " ", option.value);
+    return out;
+  };
+}
+
+std::string data_ranks(const PlanProblem&, const Candidate& c) {
+  return concat("--data-parallel-size ", c.data);
+}
+
+std::string all_devices(const PlanProblem& p, const Candidate&) {
+  return concat("--world-size ", p.machine.world);
+}
+
+template <class T>
+auto opens(std::optional<T> Fixed::*choice) {
+  return [choice](Asked& asked) { return opened(asked.fixed.*choice); };
+}
+
 std::vector<Change> changes() {
-  std::vector<Change> out = {
-      {save_without_copy, "--no-async-save"},
-      {halve_gradients, "--grad-reduce-in-bf16"},
-      {expand_segments, "--expandable-segments"},
-      {keep_no_scores, "--attention-kernel flash2"},
-      {[](Asked& a) { return opened(a.fixed.micro_batch); }, "", {"micro-batch-size"}},
-      {[](Asked& a) { return opened(a.fixed.sequence); }, "", {"sequence-parallel"}},
+  return {
+      {save_without_copy, always("--no-async-save")},
+      {halve_gradients, always("--grad-reduce-in-bf16")},
+      {expand_segments, always("--expandable-segments")},
+      {keep_no_scores, always("--attention-kernel flash2")},
+      {opens(&Fixed::micro_batch), chosen({"micro-batch-size"})},
+      {opens(&Fixed::sequence), chosen({"sequence-parallel"})},
       {open_recomputation,
-       "",
-       {"recompute-granularity", "recompute-method", "recompute-num-layers", "recompute-modules"}},
-      {[](Asked& a) { return opened(a.fixed.sharding); },
-       "",
-       {"use-distributed-optimizer", "sharding", "use-megatron-fsdp", "data-parallel-sharding-strategy"}},
-      {[](Asked& a) { return opened(a.fixed.tensor); }, "", {"tensor-model-parallel-size"}},
-      {[](Asked& a) { return opened(a.fixed.context); }, "", {"context-parallel-size"}},
-      {open_pipeline,
-       "",
-       {"pipeline-model-parallel-size", "num-layers-per-virtual-pipeline-stage", "pipeline-layers",
-        "decoder-first-pipeline-num-layers", "decoder-last-pipeline-num-layers",
-        "account-for-embedding-in-pipeline-split", "account-for-loss-in-pipeline-split",
-        "pipeline-model-parallel-layout"}},
-      {[](Asked& a) { return opened(a.fixed.data); }, "", {"data-parallel-size"}},
-      {[](Asked& a) { return opened(a.fixed.expert); }, "", {"expert-model-parallel-size"}},
-      {[](Asked& a) { return opened(a.fixed.expert_tensor); }, "", {"expert-tensor-parallel-size"}}};
-  return out;
+       chosen({"recompute-granularity", "recompute-method", "recompute-num-layers", "recompute-modules"})},
+      {opens(&Fixed::sharding), chosen({"use-distributed-optimizer", "sharding", "use-megatron-fsdp",
+                                        "data-parallel-sharding-strategy"})},
+      {opens(&Fixed::tensor), chosen({"tensor-model-parallel-size"})},
+      {opens(&Fixed::context), chosen({"context-parallel-size"})},
+      {open_pipeline, chosen({"pipeline-model-parallel-size", "num-layers-per-virtual-pipeline-stage",
+                              "pipeline-layers", "decoder-first-pipeline-num-layers",
+                              "decoder-last-pipeline-num-layers", "account-for-embedding-in-pipeline-split",
+                              "account-for-loss-in-pipeline-split", "pipeline-model-parallel-layout"})},
+      {opens(&Fixed::data), data_ranks},
+      {opens(&Fixed::expert), chosen({"expert-model-parallel-size"})},
+      {opens(&Fixed::expert_tensor), chosen({"expert-tensor-parallel-size"})}};
 }
 
 std::vector<Change> multiples_of_devices() {
   std::vector<Change> out;
   for (const int times : {2, 4, 8, 16})
-    out.push_back({[times](Asked& a) { return multiply_devices(a, times); }, "--world-size"});
+    out.push_back({[times](Asked& a) { return multiply_devices(a, times); }, all_devices});
   return out;
-}
-
-/// The options of a plan that a change chose, with their values; those of the attention kernel and so on are
-/// the change's own.
-std::string words_of(const Change& change, const PlanProblem& p, const Candidate& c) {
-  if (change.option == "--world-size") return concat("--world-size ", p.machine.world);
-  if (change.chosen.contains("data-parallel-size")) return concat("--data-parallel-size ", c.data);
-  std::string out = change.option;
-  for (const LaunchOption& option : cut_options(p, c, p.trained_here))
-    if (change.chosen.contains(option.name))
-      out += concat(out.empty() ? "--" : " --", option.name, option.value.empty() ? "" : " ", option.value);
-  return out;
-}
-
-std::string gigabytes(double bytes) {
-  return format_fixed(bytes / 1e9, 2) + " GB";
 }
 
 /// What a remedy does to the plan that did not fit.
 std::string words_of_remedy(const PlanProblem& p, const Plan& base, const Remedy& remedy) {
   const double freed = base.memory.estimate.needed() - remedy.plan.memory.estimate.needed();
   const double time = base.tokens_per_second(p) / remedy.plan.tokens_per_second(remedy.problem) - 1;
-  return concat(remedy.options, ": frees ", gigabytes(freed), ", ", time < 0 ? "saves " : "costs ",
+  return concat(remedy.options, ": frees ", gigabytes(freed), " GB, ", time < 0 ? "saves " : "costs ",
                 format_fixed(100 * std::abs(time), 1), " % of time");
 }
 
@@ -194,8 +203,8 @@ class Trial {
     if (best_ && speed <= best_->plan.tokens_per_second(best_->problem)) return;
     std::string options;
     for (const Change* const change : changes) {
-      const std::string words = words_of(*change, changed.problem, plan.candidate);
-      if (words.empty()) return;  // the choice is left out, which another change names
+      const std::string words = change->words(changed.problem, plan.candidate);
+      if (words.empty()) return;  // no option says that this choice is left out
       options += (options.empty() ? "" : " ") + words;
     }
     best_ = Remedy{changed.problem, plan, options, ""};
@@ -221,7 +230,7 @@ std::optional<Remedy> change_of_run(const PlanProblem& p, const Plan& base) {
   return remedy;
 }
 
-/// Every choice of a plan, of which the number of data ranks follows.
+/// Every choice of a plan. The number of data ranks follows from the others.
 Fixed all_choices(const PlanProblem& p, const Candidate& c) {
   Fixed fixed{.tensor = c.tensor,
               .pipeline = c.pipeline,

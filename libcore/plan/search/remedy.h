@@ -7,21 +7,25 @@
 
 namespace megalith {
 
-/// Options with which a run fits in memory, and its best plan with them.
+/// Options that make a run fit in memory, and its best plan with them.
 struct Remedy {
   PlanProblem problem;  // the problem with these options
   Plan plan;
   std::string options;  // as on a command line, where they take the place of the command's own
-  std::string words;    // the options and what they do: "--micro-batch-size 2: frees 3.61 GB, …"
+  std::string words;    // the options and their effect: "--micro-batch-size 2: frees 3.61 GB, …"
 };
 
-/// What makes a command fit for which no plan does. `closest`: SearchResult::closest. All changes of a single
-/// option are tried: of a choice that the command fixes, gradients in 16 bits, an allocator without
-/// fragmentation, attention that keeps no scores, saves without a copy. If none is enough, twice, four,
-/// eight or sixteen times as many devices; then pairs of options; then each option with more devices. Of the
-/// options that are enough, the one with the fastest plan is returned; of the numbers of devices, the
-/// smallest. Where our trainer runs the plan on this machine, the trainer's own change
-/// comes first (train/step/memory_limits.h).
+/// The change with which a command has a plan that fits, if it has none. `closest`: SearchResult::closest.
+/// The following are tried in turn, until one is enough:
+/// - if our trainer runs the plan on this machine, the trainer's own change (train/step/memory_limits.h);
+/// - one option: another value of a choice that the command fixes, gradients in 16 bits, an allocator without
+///   fragmentation, attention that keeps no scores, saves without a copy;
+/// - twice, four, eight or sixteen times as many devices;
+/// - two options;
+/// - one option and more devices.
+/// Of several options that are enough, the one with the fastest plan is returned; of several numbers of
+/// devices, the smallest. Once a few million candidates have been priced, no more changes are tried, so that
+/// an answer takes seconds at most. Nothing if none is enough.
 std::optional<Remedy> least_change_of_command(const PlanProblem&, const Fixed&, const Plan& closest);
 
 /// The same for one plan: every choice of the plan counts as fixed.
