@@ -7,6 +7,9 @@
 
 namespace megalith {
 
+/// U+FEFF, with which a file may begin.
+inline constexpr std::string_view kUtf8ByteOrderMark = "\xEF\xBB\xBF";
+
 /// Whether a byte of UTF-8 is a continuation byte, that is, not the first byte of its character.
 inline bool continues_character(char byte) {
   return (static_cast<unsigned char>(byte) & 0xC0) == 0x80;

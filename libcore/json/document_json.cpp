@@ -14,7 +14,6 @@
 namespace megalith {
 namespace {
 
-constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 constexpr size_t kSeenKeys = 5;
 
 bool is_digit(char c) {
@@ -257,7 +256,7 @@ bool DocumentParser::check_bytes() {
   const std::string_view line(begin_, static_cast<size_t>(end_ - begin_));
   if (const size_t good = valid_utf8_prefix(line); good < line.size())
     return reject(DocumentFault::kInvalidUtf8, begin_ + good, "found " + quote(line.substr(good, 1)));
-  if (line.starts_with(kByteOrderMark))
+  if (line.starts_with(kUtf8ByteOrderMark))
     return reject(DocumentFault::kByteOrderMark, begin_, "it may only be the first bytes of an input");
   return true;
 }

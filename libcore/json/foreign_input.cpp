@@ -52,8 +52,7 @@ std::string_view utf16_name(std::string_view head) {
 
 /// The text without a byte order mark and white space at its beginning.
 std::string_view without_blank_start(std::string_view text) {
-  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  if (text.starts_with(kUtf8ByteOrderMark)) text.remove_prefix(kUtf8ByteOrderMark.size());
   text.remove_prefix(std::min(text.find_first_not_of(kSpaces), text.size()));
   return text;
 }
@@ -132,6 +131,13 @@ bool is_plain_text(std::string_view text) {
 }
 
 }  // namespace
+
+BadRecord bad_record(std::string path, const LineBatch& batch, size_t line) {
+  const bool at_start = batch.place(0, 0).line == 1;
+  return {.path = std::move(path),
+          .record = batch.raw_line(line),
+          .head = at_start ? batch.all() : std::string_view()};
+}
 
 std::string other_form(const BadRecord& bad) {
   constexpr size_t kLooked = 4096;

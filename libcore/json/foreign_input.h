@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "libcore/io/streams/line_reader.h"
 #include "libcore/json/document_json.h"
 
 namespace megalith {
@@ -17,6 +18,9 @@ struct BadRecord {
   std::string_view head{};    // the first bytes of the input; empty if they are not at hand
   bool plain_text = false;    // whether text was wanted, not loose JSON
 };
+/// A line of a batch as a bad record, without its fault. Views the batch's memory. The input's first bytes
+/// are at hand if the batch begins the input.
+BadRecord bad_record(std::string path, const LineBatch& batch, size_t line);
 
 /// What the input seems to be that is neither loose JSON nor text in UTF-8, and the option or command that
 /// makes it readable: Parquet, UTF-16, indented JSON, CSV or, where loose JSON was wanted, plain text. Empty

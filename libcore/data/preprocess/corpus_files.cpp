@@ -14,6 +14,7 @@
 #include "libcore/base/log.h"
 #include "libcore/data/indexed/sidecar.h"
 #include "libcore/io/files/file.h"
+#include "libcore/io/streams/decoder.h"
 
 namespace megalith {
 namespace {
@@ -33,18 +34,14 @@ std::vector<std::string> expand(const std::string& input) {
   return paths;
 }
 
-/// Whether a file in an input folder holds texts, or loose JSON, by its name, perhaps compressed; neither if
-/// it is hidden.
+/// Whether a file in an input folder holds texts or loose JSON, perhaps compressed, according to its name. A
+/// hidden file holds neither.
 struct CorpusName {
   bool is_text = false, is_json = false;
 
   explicit CorpusName(std::string_view name) {
     if (name.starts_with('.')) return;
-    for (const std::string_view packed : {".gz", ".zst", ".bz2", ".xz"}) {
-      if (!name.ends_with(packed)) continue;
-      name.remove_suffix(packed.size());
-      break;
-    }
+    if (!compression_of(name).empty()) name = name.substr(0, name.rfind('.'));
     is_text = name.ends_with(".txt");
     is_json = name.ends_with(".json") || name.ends_with(".jsonl");
   }

@@ -330,13 +330,10 @@ void DocumentOutput::take_bad_line(const DocumentBatch& batch, const BadLine& ba
 /// Ends the run at a bad line. The message says what the input seems to be, if it is no loose JSON or text at
 /// all; if not, that such lines can be left out.
 void DocumentOutput::fail_at(const DocumentBatch& batch, const BadLine& bad, const std::string& place) const {
-  const bool at_start = batch.lines.place(0, 0).line == 1;
-  const BadRecord record{.path = files_[state_.source.input].path,
-                         .fault = bad.fault,
-                         .byte = bad.byte,
-                         .record = batch.lines.raw_line(bad.line),
-                         .head = at_start ? batch.lines.all() : std::string_view(),
-                         .plain_text = config_.text != TextUnit::kNone};
+  BadRecord record = bad_record(files_[state_.source.input].path, batch.lines, bad.line);
+  record.fault = bad.fault;
+  record.byte = bad.byte;
+  record.plain_text = config_.text != TextUnit::kNone;
   const std::string what = concat(place, ": ", name(bad.fault), ": ", bad.detail, "; ");
   if (const std::string form = other_form(record); !form.empty()) fail(ErrorKind::kData, what, form);
   const std::string encoding = other_encoding(record), unit = config_.unit();

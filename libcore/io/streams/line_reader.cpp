@@ -7,6 +7,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/machine/bytes16.h"
+#include "libcore/base/utf8.h"
 
 namespace megalith {
 namespace {
@@ -125,8 +126,8 @@ bool LineReader::next(LineBatch& batch, const Grow& grow) {
     else
       break;  // after the array's end: lines need a batch of their own
   }
-  if (first && batch.places_.empty() && batch.lines() && batch.raw_line(0).starts_with(kByteOrderMark))
-    batch.mark_ = kByteOrderMark.size();
+  if (first && batch.places_.empty() && batch.lines() && batch.raw_line(0).starts_with(kUtf8ByteOrderMark))
+    batch.mark_ = kUtf8ByteOrderMark.size();
   if (batch.places_.empty() && batch.lines()) place_ = {.line = place_.line + batch.lines()};
   batch.end_ = mark();
   return batch.lines() > 0;
@@ -203,7 +204,7 @@ void LineReader::at_end_of_input(LineBatch& batch) {
 /// and a line end. Its other bytes need not be kept.
 bool LineReader::enough_of_line(const LineBatch& batch) const {
   const size_t begin = batch.lines() > 0 ? batch.ends_.back() : 0;
-  return limits_.longest > 0 && batch.bytes() - begin > limits_.longest + kByteOrderMark.size() + 2;
+  return limits_.longest > 0 && batch.bytes() - begin > limits_.longest + kUtf8ByteOrderMark.size() + 2;
 }
 
 void LineReader::take_lines(LineBatch& batch, const Grow& grow) {
@@ -243,7 +244,7 @@ size_t LineReader::scan_window(LineBatch& batch) {
 }
 
 void LineReader::look_for_array() {
-  const size_t mark = window_.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
+  const size_t mark = window_.starts_with(kUtf8ByteOrderMark) ? kUtf8ByteOrderMark.size() : 0;
   const size_t first = window_.find_first_not_of(kBlanks, mark);
   if (first == std::string_view::npos || window_[first] != '[') return;
   place_.advance(take(first + 1));

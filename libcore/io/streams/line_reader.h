@@ -109,7 +109,6 @@ class RecordReader {
 
  protected:
   static constexpr size_t kWindowBytes = size_t{1} << 18;
-  static constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   bool refill(size_t room);  // reads up to `room` bytes to the window, which is empty; false at the end
   std::string_view take(size_t bytes);  // takes bytes out of the window
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "libcore/base/error.h"
+#include "libcore/base/utf8.h"
 
 namespace megalith {
 
@@ -29,14 +30,14 @@ bool TextReader::next(LineBatch& batch, const Grow& grow) {
 /// Fills the window with the beginning of the input. A pipe may give it byte by byte.
 void TextReader::skip_byte_order_mark() {
   size_t size = 0;
-  while (size < kByteOrderMark.size()) {
+  while (size < kUtf8ByteOrderMark.size()) {
     const size_t more = input_.read(storage_.data() + size, kWindowBytes - size);
     if (more == 0) break;
     size += more;
   }
   window_ = {storage_.data(), size};
   read_ += size;
-  if (window_.starts_with(kByteOrderMark)) place_.advance(take(kByteOrderMark.size()));
+  if (window_.starts_with(kUtf8ByteOrderMark)) place_.advance(take(kUtf8ByteOrderMark.size()));
 }
 
 void TextReader::take_file(LineBatch& batch, const Grow& grow) {

@@ -69,12 +69,10 @@ class LineSource {
 [[noreturn]] void fail_at(const Lines& lines, size_t i, const DocumentProblem& problem, bool plain_text) {
   const size_t byte = lines.batch.skipped(i) + problem.byte;
   const TextPlace place = lines.batch.place(i, byte);
-  const BadRecord bad{.path = lines.path,
-                      .fault = problem.fault,
-                      .byte = byte,
-                      .record = lines.batch.raw_line(i),
-                      .head = lines.batch.place(0, 0).line == 1 ? lines.batch.all() : std::string_view(),
-                      .plain_text = plain_text};
+  BadRecord bad = bad_record(lines.path, lines.batch, i);
+  bad.fault = problem.fault;
+  bad.byte = byte;
+  bad.plain_text = plain_text;
   const std::string advice = advice_on(bad);
   fail(ErrorKind::kData, lines.path, ":", place.line, ":", place.byte, ": ", name(problem.fault), ": ",
        problem.detail, advice.empty() ? "" : "; ", advice);
