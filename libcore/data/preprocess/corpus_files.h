@@ -14,8 +14,8 @@ inline std::vector<EnumName<TextUnit>> enum_names(TextUnit) {
 
 /// Help of the option --text of every program that reads a corpus.
 inline constexpr const char* kTextHelp =
-    "Read plain text in UTF-8, not loose JSON. file: each file is a document. paragraph: so are consecutive "
-    "lines between blank ones.";
+    "Read plain text in UTF-8, not loose JSON. file: each file is a document. paragraph: consecutive lines "
+    "between blank ones are one.";
 
 /// Adds a problem if keys of JSON are named although the input is plain text.
 void require_no_keys(const std::vector<std::string>& json_keys, TextUnit unit, Problems& problems);

@@ -128,8 +128,8 @@ struct PreprocessSummary {
 /// The value of the key is a string or a list of strings; each string that is not empty becomes one sequence
 /// of the document (Megatron's Encoder). With config.text, each text of the inputs (io/streams/text_reader.h)
 /// is a document, as if it were the value of key "text", and "line" below means such a text. With
-/// config.split_sentences, each sentence of a string becomes a
-/// sequence, and the files are PREFIX_KEY_sentence.{bin,idx}; kNoInput if there is no model for the language.
+/// config.split_sentences, each sentence of a string becomes a sequence, and the files are
+/// PREFIX_KEY_sentence.{bin,idx}; kNoInput if there is no model for the language.
 ///
 /// config.on_error = kStrict: the first bad line of the data throws kData with FILE:LINE:BYTE (line and byte
 /// from 1) and the reason, and no output is left. kSkip: bad lines are counted, logged by reason and written

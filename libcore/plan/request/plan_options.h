@@ -76,7 +76,8 @@ struct PlanOptions : PlanTarget {
       "Price every candidate, or skip those that a bound proves worse; both give the same plans.");
     v("software", software, "Program that trains; docs/planner.md says what is known of each.",
       one_of(code_base_names()), default_text("megatron; megalith with --gpu local"));
-    v("software-features", features, "What it is told to do beyond its own ways.", one_of(feature_words()));
+    v("software-features", features, "Features that the run adds to the defaults of the program.",
+      one_of(feature_words()));
     v("attention-kernel", attention, "How attention is computed; the last two keep the scores.",
       default_text("fused, or the software's own"));
     v("attention-backend", attention_backend,
