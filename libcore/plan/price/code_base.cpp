@@ -157,7 +157,7 @@ constexpr CodeBase kCodeBases[] = {
      .source = "assumed, and kept as runs agree with it",
      .software = llm_foundry},
     {.name = "nanotron", .what = "nanotron", .source = "assumed; no run has tested it", .software = nanotron},
-    {.name = "llmq", .what = "llmq", .source = "assumed; no run has tested it", .software = llmq},
+    {.name = "llmq", .what = "llmq", .source = "assumed before its runs were predicted", .software = llmq},
     {.name = "internevo",
      .what = "InternEvo",
      .source = "assumed, and kept as runs agree with it",
