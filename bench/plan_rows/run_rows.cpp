@@ -65,9 +65,8 @@ Framework framework_of(const RunRow& r) {
   if (name == "Megatron-Bridge") return {"bridge", AttentionKernel::kFused};
   const std::vector<std::string> names = code_base_names();
   if (std::find(names.begin(), names.end(), name) != names.end()) return {name};
-  return {kMegatronSoftware,
-          {},
-          false};  // programs around Megatron-LM whose tensor ranks are not said to overlap
+  // A program around Megatron-LM, which is not said to overlap the communication of tensor ranks.
+  return {.software = kMegatronSoftware, .overlap_tensor = false};
 }
 
 AttentionKernel kernel_of(const std::string& name) {

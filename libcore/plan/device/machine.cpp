@@ -43,15 +43,12 @@ bool is_ability(const std::string& word) {
   return word == "flash" || word == "tp-overlap" || capability_of(word).has_value();
 }
 
-/// Takes the abilities from the end of a device's values; nothing if there are none, not even "none".
-std::optional<std::vector<std::string>> take_abilities(std::vector<std::string>& words) {
+/// Takes the abilities from the end of a device's values, or the word "none"; empty if there is neither.
+std::vector<std::string> take_abilities(std::vector<std::string>& words) {
   std::vector<std::string> out;
-  bool any = false;
-  for (; !words.empty() && (is_ability(words.back()) || words.back() == "none"); words.pop_back()) {
-    any = true;
+  for (; !words.empty() && (is_ability(words.back()) || words.back() == "none"); words.pop_back())
     out.push_back(words.back());
-  }
-  return any ? std::optional(out) : std::nullopt;
+  return out;
 }
 
 void set_abilities(Accelerator& device, const std::vector<std::string>& abilities) {
@@ -69,7 +66,7 @@ void set_abilities(Accelerator& device, const std::vector<std::string>& abilitie
 /// 16-bit type is fp16, and by the device's abilities.
 Accelerator device_of(FileOption option) {
   constexpr size_t kValues = 11;
-  const std::optional<std::vector<std::string>> abilities = take_abilities(option.words);
+  const std::vector<std::string> abilities = take_abilities(option.words);
   const size_t given = option.words.size();
   if (given != kValues && given != kValues + 1)
     fail(ErrorKind::kData, option.where, ": ", quote(option.key), " has ", given, " values, wanted ", kValues,
@@ -100,7 +97,7 @@ Accelerator device_of(FileOption option) {
                      .multiprocessors = static_cast<int>(v[9]),
                      .watts = v[10],
                      .bfloat16 = v[11] != 0};
-  if (abilities) set_abilities(device, *abilities);
+  if (!abilities.empty()) set_abilities(device, abilities);
   return device;
 }
 

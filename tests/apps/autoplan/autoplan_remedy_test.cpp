@@ -20,8 +20,12 @@ using Words = std::vector<std::string>;
 Words options_of(const std::string& line) {
   Words out;
   std::istringstream in(line);
-  for (std::string word; in >> word;)
-    word.starts_with("--") ? out.push_back(word) : void(out.back() += ' ' + word);
+  for (std::string word; in >> word;) {
+    if (word.starts_with("--"))
+      out.push_back(word);
+    else
+      out.back() += ' ' + word;
+  }
   return out;
 }
 
