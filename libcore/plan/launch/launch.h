@@ -25,7 +25,7 @@ inline std::vector<std::pair<const char*, JobKind>> enum_names(JobKind) {
           {"k8s", JobKind::kKubernetes},
           {"dlc", JobKind::kDlc}};
 }
-/// What a job has in the place of what only its user knows: the image, the data, how long it may take.
+/// Stands in a job for each value that only the user knows: the image, the data, how long it may take.
 inline constexpr char kFillIn[] = "FILL_IN";
 /// The fields and options of a job that are to be filled in: {"--time", "--data-path"}.
 std::vector<std::string> job_gaps(const std::string& job);

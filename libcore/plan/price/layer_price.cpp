@@ -239,7 +239,7 @@ struct Pricer : KernelRates {
   /// Kernels that the host starts for a layer. Host and device work at the same time, so the shorter of their
   /// times is hidden.
   double launches(bool forward) const {
-    // A graph has fixed shapes, which the tokens of experts have not.
+    // A graph has fixed shapes, but the numbers of experts' tokens vary.
     if (w.cuda_graphs) return experts.launches * kPassKernels.of(forward);
     double count = kLayerKernels;
     count += w.fused_norm && !w.cast_norm ? kFusedNormKernels : kEagerNormKernels;

@@ -51,9 +51,9 @@ std::vector<MemoryPart> memory_parts(const PlanProblem&);
 
 /// The bytes of a device that a job can use before memory runs out.
 double usable_memory(const PlanProblem&);
-/// The probability that a run that is predicted to need so many bytes does not run out of memory: the
-/// logarithm of what runs need varies normally about what is predicted, by memory_spread. What our trainer
-/// counts itself (trained_here) is certain.
+/// The probability that a run does not run out of memory if it is predicted to need this many bytes. The
+/// logarithm of what runs need is normally distributed about the prediction's, with standard deviation
+/// Coefficients::memory_spread; what our trainer counts itself (trained_here) is certain.
 double fit_probability(const PlanProblem&, double needed);
 /// Whether a plan fits exactly if it is predicted to need no more than usable_memory(): if the problem asks
 /// for no more than an even chance, or if our trainer counts the memory itself.

@@ -130,8 +130,8 @@ struct ModelShape : ModelConfig {
   /// exceeds the mean by less, as the largest of fewer normal numbers does. It is at most the capacity.
   TokenImbalance expert_imbalance() const;
   /// The imbalance of the busiest of `ranks` ranks with equally many experts each. The loads of a rank's
-  /// experts partly even out: their mean varies like that of experts drawn at random without replacement. And
-  /// there are fewer ranks than experts, of which one is the busiest.
+  /// experts partly even out: their mean varies like that of experts drawn at random without replacement. The
+  /// busiest of fewer ranks also exceeds the mean by less, as the busiest of fewer experts does.
   TokenImbalance rank_imbalance(int ranks) const;
 
   // …_channels(): channels per head. …_width(): channels of all heads together.
