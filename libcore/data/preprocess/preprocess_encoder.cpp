@@ -3,17 +3,13 @@
 #include <utility>
 
 #include "libcore/base/error.h"
+#include "libcore/base/text.h"
 #include "libcore/base/utf8.h"
 #include "libcore/data/preprocess/preprocess_stages.h"
 #include "libcore/json/foreign_input.h"
 
 namespace megalith {
 namespace {
-
-bool is_blank(std::span<const char> line) {
-  return std::all_of(line.begin(), line.end(),
-                     [](char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; });
-}
 
 template <class Id>
 int32_t max_id_of(const IdBuffer& ids) {
@@ -84,7 +80,7 @@ void DocumentEncoder::take_memory(DocumentBatch& batch) {
 void DocumentEncoder::encode_line(DocumentBatch& batch, size_t i) {
   const std::span<char> line = batch.lines.line(i);
   batch.longest_line = std::max(batch.longest_line, line.size());
-  if (is_blank(line)) {
+  if (trim({line.data(), line.size()}).empty()) {
     ++batch.blank_lines;
     return;
   }
