@@ -506,35 +506,26 @@ void CudaBackend::run(Stream& stream, const SoftmaxRescale& op) {
                          op.to.as<float>(), op.sum_exp.elements());
 }
 
+LossArgs loss_args(const auto& op) {
+  return {.loss = op.loss.template as<float>(),
+          .logits = op.logits.data,
+          .targets = op.targets.template as<int32_t>(),
+          .mask = op.mask.template as<float>(),
+          .rows = op.logits.shape.rows(),
+          .stride = op.logits.shape.back(),
+          .columns = op.columns,
+          .scale = op.scale,
+          .want_grad = op.want_grad};
+}
+
 void CudaBackend::run(Stream& stream, const CrossEntropy& op) {
   launch_cross_entropy(enter(stream).stream(), activation_of(op.logits.dtype),
-                       {.loss = op.loss.as<float>(),
-                        .logits = op.logits.data,
-                        .max = op.max.as<float>(),
-                        .sum_exp = op.sum_exp.as<float>(),
-                        .targets = op.targets.as<int32_t>(),
-                        .mask = op.mask.as<float>(),
-                        .rows = op.logits.shape.rows(),
-                        .stride = op.logits.shape.back(),
-                        .columns = op.columns,
-                        .scale = op.scale,
-                        .want_grad = op.want_grad,
-                        .first_id = op.first_id});
+                       {loss_args(op), op.max.as<float>(), op.sum_exp.as<float>(), op.first_id});
 }
 
 void CudaBackend::run(Stream& stream, const SoftmaxLoss& op) {
   const bool launched = launch_softmax_loss(enter(stream).stream(), activation_of(op.logits.dtype),
-                                            {.loss = op.loss.as<float>(),
-                                             .max = op.max.as<float>(),
-                                             .sum_exp = op.sum_exp.as<float>(),
-                                             .logits = op.logits.data,
-                                             .targets = op.targets.as<int32_t>(),
-                                             .mask = op.mask.as<float>(),
-                                             .rows = op.logits.shape.rows(),
-                                             .stride = op.logits.shape.back(),
-                                             .columns = op.columns,
-                                             .scale = op.scale,
-                                             .want_grad = op.want_grad});
+                                            {loss_args(op), op.max.as<float>(), op.sum_exp.as<float>()});
   if (launched) return;
   run(stream, op.stats());
   run(stream, op.cross_entropy());

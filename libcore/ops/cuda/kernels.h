@@ -140,27 +140,24 @@ void launch_softmax_stats(cudaStream_t, Storage, const SoftmaxArgs&);
 
 void launch_softmax_rescale(cudaStream_t, float* sum_exp, const float* from, const float* to, int64_t n);
 
-struct CrossEntropyArgs {
+/// What CrossEntropy and SoftmaxLoss have in common.
+struct LossArgs {
   float* loss;
   void* logits;
-  const float *max, *sum_exp;
   const int32_t* targets;
   const float* mask;  // may be null
   int64_t rows, stride, columns;
   float scale;
   bool want_grad;
+};
+struct CrossEntropyArgs : LossArgs {
+  const float *max, *sum_exp;
   int32_t first_id;
 };
 void launch_cross_entropy(cudaStream_t, Storage, const CrossEntropyArgs&);
 
-struct SoftmaxLossArgs {
-  float *loss, *max, *sum_exp;
-  void* logits;
-  const int32_t* targets;
-  const float* mask;  // may be null
-  int64_t rows, stride, columns;
-  float scale;
-  bool want_grad;
+struct SoftmaxLossArgs : LossArgs {
+  float *max, *sum_exp;  // written
 };
 
 // ---- wide_rows.cu: the same where rows can be read in vectors of 16 bytes; false: they cannot, or a team
