@@ -160,8 +160,8 @@ struct SoftmaxLossArgs : LossArgs {
   float *max, *sum_exp;  // written
 };
 
-// ---- wide_rows.cu: the same where rows can be read in vectors of 16 bytes; false: they cannot, or a team
-// cannot hold a row of the norm
+// ---- wide_rows.cu: for rows that can be read in vectors of 16 bytes. These launchers return false, and
+// enqueue nothing, if the rows cannot, or if a team cannot hold a row of the norm
 
 bool launch_team_norm(cudaStream_t, Storage, const NormArgs&);
 bool launch_team_norm_grad(cudaStream_t, Storage, const NormGradArgs&, const NormWeightGrads&,

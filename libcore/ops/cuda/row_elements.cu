@@ -1,6 +1,6 @@
 #include "libcore/ops/cuda/row_tools.h"
 
-// Element-wise kernels that take one row per block, in vectors of 16 bytes where rows can be read so.
+// Element-wise kernels that take one row per block, in vectors of 16 bytes where the rows allow it.
 
 namespace megalith::cuda {
 namespace {

@@ -2,11 +2,11 @@
 
 #include "libcore/ops/cuda/kernel_tools.h"
 
-/// What kernels share that read rows in vectors of 16 bytes: the vectors, dropout masks of a row, and teams
-/// of threads that hold a row in registers.
+/// What the kernels share that read rows in vectors of 16 bytes: these vectors, the dropout mask of a row,
+/// and teams of threads that hold a row in registers.
 namespace megalith::cuda {
 
-/// Elements of 16 bytes.
+/// The number of elements in 16 bytes.
 template <class T>
 constexpr int kPer = static_cast<int>(16 / sizeof(T));
 template <class T>

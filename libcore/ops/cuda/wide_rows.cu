@@ -199,7 +199,7 @@ __device__ inline float exponential(float x, float) {
   return expf(x);
 }
 __device__ inline float exponential(float x, Bf16) {
-  return power_of_two(x * 1.44269504f);
+  return power_of_two(x * kLog2E);
 }
 
 /// A row of logits. Padding columns count as minus infinity: they add nothing, and their gradient is 0.
@@ -249,7 +249,7 @@ __device__ float own_sum_exp(const LogitRow<T, kHolds>& row, float max) {
   return sum;
 }
 
-/// What all gradients of a row share: they are exp(logit - max) * factor, but at the target.
+/// What all gradients of a row share: they are exp(logit - max) * factor, except at the target.
 struct GradScale {
   float max, factor, at_target;
   int target;  // -1: none
