@@ -356,6 +356,15 @@ void CudaBackend::run(Stream& stream, const BiasGrad& op) {
                      queue.workspace(workspace_of(op)));
 }
 
+/// The mask for rows [s, b, h]. A norm without dropout may have other rows.
+DropoutMask dropout_mask(const DropoutKey& key, const Shape& rows) {
+  if (key.first_column != 0) refuse_adapters();
+  return {.key = mask_key(key),
+          .samples = samples_of(key),
+          .batch = rows.rank == 3 ? rows[1] : 1,
+          .positions = spans_of(key.rows)};
+}
+
 NormArgs norm_args(const auto& op) {
   return {.y = op.y.data,
           .sum = op.sum.data,
@@ -369,14 +378,10 @@ NormArgs norm_args(const auto& op) {
           .columns = op.x.shape.back(),
           .eps = op.eps,
           .centred = false,
-          .samples = samples_of(op.dropout),
-          .batch = op.x.shape.rank == 3 ? op.x.shape[1] : 1,
-          .positions = spans_of(op.dropout.rows),
-          .key = mask_key(op.dropout)};
+          .mask = dropout_mask(op.dropout, op.x.shape)};
 }
 
 void CudaBackend::run(Stream& stream, const LayerNorm& op) {
-  if (op.dropout.first_column != 0) refuse_adapters();
   NormArgs args = norm_args(op);
   args.b = op.b.data;
   args.mean = op.mean.as<float>();
@@ -385,7 +390,6 @@ void CudaBackend::run(Stream& stream, const LayerNorm& op) {
 }
 
 void CudaBackend::run(Stream& stream, const RmsNorm& op) {
-  if (op.dropout.first_column != 0) refuse_adapters();
   launch_norm(enter(stream).stream(), activation_of(op.x.dtype), norm_args(op));
 }
 
@@ -436,17 +440,13 @@ void CudaBackend::run(Stream& stream, const SwiGluGrad& op) {
 }
 
 void CudaBackend::run(Stream& stream, const Dropout& op) {
-  if (op.key.first_column != 0) refuse_adapters();
   launch_dropout(enter(stream).stream(), activation_of(op.x.dtype),
                  {.y = op.y.data,
                   .x = op.x.data,
                   .residual = op.residual.data,
-                  .samples = samples_of(op.key),
                   .rows = op.x.shape.rows(),
                   .columns = op.x.shape[2],
-                  .batch = op.x.shape[1],
-                  .positions = spans_of(op.key.rows),
-                  .key = mask_key(op.key)});
+                  .mask = dropout_mask(op.key, op.x.shape)});
 }
 
 // ---- embedding, loss, optimizer

@@ -642,6 +642,7 @@ void launch_query_grad(cudaStream_t stream, const AttentionGradArgs& a) {
 bool takes(Storage storage, const AttentionShape& s) {
   return storage == Storage::kBf16 && s.head <= 128 && s.head % 8 == 0;
 }
+
 }  // namespace
 
 bool on_tensor_cores(Storage storage, const AttentionArgs& a) {

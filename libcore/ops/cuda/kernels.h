@@ -79,13 +79,19 @@ struct SwiGluGradArgs {
 };
 void launch_swiglu_grad(cudaStream_t, Storage, const SwiGluGradArgs&);
 
+/// The dropout mask of rows [positions, batch].
+struct DropoutMask {
+  MaskKey key;             // scale 0: nothing is dropped, and samples and positions are not read
+  const int64_t* samples;  // [batch], on the device
+  int64_t batch;
+  RowSpans positions;
+  MEGALITH_HD bool drops() const { return key.scale != 0; }
+};
 struct DropoutArgs {
   void* y;
   const void *x, *residual;  // residual may be null
-  const int64_t* samples;    // [batch], on the device
-  int64_t rows, columns, batch;
-  RowSpans positions;  // of each `batch` rows
-  MaskKey key;         // scale 0: nothing is dropped, and samples and positions are not read
+  int64_t rows, columns;
+  DropoutMask mask;
 };
 void launch_dropout(cudaStream_t, Storage, const DropoutArgs&);
 
@@ -102,7 +108,7 @@ struct RopeArgs {
 };
 void launch_rope(cudaStream_t, Storage, const RopeArgs&);
 
-// ---- rows.cu: one block of threads per row, for rows that wide_rows.cu does not take
+// ---- rows.cu: one block of threads per row. The launchers of norms try those of wide_rows.cu first
 
 struct NormArgs {
   void *y, *sum;  // sum: null without residual
@@ -110,11 +116,8 @@ struct NormArgs {
   float *mean, *rstd;  // may be null
   int64_t rows, columns;
   float eps;
-  bool centred;            // true: LayerNorm; false: RmsNorm, which has no b or mean
-  const int64_t* samples;  // these as in DropoutArgs
-  int64_t batch;
-  RowSpans positions;
-  MaskKey key;
+  bool centred;      // true: LayerNorm; false: RmsNorm, which has no b or mean
+  DropoutMask mask;  // of x, with a residual
 };
 void launch_norm(cudaStream_t, Storage, const NormArgs&);
 

@@ -20,8 +20,8 @@ __device__ void hold_joined(Wide<T> (&held)[kHeld], const NormArgs& a, int64_t r
   Wide<T> residual[kHeld];
   hold(residual, static_cast<const T*>(a.residual) + row * a.columns, share);
   T* const sum = static_cast<T*>(a.sum) + row * a.columns;
-  const bool drops = a.key.scale != 0 && share.vectors > 0;
-  const RowMask mask = drops ? row_mask(a, row) : RowMask{};
+  const bool drops = a.mask.drops() && share.vectors > 0;
+  const RowMask mask = drops ? row_mask(a.mask, row) : RowMask{};
   MEGALITH_UNROLL for (int j = 0; j < kHeld; ++j) {
     if (!share.has(j)) continue;
     const int64_t at = share.vector(j) * kPer<T>;
