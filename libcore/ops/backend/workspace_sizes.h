@@ -53,7 +53,8 @@ constexpr int kDigitBits = 4;
 constexpr int64_t kSortTile = 2048, kDigits = 1 << kDigitBits;
 
 /// Scratch memory of the embedding's gradient: two lists of (id, row), the number of each digit in each tile,
-/// and for each tile of sorted rows the sums of the ids that begin before it and that go on after it.
+/// and for each tile of sorted rows the sums of the id that begins before it and of the one that continues
+/// after it.
 struct EmbeddingScratch {
   static constexpr size_t kPair = 8;
   size_t pairs, counts, sums;  // bytes of a list, of the numbers, of the sums
@@ -70,7 +71,7 @@ struct EmbeddingScratch {
 /// The partial sums, in fp64, of a tensor of n elements.
 constexpr int64_t sum_blocks(int64_t n) {
   constexpr int64_t kMaxBlocks = 1024, kMinElements = 4096;
-  const int64_t blocks = (n + kMinElements - 1) / kMinElements;
+  const int64_t blocks = RowCut::divided(n, kMinElements);
   return blocks < kMaxBlocks ? blocks : kMaxBlocks;
 }
 constexpr size_t sum_bytes(int64_t n) {

@@ -29,6 +29,7 @@ __global__ void embedding(EmbeddingArgs a) {
 
 /// An id in the high half, its row in the low one.
 using Pair = uint64_t;
+static_assert(sizeof(Pair) == EmbeddingScratch::kPair);
 
 __device__ inline uint32_t id_of(Pair pair) {
   return static_cast<uint32_t>(pair >> 32);
