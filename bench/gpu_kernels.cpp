@@ -1,7 +1,8 @@
-// bench_gpu_kernels: what a training step of three models would take on one H200 in bf16: for each op the
-// longest of its memory traffic and its products, and a gap for each kernel. The ops, their bytes and their
-// products are those of the real Stage on the dry backend; tests hold the row kernels' traffic within 5 % of
-// these bytes (tests/ops/cuda/sectors_test.cpp). Only the rates below are assumed: nothing here is measured.
+// bench_gpu_kernels: the time that a training step of three models would take on one H200 in bf16: for each
+// op, that of its memory traffic or of its products, whichever is longer, and a gap for each kernel. The ops,
+// their bytes and their products are those of the real Stage on the dry backend; tests hold the row kernels'
+// traffic within 5 % of these bytes (tests/ops/cuda/sectors_test.cpp). The rates below are assumed: nothing
+// here is measured.
 // Prints a JSON object for each op of a model, then one for its step.
 #include <algorithm>
 #include <cstdio>

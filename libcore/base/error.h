@@ -30,7 +30,7 @@ constexpr int exit_code(ErrorKind kind) {
 class Error : public std::runtime_error {
  public:
   Error(ErrorKind kind, const std::string& what) : std::runtime_error(what), kind_(kind) {}
-  ~Error() override;  // in one file, so that not every file that throws holds the class's tables
+  ~Error() override;  // out of line: otherwise every file that throws would hold the class's tables
   ErrorKind kind() const { return kind_; }
 
  private:

@@ -230,15 +230,18 @@ void FinetuneConfig::check_replaced(Problems& problems) const {
 }
 
 void FinetuneConfig::check_method(Problems& problems) const {
+  const std::string& device = run.train.device;
+  if (device == "gpu") return;  // becomes cuda or cpu when the devices are known
   const std::pair<bool, DeviceMethod> methods[] = {{method.is_lora(), DeviceMethod::kLora},
                                                    {method.is_prefix(), DeviceMethod::kPrefix},
                                                    {data.packing, DeviceMethod::kPacked},
                                                    {preference.wanted, DeviceMethod::kPreferences}};
-  for (const auto& [wanted, kind] : methods)
-    if (wanted && run.train.device != "gpu" &&
-        !lacking_there({.device = run.train.device, .method = kind}).empty())
-      return problems.add(Opt{"device"}, ' ', run.train.device,
-                          " can train all parameters or a prefix, by answers; give ", Opt{"device"}, " cpu");
+  for (const auto& [wanted, kind] : methods) {
+    const std::string lacking = wanted ? lacking_there({.device = device, .method = kind}) : std::string();
+    if (!lacking.empty())
+      return problems.add(Opt{"device"}, ' ', device, ": this version does not train on ", lacking, "; give ",
+                          Opt{"device"}, " cpu");
+  }
 }
 
 void FinetuneConfig::check_combinations(Problems& problems) const {

@@ -122,8 +122,8 @@ void find_address(ServerRanks& ranks, const LaunchConfig& config, const Servers&
   ranks.any_port = alone && !config.port && !port;
 }
 
-/// A single number above 1 in --gpus may be meant as a count, as other launchers take it. Empty for other
-/// lists.
+/// What to say if --gpus is a single number above 1, which may be meant as a count, as other launchers take
+/// it; empty for other lists.
 std::string one_device_notice(const std::vector<std::string>& devices) {
   if (devices.size() != 1) return {};
   const int64_t count = *parse_int(devices.front());

@@ -25,11 +25,11 @@ class Norm {
   void forward(const Ctx&, View y, ConstView x, const Saved&) const;
   /// What a branch adds to the residual stream, which is normalized next.
   struct Join {
-    View sum;  // [s, b, h], residual + dropout(branch); may share the branch's memory
-    ConstView branch, residual;
+    View sum;                    // [s, b, h], residual + dropout(branch); may share the branch's memory
+    ConstView branch, residual;  // [s, b, h]; without a residual, sum is empty, too, and there is no dropout
     DropoutKey dropout;
   };
-  /// Writes `join.sum`, and to y its norm.
+  /// Writes `join.sum`, and to y the norm of it, or that of the branch alone if there is no residual.
   void forward(const Ctx&, View y, const Join& join, const Saved&) const;
   struct Grad {
     View dx;             // [n, h], overwritten

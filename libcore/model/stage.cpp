@@ -93,11 +93,14 @@ View Stage::keep(const Ctx& ctx, const Segment& segment, ConstView in, Tape& tap
   for (size_t i = segment.begin; i < segment.end; ++i) {
     tape.inputs[i] = x;
     y = where.arena.make(x.dtype, x.shape, "block output");
-    if (i + 1 < segment.end) make_saved(i + 1);
-    Block::Neighbours beside{.normed = normed, .next = nullptr, .next_saved = nullptr};
-    normed = i + 1 < segment.end && tape.blocks[i + 1].n1;
-    if (normed) beside = {beside.normed, &blocks_[i + 1], &tape.blocks[i + 1]};
-    blocks_[i].forward(ctx, y, x, tape.blocks[i], beside);
+    const bool has_next = i + 1 < segment.end;
+    if (has_next) make_saved(i + 1);
+    const bool norms_next = has_next && tape.blocks[i + 1].n1;
+    blocks_[i].forward(ctx, y, x, tape.blocks[i],
+                       {.normed = normed,
+                        .next = norms_next ? &blocks_[i + 1] : nullptr,
+                        .next_saved = norms_next ? &tape.blocks[i + 1] : nullptr});
+    normed = norms_next;
     x = y;
   }
   return y;

@@ -94,13 +94,12 @@ class Stage {
   /// Tells ctx.grads that a unit's gradients are complete.
   static void done(const Ctx&, int unit);
   void plan_segments(const RecomputePlan&);
-  /// Where the outputs of blocks and what the backward pass needs of them are saved, and whether the output
-  /// of attention is part of that.
+  /// How blocks are kept for the backward pass.
   struct Keeping {
-    Arena& arena;
-    bool attention_core;
+    Arena& arena;         // for their outputs and Block::Saved
+    bool attention_core;  // as in Block::make_saved()
   };
-  /// Runs a segment forward and returns its output. The tape's entries of the segment are made there.
+  /// Runs a segment forward and returns its output. Makes the tape's entries of the segment in that arena.
   View keep(const Ctx&, const Segment&, ConstView in, Tape&, const Keeping&) const;
   /// Runs a segment forward and returns its output, in the tape's memory. Saves only the segment's input.
   View pass_through(const Ctx&, const Segment&, ConstView in, Tape&) const;

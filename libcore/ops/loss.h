@@ -55,7 +55,8 @@ struct SoftmaxLoss {
   float scale = 1;
   bool want_grad = true;  // false: logits are not changed
   static constexpr const char* kName = "softmax_loss";
-  /// The two ops with the same results, up to rounding. Not in loss.cpp, which CUDA's plugin does not have.
+  /// The two ops with the same results, up to rounding. Defined here because CUDA's plugin does not
+  /// contain loss.cpp.
   SoftmaxStats stats() const {
     return {.max = max, .sum_exp = sum_exp, .logits = logits, .columns = columns};
   }

@@ -131,8 +131,9 @@ class FieldList {
   std::vector<Field> fields_;
 };
 
-/// The fields of a config struct. They point into `config`. The header of a struct that several files read
-/// declares it an extern template, which one file defines: each of those would compile all of its fields.
+/// The fields of a config struct. They point into `config`. If several files read a struct, its header
+/// declares this function an extern template, and one source instantiates it: otherwise each of those files
+/// would compile all the fields.
 template <class Config>
 std::vector<Field> fields_of(Config& config) {
   FieldList list;

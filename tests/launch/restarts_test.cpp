@@ -3,7 +3,6 @@
 #include <csignal>
 #include <filesystem>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -18,7 +17,6 @@
 namespace megalith::test {
 namespace {
 
-using namespace std::chrono_literals;
 using Words = std::vector<std::string>;
 
 /// Ranks that are shell scripts. $START is the number of the start; each start adds a line to "starts", which
@@ -95,7 +93,7 @@ TEST_F(Restarts, DoNotFollowAStop) {
         run(9, "trap 'exit 75' TERM; echo > " + dir_ / "ready$RANK" + "; while :; do sleep 0.05; done",
             {Words{}}));
   });
-  while (!file_exists(dir_ / "ready0") || !file_exists(dir_ / "ready1")) std::this_thread::sleep_for(10ms);
+  for (const char* ready : {"ready0", "ready1"}) EXPECT_TRUE(await_file(dir_ / ready));
   ::kill(starter.id(), SIGTERM);
   EXPECT_EQ(starter.wait().text, "75");
   EXPECT_EQ(starts(), "\n\n");

@@ -31,13 +31,6 @@ int run(const ServerRanks& ranks, const std::string& script) {
   return run_server_ranks(ranks, command(script), stop).code;
 }
 
-/// Waits until a rank has made the file, for a minute at most.
-void await_file(const std::string& path) {
-  const auto deadline = std::chrono::steady_clock::now() + 1min;
-  while (!file_exists(path) && std::chrono::steady_clock::now() < deadline) std::this_thread::sleep_for(10ms);
-  EXPECT_TRUE(file_exists(path)) << path;
-}
-
 TEST(ServerRanks, TellEachItsPlace) {
   const TempDir dir;
   const std::string script =
@@ -114,7 +107,7 @@ TEST(ServerRanks, MayBeHeldByADebugger) {
     held.stop_limit = 0.2;
     return std::to_string(run_server_ranks({}, held, stop).code);
   });
-  await_file(dir / "id");
+  ASSERT_TRUE(await_file(dir / "id"));
   const auto id = static_cast<pid_t>(*parse_int(trim(read_file(dir / "id"))));
   if (::ptrace(PTRACE_ATTACH, id, nullptr, nullptr) != 0) {
     write_file(dir / "go", "");
@@ -139,7 +132,7 @@ TEST(ServerRanks, PassASignalOn) {
   const std::string script = "trap 'echo got > " + dir / "$RANK" + "; exit 75' TERM; echo > " +
                              dir / "ready$RANK" + "; while :; do sleep 0.05; done";
   ForkedProcess starter([&] { return std::to_string(run({.count = 2, .world = 2}, script)); });
-  for (const char* ready : {"ready0", "ready1"}) await_file(dir / ready);
+  for (const char* ready : {"ready0", "ready1"}) EXPECT_TRUE(await_file(dir / ready));
   ::kill(starter.id(), SIGTERM);
   EXPECT_EQ(starter.wait().text, "75");
   EXPECT_EQ(read_file(dir / "0"), "got\n");
@@ -167,7 +160,7 @@ TEST(ServerRanks, PassAnInterruptOnAsWhatItIs) {
   const std::string script = "trap 'exit 75' TERM; trap 'exit 3' INT; echo > " + dir / "ready$RANK" +
                              "; while :; do sleep 0.05; done";
   ForkedProcess starter([&] { return std::to_string(run({.count = 2, .world = 2}, script)); });
-  for (const char* ready : {"ready0", "ready1"}) await_file(dir / ready);
+  for (const char* ready : {"ready0", "ready1"}) EXPECT_TRUE(await_file(dir / ready));
   ::kill(starter.id(), SIGINT);
   EXPECT_EQ(starter.wait().text, "75");
 }

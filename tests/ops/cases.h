@@ -13,7 +13,7 @@ namespace megalith::test {
 class Bed {
  public:
   /// Without `references`, finite differences are skipped: for tests that only look at results. With `odd`,
-  /// tensors begin one element beside an address that kernels like.
+  /// tensors begin one element after an aligned address.
   explicit Bed(Stream& stream, bool references = true, bool odd = false)
       : stream_(stream), references_(references), odd_(odd) {}
   Stream& stream() { return stream_; }

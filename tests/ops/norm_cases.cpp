@@ -40,24 +40,17 @@ std::vector<Outcome> run_norm(Bed& bed, const NormCase& c) {
   View sum = c.residual ? bed.empty(c.dtype, shape) : View{};
   if (c.dropout > 0) sum = x_view;  // sum shares x's memory
   const DropoutKey key = c.dropout > 0 ? dropout_key(bed, 2, c.dropout) : DropoutKey{};
+  const auto run_op = [&](auto op) {
+    op.rstd = rstd;
+    op.residual = residual_view;
+    op.sum = sum;
+    op.dropout = key;
+    run(bed.stream(), op);
+  };
   if (c.centred)
-    run(bed.stream(), LayerNorm{.y = y,
-                                .x = x_view,
-                                .w = w_view,
-                                .b = b_view,
-                                .mean = mean,
-                                .rstd = rstd,
-                                .residual = residual_view,
-                                .sum = sum,
-                                .dropout = key});
+    run_op(LayerNorm{.y = y, .x = x_view, .w = w_view, .b = b_view, .mean = mean});
   else
-    run(bed.stream(), RmsNorm{.y = y,
-                              .x = x_view,
-                              .w = w_view,
-                              .rstd = rstd,
-                              .residual = residual_view,
-                              .sum = sum,
-                              .dropout = key});
+    run_op(RmsNorm{.y = y, .x = x_view, .w = w_view});
   std::vector<Outcome> outcomes;
   if (c.residual) {
     outcomes.push_back({"sum", bed.get(sum), plus(masked(x, c), residual), tolerance_of(c.dtype)});

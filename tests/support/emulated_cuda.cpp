@@ -36,6 +36,14 @@ emulator::Controls& emulated_controls() {
   return controls_of(plugin_in(emulated_cuda_folder()));
 }
 
+bool has_counting_device() {
+#ifdef MEGALITH_COUNTING_DEVICE
+  return true;
+#else
+  return false;
+#endif
+}
+
 std::unique_ptr<Backend> make_counting_backend() {
   return make_backend_of(counting_plugin(), 0);
 }

@@ -17,13 +17,10 @@ std::unique_ptr<Backend> make_emulated_backend(int device = 0);
 /// The controls of that device.
 emulator::Controls& emulated_controls();
 
-/// The same for a device whose kernels are compiled so that it counts the memory that they ask for
-/// (CallCounts::sectors). Builds with a sanitizer have none.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kHasCountingDevice = false;
-#else
-constexpr bool kHasCountingDevice = true;
-#endif
+/// Whether this build has a second such device, whose kernels are compiled so that it counts the memory that
+/// they ask for (CallCounts::sectors). Builds with a sanitizer have none.
+bool has_counting_device();
+/// The backend and the controls of that device.
 std::unique_ptr<Backend> make_counting_backend();
 emulator::Controls& counting_controls();
 

@@ -1,11 +1,13 @@
 #include "tests/support/processes.h"
 
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <iterator>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 
 #include <sys/prctl.h>
@@ -14,6 +16,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
+#include "libcore/io/files/file.h"
 #include "libcore/json/json.h"
 #include "libcore/launch/socket.h"
 
@@ -83,6 +86,14 @@ std::vector<ProcessResult> run_processes(int ranks, const std::function<std::str
   std::vector<ProcessResult> results;
   for (ForkedProcess& process : processes) results.push_back(process.wait());
   return results;
+}
+
+bool await_file(const std::string& path) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point deadline = Clock::now() + std::chrono::minutes(1);
+  while (!file_exists(path) && Clock::now() < deadline)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  return file_exists(path);
 }
 
 int threads_of_process() {

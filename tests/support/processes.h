@@ -36,6 +36,9 @@ class ForkedProcess {
 /// Runs `body` once per rank, each in its own process, and waits for all.
 std::vector<ProcessResult> run_processes(int ranks, const std::function<std::string(int rank)>& body);
 
+/// Waits until another process has made the file, for a minute at most. Whether it is there.
+bool await_file(const std::string& path);
+
 /// The number of threads of this process.
 int threads_of_process();
 

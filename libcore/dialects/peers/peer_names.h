@@ -6,12 +6,13 @@
 
 namespace megalith {
 
-/// What options of other trainers are called here. They are hints, not aliases: the values may be counted
-/// otherwise there (litgpt's --precision bf16-true also names a method), so the user decides.
+/// What options of other trainers are called here. They are hints, not aliases: a value may count something
+/// else there, or also name a method (litgpt's --precision bf16-true), so the user decides.
 ///
-/// Sources: nanoGPT's train.py; litgpt's litgpt/pretrain.py and args.py; axolotl's config reference; Hugging
-/// Face's TrainingArguments and GPT2Config; Lightning's Trainer; build-nanogpt's train_gpt2.py; torchtitan's
-/// job config; GPT-NeoX's arguments.
+/// Sources: nanoGPT's train.py; nanochat's scripts/base_train.py; build-nanogpt's train_gpt2.py; litgpt's
+/// litgpt/pretrain.py, args.py and config.py; torchtitan's job config and model arguments; Lightning's
+/// Trainer; Hugging Face's TrainingArguments, GPT2Config, LlamaConfig and Accelerate; axolotl's config
+/// reference; GPT-NeoX's arguments.
 std::span<const PeerName> peer_names();
 
 }  // namespace megalith

@@ -33,12 +33,13 @@ constexpr size_t column_sums_bytes(int64_t rows, int64_t columns) {
 }
 
 /// The rows of a norm's gradient, cut so that the partial sums of its weights (`sums`: w alone, or w and b)
-/// are a small share of what is read: at 32 rows for each sum, 1/32 of two tensors in bf16.
+/// are a small share of what is read: with 32 rows for each sum, 1/32 of two bf16 tensors.
 constexpr RowCut norm_grad_cut(int64_t rows, int sums) {
   constexpr int64_t kRows = 32, kBlocks = 1024;
   return RowCut(rows, kRows * sums, kBlocks);
 }
-/// Those sums or, where rows cannot be read in 16-byte vectors, column_sums_bytes().
+/// Bytes of those sums, or of column_sums_bytes() if that is more: it serves rows that cannot be read in
+/// 16-byte vectors.
 constexpr size_t norm_grad_bytes(int64_t rows, int64_t columns, int sums) {
   const size_t held = static_cast<size_t>(norm_grad_cut(rows, sums).blocks * sums * columns) * sizeof(float);
   const size_t plain = column_sums_bytes(rows, columns);
@@ -47,11 +48,13 @@ constexpr size_t norm_grad_bytes(int64_t rows, int64_t columns, int sums) {
 
 /// The rows of an embedding's gradient, in the order of their ids, are summed in tiles of this many rows.
 constexpr int64_t kSortedTile = 64;
-/// The ids are sorted by four bits at a time, in tiles of kSortTile ids.
-constexpr int64_t kSortTile = 2048, kDigits = 16;
+/// The ids are sorted by kDigitBits at a time, in tiles of kSortTile ids.
+constexpr int kDigitBits = 4;
+constexpr int64_t kSortTile = 2048, kDigits = 1 << kDigitBits;
 
 /// Scratch memory of the embedding's gradient: two lists of (id, row), the number of each digit in each tile,
-/// and for each tile of sorted rows the sums of the ids that begin before it and that go on after it.
+/// and for each tile of sorted rows the sums of the id that begins before it and of the one that continues
+/// after it.
 struct EmbeddingScratch {
   static constexpr size_t kPair = 8;
   size_t pairs, counts, sums;  // bytes of a list, of the numbers, of the sums
@@ -68,7 +71,7 @@ struct EmbeddingScratch {
 /// The partial sums, in fp64, of a tensor of n elements.
 constexpr int64_t sum_blocks(int64_t n) {
   constexpr int64_t kMaxBlocks = 1024, kMinElements = 4096;
-  const int64_t blocks = (n + kMinElements - 1) / kMinElements;
+  const int64_t blocks = RowCut::divided(n, kMinElements);
   return blocks < kMaxBlocks ? blocks : kMaxBlocks;
 }
 constexpr size_t sum_bytes(int64_t n) {

@@ -122,12 +122,12 @@ struct HeadSums {
 
 /// The sum over the 16 threads that share a row.
 __device__ inline float row_sum(float value) {
-  for (int apart = kSide / 2; apart > 0; apart /= 2) value += __shfl_xor_sync(0xffffffffu, value, apart);
+  for (int apart = kSide / 2; apart > 0; apart /= 2) value += __shfl_xor_sync(kWholeWarp, value, apart);
   return value;
 }
 __device__ inline float row_max(float value) {
   for (int apart = kSide / 2; apart > 0; apart /= 2)
-    value = fmaxf(value, __shfl_xor_sync(0xffffffffu, value, apart));
+    value = fmaxf(value, __shfl_xor_sync(kWholeWarp, value, apart));
   return value;
 }
 
@@ -243,7 +243,7 @@ __global__ void output_products(AttentionGradArgs a, Storage storage) {
   float sum = 0;
   for (int64_t i = threadIdx.x % 32; i < s.head; i += 32)
     sum += load(storage, a.dout, place + i) * load(storage, a.out, place + i);
-  for (int apart = 16; apart > 0; apart /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, apart);
+  sum = warp_sum(sum);
   if (there && threadIdx.x % 32 == 0) a.delta[number] = sum;
 }
 

@@ -11,8 +11,10 @@
 
 #include "libcore/ops/backend/cuda_workspaces.h"
 #include "libcore/ops/backend/kernel_arguments.h"
+#include "libcore/ops/cuda/attention_ops.h"
 #include "libcore/ops/cuda/gemm.h"
 #include "libcore/ops/cuda/kernels.h"
+#include "libcore/ops/cuda/op_fields.h"
 #include "libcore/ops/cuda/queue.h"
 
 namespace megalith::cuda {
@@ -22,30 +24,7 @@ void refuse_grid(int64_t blocks) {
        "; lower --micro-batch-size or --seq-length");
 }
 
-// ---- fields of ops in the form that kernels take
-
 namespace {
-
-Storage storage_of(DType dtype) {
-  switch (dtype) {
-    case DType::kF32:
-      return Storage::kF32;
-    case DType::kBf16:
-      return Storage::kBf16;
-    case DType::kF16:
-      return Storage::kF16;
-    default:
-      fail(ErrorKind::kInternal, "cuda: no arithmetic on ", name_of(dtype));
-  }
-}
-
-/// The storage of an op's activations or weights, which no kernel takes in fp16.
-Storage activation_of(DType dtype) {
-  if (dtype == DType::kF16)
-    fail(ErrorKind::kUsage, "cuda: fp16 is computed on the CPU only; give --bf16 instead of --fp16, or ",
-         "--device cpu");
-  return storage_of(dtype);
-}
 
 /// `value` as an element of this dtype.
 uint64_t element_bits(DType dtype, double value) {
@@ -68,55 +47,6 @@ uint64_t element_bits(DType dtype, double value) {
       return static_cast<uint8_t>(value);
   }
   return 0;
-}
-
-RowSpans spans_of(const RowPositions& rows) {
-  return {rows.first, rows.split, rows.jump};
-}
-
-AttentionMask attention_mask(const DropoutKey& key) {
-  return {mask_key(key), samples_of(key), spans_of(key.rows), key.first_head};
-}
-
-/// The layout of a packed QKV [s, b, groups, r + 2, head]: in each group, the query heads come first, then
-/// the key and the value head. A tensor of keys and values alone has r = 0.
-struct Packed {
-  int64_t rows, batch, groups, r, head;
-  explicit Packed(const Shape& s) : rows(s[0]), batch(s[1]), groups(s[2]), r(s[3] - 2), head(s[4]) {}
-  HeadStrides strides() const {
-    const int64_t group = (r + 2) * head, sequence = groups * group;
-    return {batch * sequence, sequence, group};
-  }
-  /// The offsets of the key and the value head of group 0.
-  int64_t k() const { return r * head; }
-  int64_t v() const { return (r + 1) * head; }
-};
-
-/// The part of the shape that all ops have: queries of a packed QKV over `keys` keys with these strides.
-AttentionShape shape_of(const char* op, const Packed& qkv, int64_t keys, const HeadStrides& kv) {
-  if (qkv.head > kWidestHead)
-    fail(ErrorKind::kUsage, "cuda: ", op, " takes heads of up to ", kWidestHead, " columns, not ", qkv.head,
-         "; raise --num-attention-heads or give --device cpu");
-  return {.batch = qkv.batch,
-          .groups = qkv.groups,
-          .r = qkv.r,
-          .queries = qkv.rows,
-          .keys = keys,
-          .head = qkv.head,
-          .q = qkv.strides(),
-          .kv = kv,
-          .rows = spans_of({}),
-          .starts = nullptr,
-          .window = 0};
-}
-
-/// The shape of Attention and of its gradient: the keys and values are in `kv`, or in qkv if that is empty.
-AttentionShape attention_shape(const auto& op) {
-  const Packed kv(op.kv ? op.kv.shape : op.qkv.shape);
-  AttentionShape shape = shape_of(op.kName, Packed(op.qkv.shape), kv.rows, kv.strides());
-  shape.rows = spans_of(op.rows);
-  shape.starts = op.starts.template as<int32_t>();
-  return shape;
 }
 
 /// Throws kDevice unless there is a driver and a device with that number.
@@ -245,17 +175,17 @@ class CudaBackend final : public Backend {
   void run(Stream&, const AddSlots&) override { refuse_adapters(); }
   void run(Stream&, const TakeSlots&) override { refuse_adapters(); }
   void run(Stream&, const ScaleBy&) override { refuse_adapters(); }
-  void run(Stream&, const PutPrefix&) override;
-  void run(Stream&, const PrefixGrad&) override;
+  void run(Stream& stream, const PutPrefix& op) override { run_on(enter(stream), op); }
+  void run(Stream& stream, const PrefixGrad& op) override { run_on(enter(stream), op); }
   void run(Stream&, const LayerNorm&) override;
   void run(Stream&, const LayerNormGrad&) override;
   void run(Stream&, const RmsNorm&) override;
   void run(Stream&, const RmsNormGrad&) override;
-  void run(Stream&, const Rope&) override;
-  void run(Stream&, const Attention&) override;
-  void run(Stream&, const AttentionGrad&) override;
-  void run(Stream&, const CopyKeyValues&) override;
-  void run(Stream&, const CachedAttention&) override;
+  void run(Stream& stream, const Rope& op) override { run_on(enter(stream), op); }
+  void run(Stream& stream, const Attention& op) override { run_on(enter(stream), op); }
+  void run(Stream& stream, const AttentionGrad& op) override { run_on(enter(stream), op); }
+  void run(Stream& stream, const CopyKeyValues& op) override { run_on(enter(stream), op); }
+  void run(Stream& stream, const CachedAttention& op) override { run_on(enter(stream), op); }
   void run(Stream&, const Activate&) override;
   void run(Stream&, const ActivateGrad&) override;
   void run(Stream&, const SwiGlu&) override;
@@ -426,6 +356,15 @@ void CudaBackend::run(Stream& stream, const BiasGrad& op) {
                      queue.workspace(workspace_of(op)));
 }
 
+/// The mask for rows [s, b, h]. A norm without dropout may have other rows.
+DropoutMask dropout_mask(const DropoutKey& key, const Shape& rows) {
+  if (key.first_column != 0) refuse_adapters();
+  return {.key = mask_key(key),
+          .samples = samples_of(key),
+          .batch = rows.rank == 3 ? rows[1] : 1,
+          .positions = spans_of(key.rows)};
+}
+
 NormArgs norm_args(const auto& op) {
   return {.y = op.y.data,
           .sum = op.sum.data,
@@ -439,14 +378,10 @@ NormArgs norm_args(const auto& op) {
           .columns = op.x.shape.back(),
           .eps = op.eps,
           .centred = false,
-          .samples = samples_of(op.dropout),
-          .batch = op.x.shape.rank == 3 ? op.x.shape[1] : 1,
-          .positions = spans_of(op.dropout.rows),
-          .key = mask_key(op.dropout)};
+          .mask = dropout_mask(op.dropout, op.x.shape)};
 }
 
 void CudaBackend::run(Stream& stream, const LayerNorm& op) {
-  if (op.dropout.first_column != 0) refuse_adapters();
   NormArgs args = norm_args(op);
   args.b = op.b.data;
   args.mean = op.mean.as<float>();
@@ -455,7 +390,6 @@ void CudaBackend::run(Stream& stream, const LayerNorm& op) {
 }
 
 void CudaBackend::run(Stream& stream, const RmsNorm& op) {
-  if (op.dropout.first_column != 0) refuse_adapters();
   launch_norm(enter(stream).stream(), activation_of(op.x.dtype), norm_args(op));
 }
 
@@ -506,130 +440,13 @@ void CudaBackend::run(Stream& stream, const SwiGluGrad& op) {
 }
 
 void CudaBackend::run(Stream& stream, const Dropout& op) {
-  if (op.key.first_column != 0) refuse_adapters();
   launch_dropout(enter(stream).stream(), activation_of(op.x.dtype),
                  {.y = op.y.data,
                   .x = op.x.data,
                   .residual = op.residual.data,
-                  .samples = samples_of(op.key),
                   .rows = op.x.shape.rows(),
                   .columns = op.x.shape[2],
-                  .batch = op.x.shape[1],
-                  .positions = spans_of(op.key.rows),
-                  .key = mask_key(op.key)});
-}
-
-// ---- attention
-
-void CudaBackend::run(Stream& stream, const Rope& op) {
-  const Packed heads(op.qkv.shape);
-  launch_rope(enter(stream).stream(), activation_of(op.qkv.dtype),
-              {.qkv = op.qkv.data,
-               .cos = op.cos.as<float>(),
-               .sin = op.sin.as<float>(),
-               .sin_sign = op.inverse ? -1.0f : 1.0f,
-               .positions = spans_of(op.rows),
-               .starts = op.starts.as<int32_t>(),
-               .rows = heads.rows,
-               .batch = heads.batch,
-               .sequence_heads = heads.groups * (heads.r + 2),
-               .group_heads = heads.r + 2,
-               .head = heads.head,
-               .half = op.cos.shape[1]});
-}
-
-void CudaBackend::run(Stream& stream, const Attention& op) {
-  const ConstView& kv = op.kv ? op.kv : op.qkv;
-  const Packed heads(kv.shape);
-  const Storage storage = activation_of(op.qkv.dtype);
-  launch_attention(enter(stream).stream(), storage,
-                   {.out = op.out.data,
-                    .q = op.qkv.data,
-                    .k = at(kv, heads.k()),
-                    .v = at(kv, heads.v()),
-                    .kv_storage = storage,
-                    .lse = op.lse.as<float>(),
-                    .shape = attention_shape(op),
-                    .scale = op.scale,
-                    .mask = attention_mask(op.dropout)});
-}
-
-void CudaBackend::run(Stream& stream, const AttentionGrad& op) {
-  Queue& queue = enter(stream);
-  const ConstView& kv = op.kv ? op.kv : op.qkv;
-  const View& dkv = op.kv ? op.dkv : op.dqkv;
-  const Packed heads(kv.shape);
-  launch_attention_grad(queue.stream(), activation_of(op.qkv.dtype),
-                        {.dq = op.dqkv.data,
-                         .dk = at(dkv, heads.k()),
-                         .dv = at(dkv, heads.v()),
-                         .q = op.qkv.data,
-                         .k = at(kv, heads.k()),
-                         .v = at(kv, heads.v()),
-                         .out = op.out.data,
-                         .dout = op.dout.data,
-                         .lse = op.lse.as<float>(),
-                         .delta = static_cast<float*>(queue.workspace(workspace_of(op))),
-                         .shape = attention_shape(op),
-                         .scale = op.scale,
-                         .mask = attention_mask(op.dropout)});
-}
-
-void CudaBackend::run(Stream& stream, const CopyKeyValues& op) {
-  const Packed to(op.to.shape), from(op.from.shape);
-  launch_copy_lines(enter(stream).stream(),
-                    {.to = at(op.to, to.k()),
-                     .from = at(op.from, from.k()),
-                     .to_stride = static_cast<int64_t>(size_of(op.to.dtype)) * to.strides().group,
-                     .from_stride = static_cast<int64_t>(size_of(op.to.dtype)) * from.strides().group,
-                     .lines = to.rows * to.batch * to.groups,
-                     .bytes = static_cast<int64_t>(size_of(op.to.dtype)) * 2 * to.head});
-}
-
-PrefixArgs prefix_args(const Shape& kv, void* heads, void* prefix) {
-  return {.kv = heads, .prefix = prefix, .positions = kv[0], .batch = kv[1], .groups = kv[2], .head = kv[4]};
-}
-
-void CudaBackend::run(Stream& stream, const PutPrefix& op) {
-  // The kernel only reads the prefix.
-  launch_put_prefix(enter(stream).stream(), activation_of(op.kv.dtype),
-                    prefix_args(op.kv.shape, op.kv.data, const_cast<void*>(op.prefix.data)));
-}
-
-void CudaBackend::run(Stream& stream, const PrefixGrad& op) {
-  launch_prefix_grad(enter(stream).stream(), activation_of(op.dkv.dtype),
-                     prefix_args(op.dkv.shape, const_cast<void*>(op.dkv.data), op.dprefix.data));
-}
-
-void CudaBackend::run(Stream& stream, const CachedAttention& op) {
-  Queue& queue = enter(stream);
-  const Packed heads(op.qkv.shape);
-  const int64_t capacity = op.k_cache.shape[2], keys = op.past + heads.rows;
-  const Storage storage = activation_of(op.qkv.dtype), cache = activation_of(op.k_cache.dtype);
-  AttentionShape shape = shape_of(op.kName, heads, keys,
-                                  {heads.head, heads.groups * capacity * heads.head, capacity * heads.head});
-  shape.rows = spans_of({.first = op.past});
-  shape.window = op.window;
-  launch_cache_append(queue.stream(), storage,
-                      {.k_cache = op.k_cache.data,
-                       .v_cache = op.v_cache.data,
-                       .cache_storage = cache,
-                       .k = at(op.qkv, heads.k()),
-                       .v = at(op.qkv, heads.v()),
-                       .shape = shape});
-  const AttentionArgs args{.out = op.out.data,
-                           .q = op.qkv.data,
-                           .k = op.k_cache.data,
-                           .v = op.v_cache.data,
-                           .kv_storage = cache,
-                           .lse = nullptr,
-                           .shape = shape,
-                           .scale = op.scale,
-                           .mask = attention_mask({})};
-  if (decodes(op))
-    launch_decode(queue.stream(), storage, args, decode_cut(op), queue.workspace(workspace_of(op)));
-  else
-    launch_attention(queue.stream(), storage, args);
+                  .mask = dropout_mask(op.key, op.x.shape)});
 }
 
 // ---- embedding, loss, optimizer
@@ -689,35 +506,26 @@ void CudaBackend::run(Stream& stream, const SoftmaxRescale& op) {
                          op.to.as<float>(), op.sum_exp.elements());
 }
 
+LossArgs loss_args(const auto& op) {
+  return {.loss = op.loss.template as<float>(),
+          .logits = op.logits.data,
+          .targets = op.targets.template as<int32_t>(),
+          .mask = op.mask.template as<float>(),
+          .rows = op.logits.shape.rows(),
+          .stride = op.logits.shape.back(),
+          .columns = op.columns,
+          .scale = op.scale,
+          .want_grad = op.want_grad};
+}
+
 void CudaBackend::run(Stream& stream, const CrossEntropy& op) {
   launch_cross_entropy(enter(stream).stream(), activation_of(op.logits.dtype),
-                       {.loss = op.loss.as<float>(),
-                        .logits = op.logits.data,
-                        .max = op.max.as<float>(),
-                        .sum_exp = op.sum_exp.as<float>(),
-                        .targets = op.targets.as<int32_t>(),
-                        .mask = op.mask.as<float>(),
-                        .rows = op.logits.shape.rows(),
-                        .stride = op.logits.shape.back(),
-                        .columns = op.columns,
-                        .scale = op.scale,
-                        .want_grad = op.want_grad,
-                        .first_id = op.first_id});
+                       {loss_args(op), op.max.as<float>(), op.sum_exp.as<float>(), op.first_id});
 }
 
 void CudaBackend::run(Stream& stream, const SoftmaxLoss& op) {
   const bool launched = launch_softmax_loss(enter(stream).stream(), activation_of(op.logits.dtype),
-                                            {.loss = op.loss.as<float>(),
-                                             .max = op.max.as<float>(),
-                                             .sum_exp = op.sum_exp.as<float>(),
-                                             .logits = op.logits.data,
-                                             .targets = op.targets.as<int32_t>(),
-                                             .mask = op.mask.as<float>(),
-                                             .rows = op.logits.shape.rows(),
-                                             .stride = op.logits.shape.back(),
-                                             .columns = op.columns,
-                                             .scale = op.scale,
-                                             .want_grad = op.want_grad});
+                                            {loss_args(op), op.max.as<float>(), op.sum_exp.as<float>()});
   if (launched) return;
   run(stream, op.stats());
   run(stream, op.cross_entropy());

@@ -12,7 +12,6 @@ namespace megalith::cuda {
 namespace {
 
 constexpr int kWarps = kThreads / 32, kBatch = 4;
-constexpr float kLog2E = 1.44269504f;
 
 /// A row of results over some keys has these numbers, then the head's columns of the output: the maximum of
 /// its softmax, in powers of two, and the sum relative to that.
@@ -137,7 +136,7 @@ __global__ void __launch_bounds__(kThreads, kColumns < 8 ? 2 : 1) decode_parts(D
     MEGALITH_UNROLL for (int i = 0; i < kRows; ++i) MEGALITH_UNROLL for (int b = 0; b < kBatch; ++b) {
       float score = 0;
       MEGALITH_UNROLL for (int j = 0; j < kColumns; ++j) score += rows.q[i][j] * lines[b][j];
-      for (int apart = 16; apart > 0; apart /= 2) score += __shfl_xor_sync(0xffffffffu, score, apart);
+      score = warp_sum(score);
       scores[i][b] = score;
     }
     load_lines<T, kColumns>(lines, static_cast<const T*>(d.attention.v) + at, s.kv.position, s.head,

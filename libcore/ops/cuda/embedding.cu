@@ -25,10 +25,11 @@ __global__ void embedding(EmbeddingArgs a) {
   }
 }
 
-// ---- sorting: by the ids, four bits at a time from the lowest on; rows with equal bits stay in order
+// ---- sorting: by the ids, kDigitBits at a time from the lowest on; rows with equal bits stay in order
 
 /// An id in the high half, its row in the low one.
 using Pair = uint64_t;
+static_assert(sizeof(Pair) == EmbeddingScratch::kPair);
 
 __device__ inline uint32_t id_of(Pair pair) {
   return static_cast<uint32_t>(pair >> 32);
@@ -160,7 +161,7 @@ const Pair* sort_rows(cudaStream_t stream, const EmbeddingGradArgs& a, const Emb
                 .rows = a.rows,
                 .tiles = blocks_for(a.rows, kSortTile),
                 .shift = 0};
-  for (int number = 0; a.vocabulary >> pass.shift != 0; ++number, pass.shift += 4) {
+  for (int number = 0; a.vocabulary >> pass.shift != 0; ++number, pass.shift += kDigitBits) {
     pass.to = lists[number % 2];
     launch(stream, pass.tiles, 0, count_digits, pass);
     launch(stream, pass.tiles, 0, scatter_digits, pass);

@@ -28,7 +28,6 @@ namespace megalith::cuda {
 namespace {
 
 constexpr int kBlock = 128, kWarps = kBlock / 32;
-constexpr float kLog2E = 1.44269504f;
 
 /// kWidth columns of a head, a multiple of 16; a narrower head is padded with zeros. kRowTiles tiles of 16
 /// rows per warp; kLines lines per tile. kBlocks blocks run at a time on a multiprocessor.
@@ -241,7 +240,7 @@ using KeptSums = uint32_t[T::kRowTiles];
 /// one's `high`.
 __device__ inline void trade(uint32_t& low, uint32_t& high, int apart) {
   const bool upper = (lane() & apart) != 0;
-  const uint32_t got = __shfl_xor_sync(0xffffffffu, upper ? low : high, apart);
+  const uint32_t got = __shfl_xor_sync(kWholeWarp, upper ? low : high, apart);
   if (upper)
     low = got;
   else
@@ -348,8 +347,8 @@ __device__ void absorb(LineSums<T>& scores, float scale, SoftmaxRows<T>& rows, H
     float max = rows.max[t][half], total = 0;
     MEGALITH_UNROLL for (int n = 0; n < T::kLines / 8; ++n) max =
         fmaxf(max, fmaxf(scores[t][n][2 * half], scores[t][n][2 * half + 1]));
-    max = fmaxf(max, __shfl_xor_sync(0xffffffffu, max, 1));
-    max = fmaxf(max, __shfl_xor_sync(0xffffffffu, max, 2));
+    max = fmaxf(max, __shfl_xor_sync(kWholeWarp, max, 1));
+    max = fmaxf(max, __shfl_xor_sync(kWholeWarp, max, 2));
     // A row that has seen no key so far keeps a maximum of minus infinity, from which nothing is subtracted.
     const float base = max == -INFINITY ? 0.0f : max * scale;
     const float shrink = power_of_two(rows.max[t][half] * scale - base);
@@ -414,8 +413,8 @@ __global__ void __launch_bounds__(kBlock, T::kBlocks) flash_forward(AttentionArg
   MEGALITH_UNROLL for (int t = 0; t < T::kRowTiles; ++t)
       MEGALITH_UNROLL for (int half = 0; half < 2; ++half) {
     float sum = softmax.sum[t][half];
-    sum += __shfl_xor_sync(0xffffffffu, sum, 1);
-    sum += __shfl_xor_sync(0xffffffffu, sum, 2);
+    sum += __shfl_xor_sync(kWholeWarp, sum, 1);
+    sum += __shfl_xor_sync(kWholeWarp, sum, 2);
     const int query = rows.mine + 16 * t + 8 * half + thread_row();
     if (a.lse != nullptr && query <= rows.last && lane() % 4 == 0)
       a.lse[place.row(s) + query] = softmax.max[t][half] * a.scale + logf(sum);
@@ -445,7 +444,7 @@ __global__ void __launch_bounds__(kBlock) flash_delta(AttentionGradArgs a) {
                           dout = vector_at<8>(static_cast<const Bf16*>(a.dout) + place);
     MEGALITH_UNROLL for (int i = 0; i < 8; ++i) sum += widen(out.at[i]) * widen(dout.at[i]);
   }
-  for (int apart = 8; apart > 0; apart /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, apart);
+  for (int apart = 8; apart > 0; apart /= 2) sum += __shfl_xor_sync(kWholeWarp, sum, apart);
   if (there && column == 0) a.delta[number] = sum;
 }
 
@@ -643,6 +642,7 @@ void launch_query_grad(cudaStream_t stream, const AttentionGradArgs& a) {
 bool takes(Storage storage, const AttentionShape& s) {
   return storage == Storage::kBf16 && s.head <= 128 && s.head % 8 == 0;
 }
+
 }  // namespace
 
 bool on_tensor_cores(Storage storage, const AttentionArgs& a) {

@@ -36,8 +36,8 @@ struct Grid {
 /// Enqueues a grid; does nothing if it has no blocks.
 template <class... Params, class... Args>
 void launch(cudaStream_t stream, const Grid& grid, void (*kernel)(Params...), const Args&... args) {
-  // A block gets 48 KiB without asking for it. They include the kernel's static arrays, which take less than
-  // 16 in a kernel that also has dynamic memory.
+  // A block gets 48 KiB without asking for it. The kernel's static arrays count among them; they take less
+  // than 16 KiB in every kernel that also has dynamic memory.
   constexpr size_t kAlwaysGranted = 32 << 10;
   if (grid.blocks <= 0) return;
   if (grid.blocks > kMaxGrid) refuse_grid(grid.blocks);
@@ -120,7 +120,8 @@ template <int kWide, class T>
 struct alignas(kWide * sizeof(T)) Vector {
   T at[kWide];
 };
-/// The type as which the bytes of a vector are read and written: nvcc divides a load of eight 16-bit numbers.
+/// The type by which the bytes of a vector are read and written: nvcc would split a load of eight 16-bit
+/// elements.
 template <size_t kBytes>
 struct VectorBits;
 template <>
@@ -170,6 +171,7 @@ __device__ inline uint32_t narrow_pair(float first, float second) {
 #endif
 }
 
+constexpr float kLog2E = 1.44269504f;  // e^x is 2^(x kLog2E)
 /// 2^x with a relative error of about 2^-22; 0 for minus infinity.
 __device__ inline float power_of_two(float x) {
 #if defined(__CUDACC__)

@@ -79,13 +79,19 @@ struct SwiGluGradArgs {
 };
 void launch_swiglu_grad(cudaStream_t, Storage, const SwiGluGradArgs&);
 
+/// The dropout mask of rows [positions, batch].
+struct DropoutMask {
+  MaskKey key;             // scale 0: nothing is dropped, and samples and positions are not read
+  const int64_t* samples;  // [batch], on the device
+  int64_t batch;
+  RowSpans positions;
+  MEGALITH_HD bool drops() const { return key.scale != 0; }
+};
 struct DropoutArgs {
   void* y;
   const void *x, *residual;  // residual may be null
-  const int64_t* samples;    // [batch], on the device
-  int64_t rows, columns, batch;
-  RowSpans positions;  // of each `batch` rows
-  MaskKey key;         // scale 0: nothing is dropped, and samples and positions are not read
+  int64_t rows, columns;
+  DropoutMask mask;
 };
 void launch_dropout(cudaStream_t, Storage, const DropoutArgs&);
 
@@ -102,7 +108,7 @@ struct RopeArgs {
 };
 void launch_rope(cudaStream_t, Storage, const RopeArgs&);
 
-// ---- rows.cu: one block of threads per row, for rows that wide_rows.cu does not take
+// ---- rows.cu: one block of threads per row. The launchers of norms try those of wide_rows.cu first
 
 struct NormArgs {
   void *y, *sum;  // sum: null without residual
@@ -110,11 +116,8 @@ struct NormArgs {
   float *mean, *rstd;  // may be null
   int64_t rows, columns;
   float eps;
-  bool centred;            // true: LayerNorm; false: RmsNorm, which has no b or mean
-  const int64_t* samples;  // these as in DropoutArgs
-  int64_t batch;
-  RowSpans positions;
-  MaskKey key;
+  bool centred;      // true: LayerNorm; false: RmsNorm, which has no b or mean
+  DropoutMask mask;  // of x, with a residual
 };
 void launch_norm(cudaStream_t, Storage, const NormArgs&);
 
@@ -140,31 +143,28 @@ void launch_softmax_stats(cudaStream_t, Storage, const SoftmaxArgs&);
 
 void launch_softmax_rescale(cudaStream_t, float* sum_exp, const float* from, const float* to, int64_t n);
 
-struct CrossEntropyArgs {
+/// What CrossEntropy and SoftmaxLoss have in common.
+struct LossArgs {
   float* loss;
   void* logits;
-  const float *max, *sum_exp;
   const int32_t* targets;
   const float* mask;  // may be null
   int64_t rows, stride, columns;
   float scale;
   bool want_grad;
+};
+struct CrossEntropyArgs : LossArgs {
+  const float *max, *sum_exp;
   int32_t first_id;
 };
 void launch_cross_entropy(cudaStream_t, Storage, const CrossEntropyArgs&);
 
-struct SoftmaxLossArgs {
-  float *loss, *max, *sum_exp;
-  void* logits;
-  const int32_t* targets;
-  const float* mask;  // may be null
-  int64_t rows, stride, columns;
-  float scale;
-  bool want_grad;
+struct SoftmaxLossArgs : LossArgs {
+  float *max, *sum_exp;  // written
 };
 
-// ---- wide_rows.cu: the same where rows can be read in vectors of 16 bytes; false: they cannot, or a team
-// cannot hold a row of the norm
+// ---- wide_rows.cu: for rows that can be read in vectors of 16 bytes. These launchers return false, and
+// enqueue nothing, if the rows cannot, or if a team cannot hold a row of the norm
 
 bool launch_team_norm(cudaStream_t, Storage, const NormArgs&);
 bool launch_team_norm_grad(cudaStream_t, Storage, const NormGradArgs&, const NormWeightGrads&,

@@ -1,6 +1,6 @@
 #include "libcore/ops/cuda/row_tools.h"
 
-// Element-wise kernels that take one row per block, in vectors of 16 bytes where rows can be read so.
+// Element-wise kernels that take one row per block, in vectors of 16 bytes where the rows allow it.
 
 namespace megalith::cuda {
 namespace {
@@ -42,15 +42,16 @@ __global__ void dropout(DropoutArgs a) {
   const T* const x = static_cast<const T*>(a.x) + place;
   const T* const residual = a.residual == nullptr ? nullptr : static_cast<const T*>(a.residual) + place;
   T* const y = static_cast<T*>(a.y) + place;
-  const RowMask mask = a.key.scale == 0 ? RowMask{} : row_mask(a, row);
+  const RowMask mask = a.mask.drops() ? row_mask(a.mask, row) : RowMask{};
   for (int64_t quad = threadIdx.x; 4 * quad < a.columns; quad += blockDim.x) {
     Words words = {};
-    if (a.key.scale != 0) words = mask_words(a.key, mask.sample, mask.position, static_cast<uint64_t>(quad));
+    if (a.mask.drops())
+      words = mask_words(a.mask.key, mask.sample, mask.position, static_cast<uint64_t>(quad));
     MEGALITH_UNROLL for (int word = 0; word < 4; ++word) {
       const int64_t i = 4 * quad + word;
       if (i >= a.columns) break;
       float value = widen(x[i]);
-      if (a.key.scale != 0) value *= mask_factor(a.key, words.word[word]);
+      if (a.mask.drops()) value *= mask_factor(a.mask.key, words.word[word]);
       if (residual != nullptr) value += widen(residual[i]);
       y[i] = narrow<T>(value);
     }
@@ -63,10 +64,10 @@ __global__ void wide_dropout(DropoutArgs a) {
   const int64_t row = blockIdx.x, place = row * a.columns;
   const T* const x = static_cast<const T*>(a.x) + place;
   const T* const residual = a.residual == nullptr ? nullptr : static_cast<const T*>(a.residual) + place;
-  const RowMask mask = a.key.scale == 0 ? RowMask{} : row_mask(a, row);
+  const RowMask mask = a.mask.drops() ? row_mask(a.mask, row) : RowMask{};
   for (int64_t i = int64_t{kPer<T>} * threadIdx.x; i < a.columns; i += kPer<T> * blockDim.x) {
     Floats<kPer<T>> values = widened(wide_at(x + i));
-    if (a.key.scale != 0) drop(values, mask, static_cast<uint64_t>(i / 4));
+    if (a.mask.drops()) drop(values, mask, static_cast<uint64_t>(i / 4));
     if (residual != nullptr) add_to(values, widened(wide_at(residual + i)));
     put_vector(static_cast<T*>(a.y) + place + i, narrowed<T>(values));
   }

@@ -2,11 +2,11 @@
 
 #include "libcore/ops/cuda/kernel_tools.h"
 
-/// What kernels share that read rows in vectors of 16 bytes: the vectors, dropout masks of a row, and teams
-/// of threads that hold a row in registers.
+/// What the kernels share that read rows in vectors of 16 bytes: these vectors, the dropout mask of a row,
+/// and teams of threads that hold a row in registers.
 namespace megalith::cuda {
 
-/// Elements of 16 bytes.
+/// The number of elements in 16 bytes.
 template <class T>
 constexpr int kPer = static_cast<int>(16 / sizeof(T));
 template <class T>
@@ -118,12 +118,10 @@ struct RowMask {
   MaskKey key;
   int64_t sample, position;
 };
-/// The mask of row `row` of a tensor of [positions, batch] rows.
-template <class Args>
-__device__ RowMask row_mask(const Args& a, int64_t row) {
+__device__ inline RowMask row_mask(const DropoutMask& mask, int64_t row) {
   // A grid has fewer than 2^31 rows, and 32 bits divide much faster than 64.
-  const auto number = static_cast<uint32_t>(row), batch = static_cast<uint32_t>(a.batch);
-  return {a.key, a.samples[number % batch], a.positions.at(number / batch)};
+  const auto number = static_cast<uint32_t>(row), batch = static_cast<uint32_t>(mask.batch);
+  return {mask.key, mask.samples[number % batch], mask.positions.at(number / batch)};
 }
 /// Multiplies the numbers of columns 4 quad, 4 quad + 1, … by their factors. One call of Philox gives four.
 template <int kWide>

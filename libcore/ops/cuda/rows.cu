@@ -106,8 +106,12 @@ void launch_norm(cudaStream_t stream, Storage storage, const NormArgs& args) {
   NormArgs plain = args;
   if (args.residual != nullptr) {
     launch_dropout(stream, storage,
-                   {args.sum, args.x, args.residual, args.samples, args.rows, args.columns, args.batch,
-                    args.positions, args.key});
+                   {.y = args.sum,
+                    .x = args.x,
+                    .residual = args.residual,
+                    .rows = args.rows,
+                    .columns = args.columns,
+                    .mask = args.mask});
     plain.x = args.sum;
   }
   with_activation(storage,

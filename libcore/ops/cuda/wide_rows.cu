@@ -20,8 +20,8 @@ __device__ void hold_joined(Wide<T> (&held)[kHeld], const NormArgs& a, int64_t r
   Wide<T> residual[kHeld];
   hold(residual, static_cast<const T*>(a.residual) + row * a.columns, share);
   T* const sum = static_cast<T*>(a.sum) + row * a.columns;
-  const bool drops = a.key.scale != 0 && share.vectors > 0;
-  const RowMask mask = drops ? row_mask(a, row) : RowMask{};
+  const bool drops = a.mask.drops() && share.vectors > 0;
+  const RowMask mask = drops ? row_mask(a.mask, row) : RowMask{};
   MEGALITH_UNROLL for (int j = 0; j < kHeld; ++j) {
     if (!share.has(j)) continue;
     const int64_t at = share.vector(j) * kPer<T>;
@@ -199,7 +199,7 @@ __device__ inline float exponential(float x, float) {
   return expf(x);
 }
 __device__ inline float exponential(float x, Bf16) {
-  return power_of_two(x * 1.44269504f);
+  return power_of_two(x * kLog2E);
 }
 
 /// A row of logits. Padding columns count as minus infinity: they add nothing, and their gradient is 0.
@@ -249,7 +249,7 @@ __device__ float own_sum_exp(const LogitRow<T, kHolds>& row, float max) {
   return sum;
 }
 
-/// What all gradients of a row share: they are exp(logit - max) * factor, but at the target.
+/// What all gradients of a row share: they are exp(logit - max) * factor, except at the target.
 struct GradScale {
   float max, factor, at_target;
   int target;  // -1: none

@@ -62,6 +62,16 @@ std::string lacking_there(const DeviceRun& run) {
   return {};
 }
 
+DeviceRun device_run(const PretrainConfig& config) {
+  return {.device = config.train.device,
+          .ranks = config.parallel.processes > 1 ? DeviceRanks::kProcesses
+                   : config.parallel.world > 1   ? DeviceRanks::kThreads
+                                                 : DeviceRanks::kOne,
+          .dtype = config.train.fp16   ? DeviceDType::kHalf
+                   : config.train.bf16 ? DeviceDType::kBfloat16
+                                       : DeviceDType::kFloat32};
+}
+
 void check_device(const PretrainConfig& config, Problems& problems) {
   const std::string& device = config.train.device;
   if (device == "gpu") return;  // becomes cuda or cpu when the devices are known

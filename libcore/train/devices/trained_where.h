@@ -19,8 +19,11 @@ struct DeviceRun {
   DeviceMethod method = DeviceMethod::kPretrain;
 };
 
-/// What this version does not train on, of this run: "several GPUs"; empty: it trains the run. Run rules and
-/// planner read this one table.
+/// The run that these options describe; its method is kPretrain.
+DeviceRun device_run(const PretrainConfig&);
+
+/// On what this version cannot train this run, as the end of "this version does not train on …": "several
+/// GPUs"; empty: it can. The rules of a run and the planner read this one table.
 std::string lacking_there(const DeviceRun&);
 
 /// Reports what the device of a run lacks for its ranks and dtype, with what to give.

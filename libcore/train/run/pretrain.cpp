@@ -38,9 +38,8 @@ namespace {
 
 /// The machine's GPUs if this version can train such a run on one.
 std::vector<std::string> gpus_for(const PretrainConfig& config) {
-  const DeviceRun run{.device = "cuda",
-                      .ranks = config.parallel.world > 1 ? DeviceRanks::kProcesses : DeviceRanks::kOne,
-                      .dtype = config.train.fp16 ? DeviceDType::kHalf : DeviceDType::kFloat32};
+  DeviceRun run = device_run(config);
+  run.device = "cuda";
   return lacking_there(run).empty() ? nvidia_gpus() : std::vector<std::string>();
 }
 

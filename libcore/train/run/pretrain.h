@@ -34,9 +34,9 @@ void log_ranks(const RankWorld& ranks, const PretrainConfig& config);
 /// The options that must be the same on all ranks. Paths to read and write may differ between machines, and
 /// so may the number of cores; they are not included.
 Json agreed_options(const PretrainConfig&);
-/// The log's line about where a run trains: "device: cpu, 8 threads". On a CPU it also names the first of
-/// `gpus`, which the run could use (nvidia_gpus()), and the option for that. `threads` are those of one of
-/// `ranks`.
+/// The log's line about where a run trains: "device: cpu, 8 threads". Each of the `ranks` has `threads`. On a
+/// CPU the line also names the first of `gpus`, those that the run could use (nvidia_gpus()), and the option
+/// for that.
 std::string device_line(const std::string& device, int threads, int ranks,
                         const std::vector<std::string>& gpus);
 /// Logs device_line() and then the sizes of the groups of ranks in Megatron's words. `ranks` is null if all

@@ -48,7 +48,7 @@ void RunSaves::remove_old(int64_t iteration) const {
                          base_.empty() ? std::vector<std::string>() : std::vector{base_});
 }
 
-// Nothing is left by now that could refuse the run.
+// By now nothing can refuse the run any more.
 void RunSaves::make_way() {
   const CheckpointConfig& config = config_.checkpoint;
   if (std::exchange(has_way_, true) || !saver_ || !config.overwrite || in_.world.rank() > 0) return;

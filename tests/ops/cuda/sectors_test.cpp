@@ -26,7 +26,7 @@ double bytes_of_all(std::initializer_list<ConstView> views) {
 class EmulatedCudaSectors : public testing::TestWithParam<DType> {
  protected:
   void SetUp() override {
-    if (!kHasCountingDevice) GTEST_SKIP() << "a sanitizer takes the place of what counts";
+    if (!has_counting_device()) GTEST_SKIP() << "a sanitizer takes the place of what counts";
     backend_ = make_counting_backend();
     stream_ = std::make_unique<Stream>(backend_->make_stream());
     bed_ = std::make_unique<Bed>(*stream_);

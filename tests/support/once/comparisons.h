@@ -7,11 +7,12 @@
 #include <gtest/gtest.h>
 
 #ifndef MEGALITH_DEFINED
-#define MEGALITH_DEFINED extern  // somewhere else: comparisons.cpp has it empty
+#define MEGALITH_DEFINED extern  // comparisons.cpp defines it as nothing, and so the templates
 #endif
-// What gtest's macros do with the values that most tests compare: EXPECT_EQ, and what EXPECT_NE, EXPECT_LT
-// and so on say when they fail. comparisons.cpp compiles it. Otherwise each file of tests would: it was a
-// third of the tests' machine code. The tests' precompiled header includes this file, so no test does.
+// The functions behind gtest's macros for the types that most tests compare: those of EXPECT_EQ, and the
+// messages with which EXPECT_NE, EXPECT_LT and so on fail. Only comparisons.cpp compiles them. When each file
+// of tests did, they were a third of the tests' machine code. The tests' precompiled header includes this
+// file, so no test has to.
 #define MEGALITH_PRINT(T) \
   MEGALITH_DEFINED template std::string testing::PrintToString<T>(megalith::test::ConstRef<T>);
 #define MEGALITH_EQUAL(T, U)                                                               \
