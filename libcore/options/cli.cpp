@@ -76,40 +76,39 @@ class WordLists {
   std::map<const Field*, std::vector<std::string>> lists_;
 };
 
-/// The names under which a command line gives each option.
+/// The names under which a command line gives each option, in the order given.
 class GivenNames {
  public:
   /// Notes the value that the option has now. Under one name the last value counts, as with argparse, so that
   /// a script's line can be extended.
   void add(const Field& field, const std::string& spelling) {
     if (spelling.empty() || takes_several(field) || is_flag(field)) return;  // a positional word has no name
-    std::vector<Given>& names = given_[&field];
-    const auto same = std::find_if(names.begin(), names.end(), [&](const Given& one) {
-      return option_key(one.spelling) == option_key(spelling);
+    const auto same = std::find_if(given_.begin(), given_.end(), [&](const Given& one) {
+      return one.field == &field && option_key(one.spelling) == option_key(spelling);
     });
-    if (same == names.end())
-      names.push_back({spelling, field_value(field)});
+    if (same == given_.end())
+      given_.push_back({&field, spelling, field_value(field)});
     else
       same->value = field_value(field);
   }
-  /// Adds a problem for each option that has different values under two names.
+  /// Adds a problem for each name whose value is not that of the option's first name.
   void check(Problems& problems) const {
-    for (const auto& [field, names] : given_) {
-      const Given& first = names.front();
-      const auto other = std::find_if(names.begin(), names.end(),
-                                      [&](const Given& one) { return one.value != first.value; });
-      if (other != names.end())
-        problems.add("--", first.spelling, " ", first.value.dump(), " and --", other->spelling, " ",
-                     other->value.dump(), " are two names of one option; give one of them");
+    for (const Given& one : given_) {
+      const Given& first = *std::find_if(given_.begin(), given_.end(),
+                                         [&](const Given& other) { return other.field == one.field; });
+      if (first.value != one.value)
+        problems.add("--", first.spelling, " ", first.value.dump(), " and --", one.spelling, " ",
+                     one.value.dump(), " are two names of one option; give one of them");
     }
   }
 
  private:
   struct Given {
+    const Field* field;
     std::string spelling;
     Json value;
   };
-  std::map<const Field*, std::vector<Given>> given_;
+  std::vector<Given> given_;
 };
 
 bool among(const std::string& name, const std::vector<std::string>& names) {
