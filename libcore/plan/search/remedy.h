@@ -23,9 +23,9 @@ struct Remedy {
 /// - twice, four, eight or sixteen times as many devices;
 /// - two options;
 /// - one option and more devices.
-/// Of several options that are enough, the one with the fastest plan is returned; of several numbers of
-/// devices, the smallest. Once a few million candidates have been priced, no more changes are tried, so that
-/// an answer takes seconds at most. Nothing if none is enough.
+/// If several options are enough, the one with the fastest plan is returned; if several numbers of devices
+/// are, the smallest. Once a few million candidates have been priced, no more changes are tried, so that an
+/// answer takes seconds at most. Nothing if none is enough.
 std::optional<Remedy> least_change_of_command(const PlanProblem&, const Fixed&, const Plan& closest);
 
 /// The same for one plan: every choice of the plan counts as fixed.
