@@ -16,6 +16,7 @@ Properties properties;
 
 }  // namespace
 
+// NOLINTBEGIN: names and signatures are cuDNN's
 #define MEGALITH_EXPORT extern "C" __attribute__((visibility("default")))
 
 MEGALITH_EXPORT size_t cudnnGetVersion() {
@@ -47,3 +48,4 @@ MEGALITH_EXPORT int cudnnBackendGetAttribute(void*, int name, int type, int64_t 
     std::memcpy(values, kProperties, wanted < *count ? static_cast<size_t>(wanted) : sizeof kProperties);
   return kSuccess;
 }
+// NOLINTEND
