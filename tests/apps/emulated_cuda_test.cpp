@@ -281,6 +281,9 @@ TEST_F(EmulatedCudaMemory, IsWhatTheEstimateSays) {
   constexpr int64_t kEmptyBlocks = 4096;  // of tensors that this run does not have
   EXPECT_GE(count("peak_memory"), static_cast<int64_t>(needed()));
   EXPECT_LE(count("peak_memory"), static_cast<int64_t>(needed()) + kEmptyBlocks);
+  const test::Pattern as_estimated(
+      "device memory: ([0-9.]+ [KM]iB) taken, \\1 estimated \\(100\\.[0-9]+ %\\)");
+  EXPECT_TRUE(as_estimated.is_in(result.all())) << result.all();
 }
 
 // The run is refused before it allocates, and runs with the options that the message names.
@@ -302,6 +305,78 @@ TEST_F(EmulatedCudaMemory, OfARunThatDoesNotFitIsMadeToFitByTheNamedChange) {
   EXPECT_EQ(changes[0], "--micro-batch-size 1 --global-batch-size 4");
   EXPECT_EQ(changes[1],
             "--recompute-granularity full --recompute-method block --recompute-num-layers 1 " + changes[0]);
+}
+
+/// When a device fails.
+enum class FaultTime { kStart, kMiddle };
+
+/// A device that fails with an error of the runtime, and how the run ends.
+struct DeviceFault {
+  int error;  // its number in CUDA's headers
+  FaultTime time;
+  int code;  // of the program
+  const char* words;
+};
+
+class EmulatedCudaFaults : public EmulatedCudaPretrain {
+ protected:
+  /// Half of what a whole run asks of the device: of allocations for the error that memory is refused, or
+  /// else of kernels.
+  int64_t middle(int error) {
+    if (counts_.is_null()) {
+      const Variable counts("MEGALITH_EMULATOR_COUNTS", dir_ / "counts.json");
+      train_well(kOptions, "whole.jsonl");
+      counts_ = Json::load(dir_ / "counts.json");
+    }
+    constexpr int kMemoryAllocation = 2;
+    return counts_[error == kMemoryAllocation ? "allocations" : "kernels"].as_int() / 2;
+  }
+  CommandResult train_with(const DeviceFault& fault) {
+    const int64_t after = fault.time == FaultTime::kStart ? 0 : middle(fault.error);
+    fs::remove_all(dir_ / "saved");
+    const Variable controls("MEGALITH_EMULATOR_FAULT", concat(fault.error, ':', after));
+    return train(kOptions);
+  }
+  Json counts_;
+  const std::string kOptions =
+      "--device cuda --train-iters 8 --eval-iters 0 --save-interval 2 --save saved --load saved";
+  const EmulatedDeviceForPrograms device_;
+};
+
+// A failed device says what to do in one line, and what was saved before is whole.
+TEST_F(EmulatedCudaFaults, EndARunWithALineThatSaysWhatToDo) {
+  constexpr FaultTime kStart = FaultTime::kStart, kMiddle = FaultTime::kMiddle;
+  const DeviceFault faults[] = {
+      {35, kStart, 69, "the driver supports CUDA 13.0.*install a newer one"},
+      {100, kStart, 69, "--device cpu"},
+      {802, kStart, 69, "nvidia-fabricmanager"},
+      {803, kStart, 69, "restart the machine"},
+      {209, kStart, 69, "compute capability 8.0 or later"},
+      {46, kStart, 69, "another process has the device"},
+      {2, kMiddle, 69, "out of memory .error 2.*lower --micro-batch-size"},
+      {214, kMiddle, 69, "uncorrectable ECC error.*the device is faulty.*resume"},
+      {220, kMiddle, 69, "the device is faulty"},
+      {999, kMiddle, 69, "Xid of dmesg"},
+      {702, kMiddle, 69, "drives no display"},
+      {12345, kMiddle, 69, "Xid of dmesg"},
+      {700, kMiddle, 70, "an illegal memory access.*a bug in Megalith unless dmesg names Xid"},
+      {719, kMiddle, 70, "unspecified launch failure.*report it"},
+      {1, kMiddle, 70, "report it"}};
+  for (const DeviceFault& fault : faults) {
+    const CommandResult result = train_with(fault);
+    EXPECT_EQ(result.code, fault.code) << fault.error << result.all();
+    int errors = 0;
+    for (const std::string& line : split(result.err, '\n')) {
+      if (line.find("cuda: ") == std::string::npos) continue;
+      ++errors;
+      EXPECT_TRUE(test::Pattern(fault.words).is_in(line)) << fault.error << ' ' << line;
+    }
+    EXPECT_EQ(errors, 1) << fault.error << result.all();
+  }
+  EXPECT_TRUE(file_exists(dir_ / "saved/latest_checkpointed_iteration.txt"));
+  const CommandResult resumed = train(kOptions);
+  EXPECT_EQ(resumed.code, 0) << resumed.all();
+  EXPECT_NE(resumed.all().find("successfully loaded checkpoint"), std::string::npos);
 }
 
 TEST(EmulatedCudaGenerate, WritesTheTextOfTheCpu) {

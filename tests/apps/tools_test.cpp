@@ -8,6 +8,7 @@
 #include "libcore/io/files/file.h"
 #include "libcore/json/json.h"
 #include "tests/support/files.h"
+#include "tests/support/scripts.h"
 
 // Runs the repository's scripts as a user would, on a machine where something is missing.
 
@@ -16,97 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const std::string kRoot = MEGALITH_SOURCE_DIR, kBuild = MEGALITH_BINARY_DIR;
-
-void write_script(const std::string& path, const std::string& text) {
-  make_directories(fs::path(path).parent_path().string());
-  write_file(path, "#!/bin/sh\n" + text);
-  fs::permissions(path, fs::perms::owner_all);
-}
-
-TEST(GpuCheck, SaysThatThereIsNoDevice) {
-  const TempDir dir;
-  write_script(dir / "bin/nvidia-smi", "echo 'NVIDIA-SMI has failed' >&2; exit 9\n");
-  const CommandResult result = run_command("PATH=" + (dir / "bin") + ":$PATH " + kRoot + "/tools/gpu_check");
-  EXPECT_EQ(result.code, 0) << result.err;
-  const Json row = Json::parse(result.out, "row");
-  EXPECT_EQ(row["row"].as_string(), "device");
-  EXPECT_EQ(row["result"].as_string(), "none");
-}
-
-// The folder resembles one that tools/bundle writes from a build without the CUDA plugin. The machine seems
-// to have a working GPU.
-TEST(GpuCheck, FailsWhereADeviceAnswersAndThePluginDoesNot) {
-  const TempDir dir;
-  write_script(dir / "bin/nvidia-smi", "echo 'GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-0)'\n");
-  for (const char* folder : {"top/bin", "top/lib", "top/tools", "top/docs"}) make_directories(dir / folder);
-  for (const char* name : {"megalith-pretrain", "megalith-tokenizer", "megalith-preprocess", "ops_test"})
-    if (fs::exists(kBuild + "/bin/" + name))
-      fs::copy_file(kBuild + "/bin/" + name, dir / "top/bin/" + name);
-    else
-      write_script(dir / "top/bin/" + name, "exit 1\n");
-  for (const auto& entry : fs::directory_iterator(kBuild + "/lib"))
-    if (entry.path().filename().string().find("libmegalith_cuda") == std::string::npos)
-      fs::create_symlink(entry.path(), dir / "top/lib/" + entry.path().filename().string());
-  fs::copy_file(kRoot + "/tools/gpu_check", dir / "top/tools/gpu_check");
-  fs::copy_file(kRoot + "/docs/training.md", dir / "top/docs/training.md");
-  const CommandResult result =
-      run_command("cd / && PATH=" + (dir / "bin") + ":$PATH OMP_WAIT_POLICY=passive " +
-                  (dir / "top/tools/gpu_check") + " --only curves,llama-7b");
-  EXPECT_EQ(result.code, 69) << result.out << result.err;
-  const Json row = Json::parse(result.out, "row");
-  EXPECT_EQ(row["result"].as_string(), "unusable") << result.out;
-  EXPECT_NE(row["detail"].as_string().find("libmegalith_cuda.so"), std::string::npos) << result.out;
-}
-
-TEST(GpuCheck, KnowsItsSections) {
-  const CommandResult result = run_command(kRoot + "/tools/gpu_check --only speeds");
-  EXPECT_EQ(result.code, 64);
-  EXPECT_NE(result.err.find("--only \"speeds\": there are ops memcheck curves gpt2-124m gpt2-1.5b llama-7b"),
-            std::string::npos)
-      << result.err;
-  const CommandResult none = run_command(kRoot + "/tools/gpu_check --only");
-  EXPECT_EQ(none.code, 64);
-  EXPECT_NE(none.err.find("--only needs sections, of ops memcheck"), std::string::npos) << none.err;
-}
-
-TEST(Bundle, NeedsThePlugin) {
-  const TempDir dir;
-  for (const char* name : {"build/bin/megalith-pretrain", "build/bin/ops_test"})
-    write_script(dir / name, "exit 0\n");
-  const std::string bundle = kRoot + "/tools/bundle ";
-  EXPECT_EQ(run_command(bundle + (dir / "none") + " " + (dir / "a.txz")).code, 66);
-  const CommandResult result = run_command(bundle + (dir / "build") + " " + (dir / "a.txz"));
-  EXPECT_EQ(result.code, 69) << result.err;
-  EXPECT_FALSE(file_exists(dir / "a.txz"));
-}
-
-// Tests that programs and plugins find the distribution's libraries next to our own, where tools/bundle puts
-// them.
-TEST(Bundle, ProgramsAndPluginsFindLibrariesBesideThem) {
-  const TempDir dir;
-  for (const char* folder : {"bin", "lib"}) make_directories(dir / folder);
-  fs::copy_file(kBuild + "/bin/megalith-pretrain", dir / "bin/megalith-pretrain");
-  std::string files = dir / "bin/megalith-pretrain";
-  for (const auto& entry : fs::directory_iterator(kBuild + "/lib")) {
-    const std::string name = entry.path().filename().string();
-    if (name.find("cuda") != std::string::npos) continue;  // CUDA's libraries come from the user's machine
-    fs::create_symlink(entry.path(), dir / "lib/" + name);
-    if (name.ends_with(".so")) files += " " + (dir / "lib/" + name);
-  }
-  const std::string needed =
-      "ldd " + files +
-      R"( | awk '$2 == "=>" && $1 !~ /^(lib(c|m|dl|rt|pthread|resolv)\.so|ld-linux)/ {print $1, $3}')";
-  std::istringstream lines(run_command(needed).out);
-  for (std::string name, path; lines >> name >> path;)
-    if (path.starts_with("/") && !fs::exists(dir / "lib/" + name))
-      fs::create_symlink(path, dir / "lib/" + name);
-  std::istringstream found(run_command(needed).out);
-  int libraries = 0;
-  for (std::string name, path; found >> name >> path; ++libraries)
-    EXPECT_TRUE(path.starts_with(dir.path().string())) << name << " is " << path;
-  EXPECT_GT(libraries, 10);
-}
+const std::string kRoot = MEGALITH_SOURCE_DIR;
 
 // The test replaces the programs that the demo builds and runs, and only checks where files are written.
 TEST(Demo, WritesWhereItIsTold) {
@@ -161,6 +72,39 @@ TEST(CheckSubjects, WantsWhatChangedInTheImperative) {
         "fixup! [data] Refuse an .idx", "Merge branch 'data' into main",
         "[data] Refuse an .idx whose sizes outrun the file and say which of them do so"})
     EXPECT_EQ(code_of(bad), 1) << bad;
+}
+
+// The test replaces the programs that the script calls. The tests of this tree notice if the first barrier or
+// the bound is missing, and not the second barrier.
+TEST(Guards, NamesThoseThatNoTestNeeds) {
+  const TempDir dir;
+  const std::string root = dir / "repository", bin = dir / "bin", kernel = "libcore/ops/cuda/a.cu";
+  for (const char* folder : {"tools", "libcore/ops/cuda"}) make_directories(root + "/" + folder);
+  fs::copy_file(kRoot + "/tools/guards", root + "/tools/guards");
+  const std::string text =
+      "void kernel() {\n  __syncwarp();  // unseen by tests: why\n  if (row >= rows) return;\n  "
+      "__syncthreads();  // first\n  if (row > 1) return;\n"
+      "  __syncthreads();  // second\n}\n";
+  write_file(root + "/" + kernel, text);
+  write_script(bin + "/git", "printf 'libcore/ops/cuda/a.cu\\0'\n");
+  write_script(bin + "/cmake", "exit 0\n");
+  write_script(root + "/build/guards/source/build/release/bin/ops_test",
+               "cd " + root + "/build/guards/source && grep -q 'if (row >= rows) return;' " + kernel +
+                   " && grep -q '^  __syncthreads();  // first' " + kernel + "\n");
+  const auto guards = [&](const std::string& words) {
+    return run_command("PATH=" + bin + ":$PATH " + root + "/tools/guards " + words);
+  };
+  const CommandResult result = guards(kernel);
+  EXPECT_EQ(result.code, 1) << result.all();
+  EXPECT_EQ(result.out,
+            "guards: libcore/ops/cuda/a.cu:3: noticed: if (row >= rows) return;\n"
+            "guards: libcore/ops/cuda/a.cu:4: noticed: __syncthreads();\n"
+            "guards: libcore/ops/cuda/a.cu:6: NOT NOTICED: __syncthreads();\n"
+            "guards: 2 of 3 guards are noticed\n");
+  EXPECT_EQ(read_file(root + "/" + kernel), text);
+  EXPECT_EQ(read_file(root + "/build/guards/source/" + kernel), text);
+  write_file(root + "/" + kernel, text.substr(0, text.find("  if (row > 1)")) + "}\n");
+  EXPECT_EQ(guards(kernel).code, 0);
 }
 
 // The test replaces the programs that tidy calls. A source without findings is checked once, and again only

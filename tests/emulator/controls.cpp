@@ -26,6 +26,11 @@ Controls make_controls() {
     made.devices = static_cast<int>(std::strtol(devices, nullptr, 10));
   if (const char* const memory = std::getenv("MEGALITH_EMULATOR_MEMORY"))
     made.memory = std::strtoull(memory, nullptr, 10);
+  if (const char* const fault = std::getenv("MEGALITH_EMULATOR_FAULT")) {
+    char* end = nullptr;
+    made.fault = static_cast<int>(std::strtol(fault, &end, 10));
+    made.fault_after = *end == ':' ? std::strtol(end + 1, nullptr, 10) : 0;
+  }
   if (std::getenv("MEGALITH_EMULATOR_COUNTS") != nullptr) std::atexit(write_counts);
   return made;
 }

@@ -37,8 +37,9 @@ struct CallCounts {
 };
 
 /// What tests set and read in the emulated device. A program's test sets the environment instead:
-/// MEGALITH_EMULATOR_ORDER, _DEVICES and _MEMORY give the first three, and the counts are written as a JSON
-/// object to the file MEGALITH_EMULATOR_COUNTS when the process ends.
+/// MEGALITH_EMULATOR_ORDER, _DEVICES and _MEMORY give the first three, MEGALITH_EMULATOR_FAULT=ERROR:AFTER
+/// the fault, and the counts are written as a JSON object to the file MEGALITH_EMULATOR_COUNTS when the
+/// process ends.
 struct Controls {
   /// Seeds the order in which the work of several streams runs. Where it is odd, the blocks of a kernel and
   /// the threads of a block run last to first.
@@ -46,7 +47,11 @@ struct Controls {
   int devices = 1;
   size_t memory = size_t{16} << 30;  // bytes of each device
   bool never_done = false;           // the work of no stream ends, as far as the host can tell
-  double work_seconds = 1e-5;        // of each kernel, product, copy and fill, by the device's clock
+  /// An error of the runtime with which the device fails after so many kernels; of cudaErrorMemoryAllocation,
+  /// with which it refuses memory after so many allocations. 0: it does not fail.
+  int fault = 0;
+  long fault_after = 0;
+  double work_seconds = 1e-5;  // of each kernel, product, copy and fill, by the device's clock
   CallCounts counts;
 };
 

@@ -7,6 +7,7 @@
 #include <cublasLt.h>
 
 #include "tests/emulator/controls.h"
+#include "tests/emulator/fault.h"
 #include "tests/emulator/memory.h"
 #include "tests/emulator/report.h"
 #include "tests/emulator/streams.h"
@@ -159,6 +160,9 @@ using namespace megalith::emulator;
 const char* cublasLtGetStatusString(cublasStatus_t status) {
   return status == CUBLAS_STATUS_SUCCESS ? "success" : "refused by the emulator";
 }
+size_t cublasLtGetVersion() {
+  return 130100;
+}
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
   *handle = new EmulatedProducts;
   return CUBLAS_STATUS_SUCCESS;
@@ -236,6 +240,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, co
                               cublasLtMatrixLayout_t c_layout, void* d, cublasLtMatrixLayout_t d_layout,
                               const cublasLtMatmulAlgo_t* algorithm, void* workspace, size_t workspace_bytes,
                               cudaStream_t stream) {
+  if (health() != cudaSuccess) return CUBLAS_STATUS_EXECUTION_FAILED;
   if (!is_product(*product, *a_layout, *b_layout, *c_layout, *d_layout)) return CUBLAS_STATUS_NOT_SUPPORTED;
   Streams::get().require_chosen(stream);
   const int device = Streams::get().device_of(stream);

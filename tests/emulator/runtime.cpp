@@ -9,6 +9,7 @@
 #include <cuda_runtime.h>
 
 #include "tests/emulator/controls.h"
+#include "tests/emulator/fault.h"
 #include "tests/emulator/memory.h"
 #include "tests/emulator/report.h"
 #include "tests/emulator/streams.h"
@@ -36,7 +37,7 @@ Streams& streams() {
 
 cudaError_t enqueue(cudaStream_t stream, const std::function<void()>& work) {
   streams().enqueue(stream, work);
-  return cudaSuccess;
+  return health();
 }
 
 void require_memory_of(cudaStream_t stream, const void* address, size_t bytes, const char* what) {
@@ -83,56 +84,88 @@ struct EmulatedEvent {
 };
 
 const char* cudaGetErrorString(cudaError_t error) {
-  return error == cudaSuccess                      ? "no error"
-         : error == cudaErrorMemoryAllocation      ? "out of memory"
-         : error == cudaErrorNotReady              ? "not ready"
-         : error == cudaErrorInvalidResourceHandle ? "invalid resource handle"
-         : error == cudaErrorInvalidDevice         ? "invalid device ordinal"
-                                                   : "invalid value";
+  switch (error) {
+    case cudaSuccess:
+      return "no error";
+    case cudaErrorMemoryAllocation:
+      return "out of memory";
+    case cudaErrorInsufficientDriver:
+      return "CUDA driver version is insufficient for CUDA runtime version";
+    case cudaErrorECCUncorrectable:
+      return "uncorrectable ECC error encountered";
+    case cudaErrorIllegalAddress:
+      return "an illegal memory access was encountered";
+    case cudaErrorLaunchFailure:
+      return "unspecified launch failure";
+    case cudaErrorNotReady:
+      return "device not ready";
+    default:
+      return "another error";
+  }
 }
 cudaError_t cudaGetLastError() {
-  return cudaSuccess;
+  return health();
 }
 cudaError_t cudaDriverGetVersion(int* version) {
   *version = 13000;
   return cudaSuccess;
 }
+cudaError_t cudaRuntimeGetVersion(int* version) {
+  *version = CUDART_VERSION;
+  return cudaSuccess;
+}
 cudaError_t cudaGetDeviceCount(int* count) {
   *count = controls().devices;
-  return cudaSuccess;
+  return health();
+}
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
+  if (device < 0 || device >= controls().devices) return cudaErrorInvalidDevice;
+  *properties = {.name = "emulated device",
+                 .totalGlobalMem = controls().memory,
+                 .major = 8,
+                 .minor = 0,
+                 .multiProcessorCount = 1,
+                 .l2CacheSize = 0,
+                 .ECCEnabled = 1};
+  return health();
+}
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) {
+  *value = 0;
+  return health();
 }
 cudaError_t cudaSetDevice(int device) {
   streams().require_no_host_function();
   if (device < 0 || device >= controls().devices) return cudaErrorInvalidDevice;
   chosen_device() = device;
-  return cudaSuccess;
+  return health();
 }
 cudaError_t cudaMemGetInfo(size_t* left, size_t* all) {
   *all = controls().memory;
   *left = *all - memory().used(chosen_device());
-  return cudaSuccess;
+  return health();
 }
 cudaError_t cudaMalloc(void** block, size_t bytes) {
   streams().require_no_host_function();
   ++controls().counts.allocations;
-  *block = memory().allocate(bytes, chosen_device());
+  if (health() != cudaSuccess) return health();
+  *block = refuses_memory() ? nullptr : memory().allocate(bytes, chosen_device());
   return *block == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
 }
 cudaError_t cudaFree(void* block) {
   if (block == nullptr) return cudaSuccess;
   streams().finish_all();
   memory().release(block);
-  return cudaSuccess;
+  return health();
 }
 cudaError_t cudaMallocHost(void** block, size_t bytes) {
   streams().require_no_host_function();
   ++controls().counts.allocations;
   *block = PageLockedMemory::get().allocate(bytes);
-  return cudaSuccess;
+  return health();
 }
 cudaError_t cudaFreeHost(void* block) {
   if (block != nullptr) PageLockedMemory::get().release(block);
-  return cudaSuccess;
+  return health();
 }
 cudaError_t cudaMemset(void* block, int value, size_t bytes) {
   require_memory_of(nullptr, block, bytes, "cudaMemset");
@@ -148,12 +181,12 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   *stream = new EmulatedStream{.device = chosen_device()};
   streams().add(*stream);
-  return cudaSuccess;
+  return health();
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   streams().remove(stream);
   delete stream;
-  return cudaSuccess;
+  return health();
 }
 /// The device works as late as it may: a host that asks waits.
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
@@ -163,7 +196,7 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   ++controls().counts.waits;
   streams().finish(stream);
-  return cudaSuccess;
+  return health();
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   streams().enqueue_event(stream, [state = event->state, number = event->state->enqueued](double& clock) {
@@ -171,17 +204,17 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
     clock = std::max(clock, state->time);
     return true;
   });
-  return cudaSuccess;
+  return health();
 }
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, void (*work)(void*), void* data) {
   ++controls().counts.host_functions;
   streams().enqueue_host_function(stream, [=] { work(data); });
-  return cudaSuccess;
+  return health();
 }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   ++controls().counts.events;
   *event = new EmulatedEvent{.device = chosen_device(), .timed = (flags & cudaEventDisableTiming) == 0};
-  return cudaSuccess;
+  return health();
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   if (event->device != streams().device_of(stream)) return cudaErrorInvalidResourceHandle;
@@ -190,12 +223,12 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
     state->done = number;
     return true;
   });
-  return cudaSuccess;
+  return health();
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   if (!event->state->is_done()) ++controls().counts.waits;
   streams().run_until([state = event->state] { return state->is_done(); });
-  return cudaSuccess;
+  return health();
 }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
   if (begin->device != end->device) return cudaErrorInvalidResourceHandle;
@@ -208,7 +241,7 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEve
 }
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
   delete event;
-  return cudaSuccess;
+  return health();
 }
 cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int bytes) {
   return bytes <= 99 << 10 ? cudaSuccess : cudaErrorInvalidValue;
@@ -223,6 +256,7 @@ void run_grid(cudaStream_t stream, int64_t blocks, int threads, size_t shared, s
   streams().require_chosen(stream);
   ++controls().counts.kernels;
   enqueue(stream, [=, kernel = std::move(kernel)] {
+    if (next_kernel_fails()) return;
     const bool backwards = controls().order % 2 != 0;
     EmulatedBlock& block = EmulatedBlock::running();
     block.backwards = backwards;

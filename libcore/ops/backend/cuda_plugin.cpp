@@ -85,6 +85,10 @@ cuda::DeviceMemory cuda_memory(int device) {
   return cuda_plugin().function<cuda::DeviceMemory(int)>("megalith_cuda_memory")(device);
 }
 
+cuda::DeviceFacts cuda_facts(int device) {
+  return cuda_plugin().function<cuda::DeviceFacts(int)>("megalith_cuda_facts")(device);
+}
+
 std::string resolved_device(const std::string& device) {
   return device == "gpu" ? make_gpu_backend()->name() : device;
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "libcore/ops/backend/backend.h"
+#include "libcore/ops/backend/device_facts.h"
 #include "libcore/ops/backend/device_memory.h"
 
 namespace megalith {
@@ -32,5 +33,7 @@ std::string resolved_device(const std::string& device);
 
 /// The memory of the device of a backend that make_cuda_backend() made. Throws kDevice.
 cuda::DeviceMemory cuda_memory(int device);
+/// What is known of the device. Throws kDevice as make_cuda_backend() does.
+cuda::DeviceFacts cuda_facts(int device);
 
 }  // namespace megalith

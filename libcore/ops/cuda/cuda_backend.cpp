@@ -12,6 +12,7 @@
 #include "libcore/ops/backend/cuda_workspaces.h"
 #include "libcore/ops/backend/kernel_arguments.h"
 #include "libcore/ops/cuda/attention_ops.h"
+#include "libcore/ops/cuda/device_failure.h"
 #include "libcore/ops/cuda/gemm.h"
 #include "libcore/ops/cuda/kernels.h"
 #include "libcore/ops/cuda/op_fields.h"
@@ -47,21 +48,6 @@ uint64_t element_bits(DType dtype, double value) {
       return static_cast<uint8_t>(value);
   }
   return 0;
-}
-
-/// Throws kDevice unless there is a driver and a device with that number.
-void require_device(int device) {
-  int driver = 0, devices = 0;
-  if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0)
-    fail(ErrorKind::kDevice,
-         "cuda: no NVIDIA driver answers on this machine; install one, or choose --device cpu");
-  const cudaError_t status = cudaGetDeviceCount(&devices);
-  if (status != cudaSuccess)
-    fail(ErrorKind::kDevice, "cuda: no device: ", cudaGetErrorString(status), " (the driver supports CUDA ",
-         driver / 1000, ".", driver % 1000 / 10, "); choose --device cpu to run without one");
-  if (device < 0 || device >= devices)
-    fail(ErrorKind::kDevice, "cuda: no device ", device, "; this machine has ", devices,
-         ", numbered from 0; see CUDA_VISIBLE_DEVICES");
 }
 
 // ---- the backend
@@ -575,9 +561,34 @@ DeviceMemory memory_of(int device) {
   // rest of each block's last 2 MiB. Neither was measured.
   constexpr size_t kReserve = size_t{32} << 20;
   size_t left = 0, all = 0;
+  require_device(device);
   require_success(cudaSetDevice(device), "choose a device");
   require_success(cudaMemGetInfo(&left, &all), "ask for free memory");
   return {.left = left > kReserve ? left - kReserve : 0, .all = all};
+}
+
+DeviceFacts facts_of(int device) {
+  require_device(device);
+  cudaDeviceProp properties{};
+  require_success(cudaGetDeviceProperties(&properties, device), "ask for a device's properties");
+  DeviceFacts facts{.major = properties.major,
+                    .minor = properties.minor,
+                    .multiprocessors = properties.multiProcessorCount,
+                    .memory = properties.totalGlobalMem,
+                    .l2 = static_cast<size_t>(properties.l2CacheSize),
+                    .ecc = properties.ECCEnabled != 0,
+                    .cublas = cublas_version()};
+  std::copy(std::begin(properties.name), std::end(properties.name) - 1, facts.name);
+  const auto megahertz = [device](cudaDeviceAttr attribute) {
+    int kilohertz = 0;
+    require_success(cudaDeviceGetAttribute(&kilohertz, attribute, device), "ask for a device's clock");
+    return kilohertz / 1000;
+  };
+  facts.clock_mhz = megahertz(cudaDevAttrClockRate);
+  facts.memory_clock_mhz = megahertz(cudaDevAttrMemoryClockRate);
+  require_success(cudaDriverGetVersion(&facts.driver), "ask for the driver's version");
+  require_success(cudaRuntimeGetVersion(&facts.runtime), "ask for the runtime's version");
+  return facts;
 }
 
 }  // namespace megalith::cuda

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "libcore/ops/backend/backend.h"
+#include "libcore/ops/backend/device_facts.h"
 #include "libcore/ops/backend/device_memory.h"
 #include "libcore/threads/last_wait.h"
 
@@ -15,5 +16,7 @@ std::unique_ptr<Backend> make_backend(int device, const LastWaits& waits);
 
 /// The memory of a device. Throws kDevice.
 DeviceMemory memory_of(int device);
+/// Throws kDevice.
+DeviceFacts facts_of(int device);
 
 }  // namespace megalith::cuda

@@ -161,7 +161,7 @@ __device__ void narrow_sums(Weights<T>& weights, const LineSums<T>& sums) {
 template <class T>
 __device__ void store_rows(const HeadSums<T>& sums, const RowNumbers<T>& factors, Bf16* tile, const Lines& to,
                            int first) {
-  __syncwarp();
+  __syncwarp();  // unseen by tests: the tile was read by loads of matrices, which a warp does together
   MEGALITH_UNROLL for (int t = 0; t < T::kRowTiles; ++t) MEGALITH_UNROLL for (int half = 0; half < 2; ++half)
       MEGALITH_UNROLL for (int n = 0; n < T::kWidth / 8; ++n) {
     const int row = 16 * t + 8 * half + thread_row(), column = 8 * n + thread_column();

@@ -18,9 +18,12 @@ namespace {
 /// cuBLAS is column-major, so it is asked for the transposed product, c^T [n, m] = op(b)^T op(a)^T, in which
 /// every row-major matrix is used unchanged.
 
+/// If the device itself has failed, the runtime knows better than cuBLASLt what happened.
 void require_cublas(cublasStatus_t status, const char* what) {
-  if (status != CUBLAS_STATUS_SUCCESS)
-    fail(ErrorKind::kDevice, "cublasLt: ", what, ": ", cublasLtGetStatusString(status));
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  require_success(cudaGetLastError(), what);
+  fail(ErrorKind::kDevice, "cublasLt: ", what, ": ", cublasLtGetStatusString(status),
+       "; see nvidia-smi: the device may have no memory left, or a library of another version is loaded");
 }
 
 template <auto kDestroy>
@@ -131,6 +134,10 @@ Plan make_plan(cublasLtHandle_t context, const Signature& s, const void* bias) {
 }
 
 }  // namespace
+
+size_t cublas_version() {
+  return cublasLtGetVersion();
+}
 
 struct GemmRunner::Cache {
   Context context;

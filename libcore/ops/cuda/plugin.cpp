@@ -14,4 +14,9 @@ __attribute__((visibility("default"))) megalith::Backend* megalith_cuda_backend(
 __attribute__((visibility("default"))) megalith::cuda::DeviceMemory megalith_cuda_memory(int device) {
   return megalith::cuda::memory_of(device);
 }
+
+/// Throws kDevice.
+__attribute__((visibility("default"))) megalith::cuda::DeviceFacts megalith_cuda_facts(int device) {
+  return megalith::cuda::facts_of(device);
+}
 }

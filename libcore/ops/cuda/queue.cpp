@@ -9,12 +9,9 @@
 
 #include "libcore/base/error.h"
 #include "libcore/ops/backend/workspace_sizes.h"
+#include "libcore/ops/cuda/device_failure.h"
 
 namespace megalith::cuda {
-
-void require_success(cudaError_t status, const char* what) {
-  if (status != cudaSuccess) fail(ErrorKind::kDevice, "cuda: ", what, ": ", cudaGetErrorString(status));
-}
 
 void* allocate_device(size_t bytes) {
   constexpr size_t kMin = 256;  // at least this many bytes, so that even an empty tensor has an address
@@ -24,8 +21,7 @@ void* allocate_device(size_t bytes) {
   size_t left = 0, all = 0;
   cudaGetLastError();  // clears the error, which the next launch would report otherwise
   cudaMemGetInfo(&left, &all);
-  fail(ErrorKind::kDevice, "cuda: no memory for ", bytes, " bytes: ", cudaGetErrorString(status), "; ", left,
-       " of ", all, " bytes are free");
+  fail_with(status, concat("allocate ", bytes, " bytes, of ", all, " bytes ", left, " are free"));
 }
 
 Queue::Queue(const LastWaits& waits) : waits_(waits) {

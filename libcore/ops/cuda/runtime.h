@@ -5,7 +5,8 @@
 
 namespace megalith::cuda {
 
-/// Throws kDevice "cuda: WHAT: the runtime's message" unless status is cudaSuccess.
+/// Throws "cuda: WHAT: the runtime's message; what to do" unless status is cudaSuccess: kDevice, or kInternal
+/// if a kernel or a call of ours is at fault (device_failure.h).
 void require_success(cudaError_t status, const char* what);
 
 }  // namespace megalith::cuda

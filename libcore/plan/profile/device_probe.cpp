@@ -29,6 +29,14 @@ View part_of(const Memory& memory, size_t& at, DType dtype, Shape shape) {
   return view;
 }
 
+// The operands take several times the last-level cache.
+constexpr size_t kCpuOperands = size_t{1} << 27, kGpuOperands = size_t{1} << 31;
+
+/// Less on a small GPU: all of them take a quarter of its memory at most.
+size_t gpu_operands() {
+  return std::min(kGpuOperands, cuda_memory(0).all / 8);
+}
+
 float scale_of(const ProfilePoint& point) {
   return 1 / std::sqrt(static_cast<float>(point.head));
 }
@@ -188,8 +196,7 @@ DeviceProfile profile_device(const ProfileRequest& request) {
   set_cpu_threads(request.threads);
   const std::unique_ptr<Backend> backend = make_backend(request.backend);
   const bool cpu = std::string_view(backend->name()) == "cpu";
-  // The operands take several times the last-level cache.
-  DeviceProbe probe(*backend, request.dtype, size_t{1} << (cpu ? 27 : 31));
+  DeviceProbe probe(*backend, request.dtype, cpu ? kCpuOperands : gpu_operands());
   DeviceProfile profile{.device = request.device,
                         .processor = processor_name(),
                         .backend = backend->name(),

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include <gtest/gtest.h>
 
@@ -99,6 +100,21 @@ TEST(CudaDevice, AgreesWithTheReference) {
     Bed bed(stream);
     for (const Outcome& outcome : c.run(bed)) EXPECT_EQ(disagreement(outcome), "") << c.name;
   }
+}
+
+// What tools/gpu_check --quick runs.
+TEST(CudaDevice, AgreesInOneCaseOfEachOp) {
+  std::string why;
+  const std::unique_ptr<Backend> backend = device_backend(why);
+  if (!backend) GTEST_SKIP() << why;
+  Stream stream = backend->make_stream();
+  std::set<std::string> ops;
+  for (const OpCase& c : op_cases()) {
+    if (!ops.insert(c.name.substr(0, c.name.find(' '))).second) continue;
+    Bed bed(stream);
+    for (const Outcome& outcome : c.run(bed)) EXPECT_EQ(disagreement(outcome), "") << c.name;
+  }
+  EXPECT_GT(ops.size(), 20U);
 }
 
 TEST(CudaDevice, RepeatsBitForBit) {

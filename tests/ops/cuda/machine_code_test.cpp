@@ -1,13 +1,17 @@
 // The machine code that nvcc makes of attention's kernels on the tensor cores and of the row kernels, where
-// it is installed.
+// it is installed, and for which devices the plugin of this build holds code.
 #include <algorithm>
+#include <cstdint>
+#include <cstring>
 #include <map>
 #include <set>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
+#include "libcore/io/files/file.h"
 #include "tests/support/files.h"
 #include "tests/support/once/pattern.h"
 
@@ -192,6 +196,50 @@ TEST_P(CudaMachineCode, OfRowKernelsReadsSixteenBytesAtATime) {
     }
   EXPECT_EQ(kernels, 25);  // for fp32 and bf16; the loss held or not, the norms' gradients with b or without
   if (!has_code()) GTEST_SKIP() << "no cuobjdump here: only the registers were checked";
+}
+
+// ---- devices
+
+/// Code of a kernel file in the plugin: machine code, or PTX, which the driver compiles for later devices.
+struct DeviceCode {
+  bool ptx;
+  uint32_t architecture;
+  auto operator<=>(const DeviceCode&) const = default;
+};
+
+template <class T>
+T value_at(const std::string& bytes, size_t place) {
+  T value{};
+  if (place + sizeof value <= bytes.size()) std::memcpy(&value, bytes.data() + place, sizeof value);
+  return value;
+}
+
+/// The code of each kernel file. A "fat binary" has a header of 16 bytes: a mark, the version, the header's
+/// length in two bytes, and in eight that of the entries. An entry begins with its kind (1: PTX), has the
+/// lengths of its header and contents at 4 and 8, and the architecture at 28.
+std::vector<std::set<DeviceCode>> codes_of(const std::string& plugin) {
+  const std::string mark("\x50\xed\x55\xba\x01\x00\x10\x00", 8);
+  std::vector<std::set<DeviceCode>> all;
+  for (size_t at = plugin.find(mark); at != std::string::npos; at = plugin.find(mark, at + 1)) {
+    std::set<DeviceCode>& codes = all.emplace_back();
+    const size_t end = at + 16 + value_at<uint64_t>(plugin, at + 8);
+    for (size_t entry = at + 16; entry < end && end <= plugin.size();) {
+      codes.insert({value_at<uint16_t>(plugin, entry) == 1, value_at<uint32_t>(plugin, entry + 28)});
+      entry += value_at<uint32_t>(plugin, entry + 4) + value_at<uint64_t>(plugin, entry + 8);
+    }
+  }
+  return all;
+}
+
+// Machine code runs on later devices of the same major version: that of 8.0 on 8.6 and 8.9, too. PTX of 10.0
+// is for 12.0 and all later ones.
+TEST(CudaPluginCode, RunsOnEveryDeviceSinceAmpere) {
+  const std::string plugin = MEGALITH_BINARY_DIR "/lib/libmegalith_cuda.so";
+  if (!file_exists(plugin)) GTEST_SKIP() << "this build has no CUDA plugin";
+  const std::vector<std::set<DeviceCode>> files = codes_of(read_file(plugin));
+  EXPECT_GE(files.size(), 9U);
+  for (const std::set<DeviceCode>& codes : files)
+    EXPECT_EQ(codes, (std::set<DeviceCode>{{false, 80}, {false, 90}, {false, 100}, {true, 100}}));
 }
 
 }  // namespace
