@@ -4,6 +4,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/json/json_fields.h"
+#include "libcore/json/json_names.h"
 
 namespace megalith {
 
@@ -17,7 +18,8 @@ void LossPoints::take(const Json& json) {
   points.clear();
   for (const Json& point : json.as_array()) {
     const Json::Array& pair = point.as_array();
-    if (pair.size() != 2) fail(ErrorKind::kData, "a loss is ", point.dump(), ", wanted [iteration, loss]");
+    if (pair.size() != 2 || pair[0].as_int() < 0)
+      fail(ErrorKind::kData, JsonNames::of(point), " is ", point.dump(), ", wanted [iteration, loss]");
     points[pair[0].as_int()] = pair[1].as_double();
   }
 }
@@ -40,10 +42,11 @@ Json LossHistory::to_json() const {
   return json;
 }
 
-LossHistory LossHistory::from_json(const Json& json) {
+LossHistory LossHistory::from_json(const Json& json, const std::string& where) {
+  const JsonNames names(json, where);
   auto out = read_fields<LossHistory>(json);
   if (out.every_ < 1)
-    fail(ErrorKind::kData, "losses are kept of every ", out.every_, " iterations, wanted 1 or more");
+    fail(ErrorKind::kData, where, ": losses are kept of every ", out.every_, " iterations, wanted 1 or more");
   return out;
 }
 

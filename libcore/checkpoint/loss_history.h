@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "libcore/base/figures/chart.h"
 #include "libcore/json/json.h"
@@ -32,7 +33,7 @@ class LossHistory {
   const ChartPoints& valid() const { return valid_; }
 
   Json to_json() const;
-  static LossHistory from_json(const Json&);  // kData
+  static LossHistory from_json(const Json&, const std::string& where);  // kData, with `where` in front
   template <class V>
   void fields(V&& v) {
     v("every", every_);

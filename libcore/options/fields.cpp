@@ -125,6 +125,8 @@ bool refuse_word(const std::string& word, const std::vector<std::string>& words,
 
 bool satisfies(const Field& field, double value, const Report& report) {
   if (!std::isfinite(value)) return report.refuse(format_double(value), "a finite number");
+  if (std::abs(value) > std::numeric_limits<float>::max())
+    return report.refuse(format_double(value), "between -3.4e38 and 3.4e38, the limits of fp32");
   for (const Constraint& c : field.constraints)
     if (c.number && !c.number(value)) return report.refuse(format_double(value), c.text);
   return true;

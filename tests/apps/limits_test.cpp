@@ -69,6 +69,17 @@ TEST_F(Limits, OfAddressesEndTrainingOfTwoRanksWith71) {
   EXPECT_GT(times, 5);
 }
 
+// Ranks that are threads share oneDNN's cache of primitives. Where one gets no memory there, the others must
+// not wait for its entry, nor read it.
+TEST_F(Limits, OfAddressesEndRanksThatMakePrimitivesWith71) {
+  const std::string train =
+      kTrainOnSet + "--train-iters 4 --nproc 2 --threads 1 --save out --save-interval 1 --ckpt-format ";
+  int times = 0;
+  for (int kib = 100'000; kib < 150'000; kib += 1'000)
+    times += refused(concat("-v ", kib), train + (kib % 2'000 == 0 ? "torch" : "megalith"));
+  EXPECT_GT(times, 10);
+}
+
 TEST_F(Limits, OfAddressesEndRanksThatAreProcessesWith71) {
   if (!has_process_comm()) GTEST_SKIP() << "built without Gloo (package libgloo-dev)";
   const std::string train = kTrainOnSet + "--train-iters 2 --gpus 0,1 --log-dir out";

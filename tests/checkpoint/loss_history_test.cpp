@@ -20,7 +20,7 @@ TEST(LossHistory, IsTheSameAfterAPauseAtAnyIteration) {
     for (int64_t i = 1; i <= 20'000; ++i) {
       part.add_train(i, 1.0 / static_cast<double>(i));
       if (i % 100 == 0) part.add_valid(i, 0.1 + static_cast<double>(i));
-      if (i == pause) part = LossHistory::from_json(Json::parse(part.to_json().dump(), "losses"));
+      if (i == pause) part = LossHistory::from_json(Json::parse(part.to_json().dump(), "losses"), "losses");
     }
     EXPECT_EQ(part.to_json(), whole.to_json()) << pause;
   }
@@ -37,7 +37,7 @@ TEST(LossHistory, LeavesOutWhatIsNotFiniteAndRefusesOtherJson) {
   for (const char* text :
        {"{}", R"({"every": 1, "train": [[1]], "valid": []})", R"({"every": 1, "train": 3, "valid": []})",
         R"({"every": 0, "train": [], "valid": []})"})
-    EXPECT_THROW(LossHistory::from_json(Json::parse(text, "losses")), Error) << text;
+    EXPECT_THROW(LossHistory::from_json(Json::parse(text, "losses"), "losses"), Error) << text;
 }
 
 }  // namespace

@@ -287,12 +287,12 @@ class Changed {
   }
   std::string path() const { return dir_.path().string(); }
   // Rewrites the weights file. Each tensor gets the name that `named` returns for it, or is left out if the
-  // name is empty. The tensors of `more` are added, filled with zeros.
+  // name is empty. The tensors of `more` are added, filled with zeros, or with the tensor that `origin`
+  // names.
   void rewrite(const std::function<std::string(const std::string&)>& named,
-               const std::vector<TensorSpec>& more = {}) {
+               const std::vector<TensorSpec>& more = {}, std::map<std::string, std::string> origin = {}) {
     const SafetensorsFile file(convert_golden("gpt2/model.safetensors"));
     std::vector<TensorSpec> specs = more;
-    std::map<std::string, std::string> origin;
     for (const StoredTensor& tensor : file.tensors()) {
       const std::string name = named(tensor.name);
       if (name.empty()) continue;
@@ -349,10 +349,27 @@ TEST(ModelSource, ReadsOldGpt2Files) {
   folder.rewrite([](const std::string& name) { return name.substr(std::string("transformer.").size()); },
                  {{"h.0.attn.bias", DType::kU8, {1, 1, 20, 20}},
                   {"h.1.attn.masked_bias", DType::kF32, {1}},
-                  {"lm_head.weight", DType::kF32, {300, 20}}});
+                  {"lm_head.weight", DType::kF32, {300, 20}}},
+                 {{"lm_head.weight", "transformer.wte.weight"}});
   const TempDir dir;
   export_hf({.source = ModelSource(folder.path())}, dir / "out");
   EXPECT_EQ(read_file(dir / "out/model.safetensors"), read_file(convert_golden("gpt2/model.safetensors")));
+}
+
+// transformers 4 would take the embedding for the head, transformers 5 the head that is stored.
+TEST(ModelSource, RefusesAnotherHeadOfATiedModel) {
+  const auto same = [](const std::string& name) { return name; };
+  Changed zeros("gpt2"), longer("gpt2"), untied("llama");
+  zeros.rewrite(same, {{"lm_head.weight", DType::kF32, {300, 20}}});
+  EXPECT_NE(zeros.refusal().find("\"lm_head.weight\" is not equal to \"transformer.wte.weight\""),
+            std::string::npos)
+      << zeros.refusal();
+  longer.rewrite(same, {{"lm_head.weight", DType::kF32, {301, 20}}});
+  EXPECT_NE(longer.refusal().find("is [301, 20], but the configuration says [300, 20]"), std::string::npos)
+      << longer.refusal();
+  untied.set("tie_word_embeddings", true);
+  EXPECT_NE(untied.refusal().find("set \"tie_word_embeddings\" to false"), std::string::npos)
+      << untied.refusal();
 }
 
 TEST(ModelSource, RefusesOtherKindsByName) {

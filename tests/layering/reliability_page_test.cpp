@@ -7,6 +7,7 @@
 #include <fnmatch.h>
 #include <gtest/gtest.h>
 
+#include "libcore/base/text.h"
 #include "tests/layering/tree.h"
 #include "tests/support/once/pattern.h"
 
@@ -15,17 +16,27 @@ namespace {
 
 TEST(ReliabilityPage, NamesTestsThatThereAre) {
   const std::map<std::string, std::string> there = test::tests_by_name();
-  const std::string page = test::text_of("docs/reliability.md");
-  // Matches `Suite.Name`, which may follow an instantiation; "*" or "…" stand for omitted parts.
-  static const test::Pattern kName("`([A-Za-z]+/)?([A-Z*][A-Za-z0-9*]*(\\.[A-Z*][A-Za-z0-9*]*|\\*))(…)?`");
+  // Matches `ROOM_test`, or `Suite.Name`, which may follow an instantiation; "*" or "…" stand for omitted
+  // parts.
+  static const test::Pattern kName(
+      "`([a-z]+)_test`|`([A-Za-z]+/)?([A-Z*][A-Za-z0-9*]*(\\.[A-Z*][A-Za-z0-9*]*|\\*))(…)?`");
   int names = 0;
-  for (const test::Pattern::Match& at : kName.all_in(page)) {
-    ++names;
-    const std::string pattern = at[2] + (at[4].empty() ? "" : "*");
-    EXPECT_TRUE(
-        std::any_of(there.begin(), there.end(),
-                    [&](const auto& test) { return ::fnmatch(pattern.c_str(), test.first.c_str(), 0) == 0; }))
-        << "there is no test " << at[0];
+  for (const std::string& line : split(test::text_of("docs/reliability.md"), '\n')) {
+    std::string folder = "tests/";  // of the binary that the line names before the test
+    for (const test::Pattern::Match& at : kName.all_in(line)) {
+      if (!at[1].empty()) {
+        folder = concat("tests/", at[1], "/");
+        continue;
+      }
+      ++names;
+      const std::string pattern = at[3] + (at[5].empty() ? "" : "*");
+      EXPECT_TRUE(std::any_of(there.begin(), there.end(),
+                              [&](const auto& test) {
+                                return test.second.starts_with(folder) &&
+                                       ::fnmatch(pattern.c_str(), test.first.c_str(), 0) == 0;
+                              }))
+          << "there is no test " << at[0] << " in " << folder;
+    }
   }
   EXPECT_GE(names, 60);
 }

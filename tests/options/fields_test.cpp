@@ -1,5 +1,8 @@
 #include "libcore/options/fields.h"
 
+#include <optional>
+#include <variant>
+
 #include <gtest/gtest.h>
 
 #include "libcore/config/pretrain_config.h"
@@ -108,6 +111,26 @@ TEST(Fields, RefuseJsonThatDoesNotFit) {
                  "args.json: normalization \"rmsnorm\": wanted one of LayerNorm, RMSNorm\n  "
                  "args.json: swiglu {}: wanted one value");
   }
+}
+
+// fp32 would make infinity of such a number, an epsilon for example, without a word.
+TEST(Fields, RefuseEachNumberThatFp32CannotHold) {
+  int numbers = 0;
+  PretrainConfig config;
+  for (const Field& field : fields_of(config)) {
+    if (!std::holds_alternative<double*>(field.slot) &&
+        !std::holds_alternative<std::optional<double>*>(field.slot))
+      continue;
+    ++numbers;
+    for (const double bad : {1e39, -1e39, 1e308}) {
+      Problems problems;
+      set_field(field, Json(bad), {"run.yaml:3", field.name}, problems);
+      EXPECT_NE(problems.text().find("run.yaml:3: " + field.name), std::string::npos) << field.name << bad;
+      EXPECT_NE(problems.text().find("wanted between -3.4e38 and 3.4e38"), std::string::npos)
+          << problems.text();
+    }
+  }
+  EXPECT_GT(numbers, 20);
 }
 
 TEST(Fields, DifferencesNameBothValues) {

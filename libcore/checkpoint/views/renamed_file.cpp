@@ -1,6 +1,7 @@
 #include "libcore/checkpoint/views/renamed_file.h"
 
 #include <algorithm>
+#include <cstring>
 #include <set>
 #include <utility>
 
@@ -12,6 +13,8 @@ namespace megalith {
 namespace {
 
 constexpr size_t kMaxNamed = 5;  // number of tensor names in one message
+constexpr const char* kHead = "lm_head.weight";
+constexpr int64_t kComparedAtOnce = int64_t{1} << 20;  // elements
 
 // The name that a tensor has in the file, which may omit the family's prefix.
 std::string name_in(const TensorFile& file, const std::string& name, const NameMap& map) {
@@ -66,12 +69,12 @@ RenamedTensorFile::RenamedTensorFile(std::unique_ptr<TensorFile> theirs, const N
     tensors_.push_back(checked_parts(*theirs_, renamed));
   }
   refuse_unmapped(map);
+  refuse_another_head();
 }
 
 void RenamedTensorFile::refuse_unmapped(const NameMap& map) const {
-  // The file of a tied model may also hold the head, as a second copy of the embedding. transformers ignores
-  // that copy, too.
-  std::set<std::string> known{"lm_head.weight"};
+  // The file of a tied model may also hold the head, as a second copy of the embedding.
+  std::set<std::string> known{kHead};
   for (const RenamedTensor& renamed : renamed_)
     for (const TheirTensor& part : renamed.theirs) known.insert(part.name);
   std::vector<std::string> unknown;
@@ -83,6 +86,32 @@ void RenamedTensorFile::refuse_unmapped(const NameMap& map) const {
   fail(ErrorKind::kData, path(), ": ", unknown.size(), " tensors have no place in a ", map.architecture,
        " of this configuration: ", join(std::span(unknown).first(named), ", "),
        named < unknown.size() ? ", …" : "");
+}
+
+// transformers 4 computes such a model with the embedding, transformers 5 with the head.
+void RenamedTensorFile::refuse_another_head() const {
+  const StoredTensor* const head = theirs_->find(kHead);
+  const auto embedding = std::find_if(renamed_.begin(), renamed_.end(), [](const RenamedTensor& renamed) {
+    return renamed.ours == "embedding.word_embeddings.weight";
+  });
+  const auto is_head = [](const RenamedTensor& renamed) { return renamed.theirs.front().name == kHead; };
+  if (!head || embedding == renamed_.end() || std::any_of(renamed_.begin(), renamed_.end(), is_head)) return;
+  const TheirTensor& words = embedding->theirs.front();
+  if (head->shape() != words.shape) refuse_shape(*theirs_, *head, words.shape);
+  const int64_t rows = words.shape[0], columns = words.shape[1];
+  const int64_t step = std::max<int64_t>(kComparedAtOnce / columns, 1);
+  for (int64_t row = 0; row < rows; row += step) {
+    const Shape shape{std::min(step, rows - row), columns};
+    std::vector<float> values[2];
+    for (const size_t i : {size_t{0}, size_t{1}}) {
+      values[i].resize(static_cast<size_t>(shape.elements()));
+      theirs_->read({i == 0 ? words.name : kHead, words.shape, {row, 0}},
+                    {values[i].data(), DType::kF32, shape});
+    }
+    if (std::memcmp(values[0].data(), values[1].data(), values[0].size() * sizeof(float)) != 0)
+      fail(ErrorKind::kData, path(), ": tensor ", quote(kHead), " is not equal to ", quote(words.name),
+           ", but the configuration ties them; set \"tie_word_embeddings\" to false, or remove one of them");
+  }
 }
 
 // The columns of the transposed tensor are our rows. All runs are read in one pass over its rows, together

@@ -13,7 +13,8 @@ namespace megalith {
 
 /// A Hugging Face container with our names and shapes. The constructor compares all names and extents with
 /// the configuration. It throws kData if a tensor is missing, has other extents or does not belong to the
-/// model. Tensors that hold no parameter (see NameMap::skipped) and the head of a tied model are ignored.
+/// model. Tensors that hold no parameter (see NameMap::skipped) are ignored. A tied model may also hold its
+/// head; the constructor throws kData if the head is not equal to the embedding.
 class RenamedTensorFile final : public TensorFile {
  public:
   RenamedTensorFile(std::unique_ptr<TensorFile> theirs, const NameMap& map, const ModelConfig& config);
@@ -30,6 +31,7 @@ class RenamedTensorFile final : public TensorFile {
   void read_transposed(const TheirTensor& part, std::span<const RowRun> wanted, MatrixBlock block,
                        View out) const;
   void refuse_unmapped(const NameMap& map) const;
+  void refuse_another_head() const;
 
   std::unique_ptr<TensorFile> theirs_;
   std::vector<RenamedTensor> renamed_;  // sorted by our name

@@ -66,6 +66,8 @@ class Settings {
   }
   bool flag(const char* key) const {
     const Json* value = json_.find(key);
+    if (value && !value->is_null() && !value->is_bool())
+      refuse(quote(key), " is ", value->dump(), ", wanted true or false");
     return value && value->is_bool() && value->as_bool();
   }
   double number(const char* key) const {
@@ -77,7 +79,8 @@ class Settings {
   // whole name or its last components.
   std::optional<double> pattern(const char* key, const std::string& module) const {
     const Json* patterns = json_.find(key);
-    if (!patterns || !patterns->is_object()) return {};
+    if (!patterns || patterns->is_null()) return {};
+    if (!patterns->is_object()) refuse(quote(key), " is ", patterns->dump(), ", wanted an object");
     for (const auto& [name, value] : patterns->as_object()) {
       if (name.find_first_of("*+?()[]|^$\\") != std::string::npos)
         refuse(quote(key), " holds the pattern ", quote(name), "; only names of modules are supported");
@@ -89,8 +92,8 @@ class Settings {
  private:
   double finite(const Json& value, const char* key) const {
     if (!value.is_number()) refuse(quote(key), " is not a number");
-    if (!std::isfinite(value.as_double()))
-      refuse(quote(key), " is ", value.dump(), ", wanted a finite number");
+    if (!std::isfinite(static_cast<float>(value.as_double())))
+      refuse(quote(key), " is ", value.dump(), ", wanted a finite number of fp32");
     return value.as_double();
   }
 

@@ -325,6 +325,9 @@ HfModel parse_hf_config(const Json& json, const std::string& where) {
     s.refuse("the weights are quantized (\"quantization_config\"), which is not supported");
   check_numbers(model.config, s, number_keys());
   model.config.finish();
+  Problems problems;
+  model.config.validate(problems);
+  if (!problems.empty()) s.refuse(problems.text("; "));
   return model;
 }
 

@@ -29,8 +29,13 @@ Json scalar_json(const PickleTree& tree, PickleRef ref) {
       return tree.classes()[static_cast<size_t>(value.whole())].name;
     case Kind::kRecord:
       return tree.class_name(ref);
-    default:
+    case Kind::kNone:
       return {};
+    case Kind::kLongInt:
+      return "an integer beyond 64 bits";
+    default:
+      // A text, so that the value counts neither as absent nor as a number or a flag.
+      return "a value that is no number, flag or text";
   }
 }
 

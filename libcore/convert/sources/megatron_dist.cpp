@@ -12,6 +12,7 @@
 #include "libcore/checkpoint/name_maps/name_map.h"
 #include "libcore/convert/sources/megatron_args.h"
 #include "libcore/convert/sources/megatron_parts.h"
+#include "libcore/convert/sources/settings.h"
 #include "libcore/io/files/file.h"
 #include "libcore/json/small_json.h"
 
@@ -322,14 +323,15 @@ void check_backend(const std::string& folder) {
 MegatronModel open_megatron_dist(const std::string& folder, const SourceOptions& options) {
   check_backend(folder);
   const TorchFile common = open_torch(folder + "/common.pt", options.crc);
-  const MegatronState state = megatron_state(common.tree);
+  const MegatronState state = megatron_state(common);
   if (state.args.as_object().empty())
     fail(ErrorKind::kData, folder, "/common.pt: holds no args, which say what the model is");
   ModelConfig config = megatron_config(state.args, folder + "/common.pt: args");
   DistReader reader(folder, options.crc);
   complete_config(config, true_vocabulary(options, reader.embedding_rows(), state.args, folder), folder);
   PartsByName found = reader.parts(config, qkv_row_order(state, config, true, folder));
-  auto tensors = join_parts(std::move(found), {config, args_flag(state.args, "apply_layernorm_1p"), folder});
+  const bool less_one = Settings(state.args, folder).flag("apply_layernorm_1p", false);
+  auto tensors = join_parts(std::move(found), {config, less_one, folder});
   SourceTraining training{.scheduler = state.scheduler,
                           .no_optimizer = "that of a distributed checkpoint is not read"};
   return {folder,

@@ -1,6 +1,7 @@
 #include "libcore/convert/sources/megatron_optimizer.h"
 
 #include <cmath>
+#include <set>
 #include <utility>
 
 #include "libcore/base/error.h"
@@ -94,6 +95,8 @@ class Reader {
       for (const PickleRef item : list(*numbers, "params")) {
         if (tree_[item].kind != Kind::kInt) refuse("has a parameter without a number");
         group.numbers.push_back(tree_[item].whole());
+        if (!numbers_.insert(group.numbers.back()).second)
+          refuse(concat("has two parameters with the number ", group.numbers.back()));
       }
       const bool decay = number(*factor).value_or(0) != 0;
       for (const RankParam& param : params_)
@@ -172,6 +175,7 @@ class Reader {
   const PickleTree& tree_;
   const std::vector<RankParam>& params_;
   std::vector<Group> groups_;
+  std::set<int64_t> numbers_;  // of all groups
   RankOptimizer out_;
 };
 

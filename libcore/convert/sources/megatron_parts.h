@@ -30,8 +30,8 @@ struct MegatronState {
   int64_t iteration = kRelease;
   Json scheduler = {};  // opt_param_scheduler; null if there is none
 };
-MegatronState megatron_state(const PickleTree& tree);
-bool args_flag(const Json& args, const char* key);  // returns false if the flag is absent
+/// Throws kData for an iteration or a version that is not a number.
+MegatronState megatron_state(const TorchFile& file);
 
 /// Sets the vocabulary's size and calls config.finish(). Throws kData if the options contradict each other.
 void complete_config(ModelConfig& config, int64_t vocabulary, const std::string& where);

@@ -14,6 +14,7 @@
 #include "libcore/convert/sources/megatron_args.h"
 #include "libcore/convert/sources/megatron_optimizer.h"
 #include "libcore/convert/sources/megatron_parts.h"
+#include "libcore/convert/sources/settings.h"
 #include "libcore/io/files/file.h"
 #include "libcore/options/fields.h"
 
@@ -154,8 +155,8 @@ std::vector<PickleRef> chunks_of(const TorchFile& file) {
 void check_sizes(const Json& args, const Grid& grid) {
   const auto check = [&](const char* key, int found, const char* what) {
     const Json* said = args.find(key);
-    if (said && said->is_int() && said->as_int() != found)
-      refuse(grid.path, concat("its args say ", key, ' ', said->as_int(), ", but ", found, ' ', what,
+    if (said && (!said->is_int() || said->as_int() != found))
+      refuse(grid.path, concat("its args say ", key, ' ', said->dump(), ", but ", found, ' ', what,
                                found == 1 ? " rank is" : " ranks are",
                                " there; give the folder of the iteration with all its mp_rank folders"));
   };
@@ -177,7 +178,8 @@ void check_same_state(const MegatronState& first, const MegatronState& own, cons
   if (own.args.as_object().empty()) return;
   check_sizes(own.args, grid);
   for (const char* flag : {"rotary_interleaved", "apply_layernorm_1p"})
-    if (args_flag(own.args, flag) != args_flag(first.args, flag)) differ(flag);
+    if (Settings(own.args, rank.path).flag(flag, false) != Settings(first.args, grid.path).flag(flag, false))
+      differ(flag);
   const auto differences =
       megalith::differences(megatron_config(first.args, grid.files.front().path + ": args"),
                             megatron_config(own.args, rank.path + ": args"));
@@ -206,7 +208,7 @@ Contents read_ranks(const Grid& grid, const SourceOptions& options) {
   WriterRanks writers;
   for (const RankFile& rank : grid.files) {
     const TorchFile file = open_torch(rank.path, options.crc, options.writing);
-    MegatronState state = megatron_state(file.tree);
+    MegatronState state = megatron_state(file);
     const Json* number = state.args.find("rank");
     writers.push_back(number && number->is_int() ? std::optional(number->as_int()) : std::nullopt);
     if (&rank == &grid.files.front()) {
@@ -467,7 +469,7 @@ MegatronModel open_megatron_ranks(const std::string& path, const SourceOptions& 
     for (JoinedTensor& tensor : join_parts(std::move(found), {config, norms_less_one, grid.path}, prefix))
       tensors.push_back(std::move(tensor));
   };
-  const bool less_one = args_flag(args, "apply_layernorm_1p");
+  const bool less_one = Settings(args, grid.path).flag("apply_layernorm_1p", false);
   join(held, less_one, "");
   SourceTraining training{.scheduler = contents.state.scheduler};
   if (options.optimizer) training = training_of(contents, std::move(training));

@@ -10,6 +10,7 @@
 #include "libcore/convert/sources/hf_config.h"
 #include "libcore/convert/sources/megatron_args.h"
 #include "libcore/convert/sources/megatron_parts.h"
+#include "libcore/convert/sources/settings.h"
 #include "libcore/convert/sources/tokenizer_folder.h"
 #include "libcore/io/files/file.h"
 #include "libcore/text/formats/make_tokenizer.h"
@@ -27,11 +28,22 @@ constexpr double kGreatestIteration = 9e15;
   fail(ErrorKind::kData, where, ": ", what);
 }
 
-std::optional<double> number_of(const PickleTree& tree, const char* key) {
-  const PickleValue* value = tree.find(tree.root(), key);
-  if (value && value->kind == Kind::kInt) return static_cast<double>(value->whole());
-  if (value && value->kind == Kind::kFloat) return value->real();
-  return {};
+/// A number of the file's dict; nothing if it is absent or None.
+std::optional<double> number_of(const TorchFile& file, const char* key) {
+  const PickleValue* value = file.tree.find(file.tree.root(), key);
+  if (!value || value->kind == Kind::kNone) return {};
+  if (value->kind == Kind::kInt) return static_cast<double>(value->whole());
+  if (value->kind == Kind::kFloat) return value->real();
+  refuse(file.path(), concat("its ", quote(key), " is not a number"));
+}
+
+int64_t iteration_of(const TorchFile& file) {
+  const auto iteration = number_of(file, "iteration");
+  if (!iteration) return kRelease;
+  if (!(*iteration >= 0 && *iteration < kGreatestIteration))
+    refuse(file.path(),
+           concat("its \"iteration\" is ", format_double(*iteration), ", wanted a count of steps"));
+  return static_cast<int64_t>(*iteration);
 }
 
 bool is_norm(const std::string& name) {
@@ -64,21 +76,15 @@ std::string some_of(const std::set<std::string>& names) {
   return join(shown, ", ") + (names.size() > shown.size() ? ", …" : "");
 }
 
-MegatronState megatron_state(const PickleTree& tree) {
+MegatronState megatron_state(const TorchFile& file) {
+  const PickleTree& tree = file.tree;
   MegatronState state;
   if (const auto args = tree.find_ref(tree.root(), "args")) state.args = args_json(tree, *args);
-  state.version = number_of(tree, "checkpoint_version");
-  const auto iteration = number_of(tree, "iteration");
-  if (iteration && *iteration >= 0 && *iteration < kGreatestIteration)
-    state.iteration = static_cast<int64_t>(*iteration);
+  state.version = number_of(file, "checkpoint_version");
+  state.iteration = iteration_of(file);
   if (const auto scheduler = tree.find_ref(tree.root(), "opt_param_scheduler"))
     state.scheduler = args_json(tree, *scheduler);
   return state;
-}
-
-bool args_flag(const Json& args, const char* key) {
-  const Json* value = args.find(key);
-  return value && value->is_bool() && value->as_bool();
 }
 
 void complete_config(ModelConfig& config, int64_t vocabulary, const std::string& where) {
@@ -93,7 +99,7 @@ RowOrder qkv_row_order(const MegatronState& state, const ModelConfig& config, bo
                        const std::string& where) {
   const double version = state.version.value_or(mcore ? 3 : 0);
   RowOrder order{.group_heads = config.heads / config.kv_heads() + 2,
-                 .interleaved = args_flag(state.args, "rotary_interleaved")};
+                 .interleaved = Settings(state.args, where).flag("rotary_interleaved", false)};
   if (version != 0 && version != 1 && version != 2 && version != 3)
     refuse(where, concat("has checkpoint_version ", format_double(version), "; 0 to 3 can be read"));
   if (version < 2 && config.kv_heads() != config.heads)

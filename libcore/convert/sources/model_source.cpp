@@ -214,7 +214,8 @@ void ModelSource::open_checkpoint(const std::string& path) {
   // must come before the adapter's tensors are taken for those of a model
   refuse_adapter_alone(args_, path_);
   config_ = config_of(*reader);
-  if (reader->has_file(kLossesFile)) losses_ = LossHistory::from_json(reader->json(kLossesFile));
+  if (reader->has_file(kLossesFile))
+    losses_ = LossHistory::from_json(reader->json(kLossesFile), path_ + "/" + kLossesFile);
   const std::string type = tokenizer_type(args_);
   tokenizer_folder_ = path_ + "/" + kTokenizerFolder;
   check_tokenizer_files(path_, reader->index().files);

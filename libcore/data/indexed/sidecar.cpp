@@ -31,6 +31,21 @@ void check_sum(const std::string& path, std::string_view text) {
          "continue without it");
 }
 
+/// Throws kData for a count that is negative, and for an id that the vocabulary does not have.
+void check_counts(const Sidecar& sidecar, const std::string& path) {
+  const auto refuse = [&](const char* name, int64_t found, const auto& wanted) {
+    fail(ErrorKind::kData, path, ": ", name, " is ", found, ", wanted ", wanted,
+         "; remove the file to continue without it");
+  };
+  for (const auto& [name, count] : {std::pair("vocab_size", sidecar.vocab_size),
+                                    {"documents", sidecar.documents},
+                                    {"sequences", sidecar.sequences},
+                                    {"tokens", sidecar.tokens}})
+    if (count < 0) refuse(name, count, "a count");
+  if (sidecar.max_token_id >= sidecar.vocab_size && sidecar.vocab_size > 0)
+    refuse("max_token_id", sidecar.max_token_id, concat("less than vocab_size, ", sidecar.vocab_size));
+}
+
 }  // namespace
 
 bool is_sidecar(const std::string& path) {
@@ -60,7 +75,10 @@ std::optional<Sidecar> read_sidecar(const std::string& prefix) {
   if (const int64_t version = json["version"].as_int(); version != 1)
     fail(ErrorKind::kData, path, ": version ", version,
          ", only version 1 is known; remove the file to continue without it");
-  return read_fields<Sidecar>(json);
+  auto sidecar = read_fields<Sidecar>(json);
+  check_counts(sidecar, path);
+  (void)json["options"].as_object();  // kData if it is none
+  return sidecar;
 }
 
 std::unique_ptr<AtomicFile> make_sidecar(const std::string& prefix, const Sidecar& sidecar) {

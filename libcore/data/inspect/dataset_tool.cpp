@@ -222,9 +222,15 @@ Verified verify_dataset(const std::string& prefix) {
   if (!sidecar || sidecar->idx_hash.empty()) return Verified::kStructure;
   verify_content(data.idx().path(), {{data.idx().size(), sidecar->idx_hash}});
   verify_content(data.bin().path(), sidecar->bin_parts);
-  if (const int64_t max_id = scan_tokens(data).max; max_id != sidecar->max_token_id)
-    fail(ErrorKind::kData, sidecar_path(prefix), ": says that the max token id is ", sidecar->max_token_id,
-         ", but the dataset's is ", max_id, "; remove the file to continue without it");
+  const auto compare = [&](const char* what, int64_t said, int64_t found) {
+    if (said != found)
+      fail(ErrorKind::kData, sidecar_path(prefix), ": says that the ", what, " is ", said,
+           ", but the dataset's is ", found, "; remove the file to continue without it");
+  };
+  compare("number of documents", sidecar->documents, data.documents());
+  compare("number of sequences", sidecar->sequences, data.sequences());
+  compare("number of tokens", sidecar->tokens, data.tokens());
+  compare("max token id", sidecar->max_token_id, scan_tokens(data).max);
   return Verified::kContent;
 }
 

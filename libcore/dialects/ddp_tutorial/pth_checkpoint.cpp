@@ -19,6 +19,7 @@
 #include "libcore/checkpoint/torch/torch_file.h"
 #include "libcore/checkpoint/torch/torch_layout.h"
 #include "libcore/io/files/file.h"
+#include "libcore/json/json_names.h"
 #include "libcore/train/saves/checkpoint_store.h"
 
 namespace megalith {
@@ -233,12 +234,15 @@ void take_optimizer(const TorchFile& file, StartPoint& start, NamedTensors& tens
   if (!own || own->kind != PickleValue::Kind::kText)
     fail(ErrorKind::kData, file.path(), ": does not say how far the run had come (key \"", kOwnKey,
          "\"); another program wrote it: move it away to begin with the weights of the model next to it");
-  const Json run = Json::parse(std::string(own->text()), concat(file.path(), ": ", kOwnKey));
+  const std::string where = concat(file.path(), ": ", kOwnKey);
+  const Json run = Json::parse(std::string(own->text()), where);
+  const JsonNames names_of_run(run, where);
   start.args = run["args"];
+  start.args_place = concat(where, ": args");
   take_state(start, run["state"], file.path());
   if (const Json* batch = start.args.find("global_batch_size"); batch && batch->is_int())
     start.step_samples = batch->as_int();
-  start.losses = LossHistory::from_json(run["losses"]);
+  start.losses = LossHistory::from_json(run["losses"], concat(where, ": losses"));
   const Json::Array& names = run["params"].as_array();
   for (const auto& [key, tensor] : tensors_of(file))  // "state.7.exp_avg"
     for (const auto& [ours, theirs] : kMoments) {

@@ -68,7 +68,7 @@ dnnl::reorder make_pack(const dnnl::engine& engine, const dnnl::memory::desc& fr
   return dnnl::reorder(description);
 }
 
-Primitive make_primitive(const dnnl::engine& engine, const Signature& s) {
+Primitive new_primitive(const dnnl::engine& engine, const Signature& s) {
   // oneDNN generates code without checking that it got memory for the code.
   const UncheckedMemory unchecked;
   Primitive p;
@@ -101,6 +101,25 @@ Primitive make_primitive(const dnnl::engine& engine, const Signature& s) {
   p.packed_b = description.weights_desc();
   if (p.packed_b != p.b) p.pack = make_pack(engine, p.b, p.packed_b);
   return p;
+}
+
+/// As new_primitive(), for one thread at a time, and not after a failure for lack of memory. oneDNN has one
+/// cache for all threads of the process. Such a failure leaves an entry in it that is not whole: another
+/// thread that waits for the entry gets std::future_error, one that compares it reads freed memory.
+Primitive make_primitive(const dnnl::engine& engine, const Signature& s) {
+  static std::mutex alone;
+  static bool broken = false;
+  const std::scoped_lock lock(alone);
+  if (broken) throw out_of_memory();
+  try {
+    return new_primitive(engine, s);
+  } catch (const dnnl::error& error) {
+    broken = error.status == dnnl_out_of_memory;
+    throw;
+  } catch (...) {
+    broken = true;
+    throw;
+  }
 }
 
 /// Rounds up to a multiple of 64 bytes; returns the number of floats.

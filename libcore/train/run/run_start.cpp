@@ -12,6 +12,7 @@
 #include "libcore/checkpoint/native/params_io.h"
 #include "libcore/checkpoint/native/reader.h"
 #include "libcore/io/streams/stop_signal.h"
+#include "libcore/json/json_names.h"
 #include "libcore/parallel/exchange.h"
 #include "libcore/train/run/run_rules.h"
 #include "libcore/train/saves/same_start.h"
@@ -71,6 +72,9 @@ void require_same_run(const Tuning& tuning, const StartPoint& start, const Check
 }
 
 void take_args(const RankInput& in, const StartPoint& start, PretrainConfig& config) {
+  const JsonNames names(start.args, start.args_place);
+  PretrainConfig readable;  // that the args can be read is found here, where their file is known
+  from_json(readable, start.args, start.args_place);
   require_same_model(config.model, start.args, start.path, ways_out(config.checkpoint));
   if (!resumes(config.checkpoint, start)) return;
   if (in.tuning) require_same_run(*in.tuning, start, config.checkpoint);

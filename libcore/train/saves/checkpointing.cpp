@@ -1,6 +1,7 @@
 #include "libcore/train/saves/checkpointing.h"
 
 #include <filesystem>
+#include <type_traits>
 
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/native/writer.h"
@@ -10,6 +11,16 @@
 #include "libcore/train/step/rank_state.h"
 
 namespace megalith {
+
+void check_state(const TrainState& state, const std::string& where) {
+  TrainState checked = state;
+  const auto check = [&](const char* name, const auto& count) {
+    if constexpr (std::is_same_v<std::decay_t<decltype(count)>, int64_t>)
+      if (count < 0 || count > kMostSamples)
+        fail(ErrorKind::kData, where, ": ", name, " is ", count, ", wanted a count");
+  };
+  checked.fields(check);
+}
 
 std::map<std::string, std::string> tokenizer_files(const TokenizerConfig& config) {
   std::map<std::string, std::string> files;

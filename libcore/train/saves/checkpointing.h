@@ -42,6 +42,11 @@ struct TrainState {
   }
 };
 
+/// The greatest number of steps and samples that a checkpoint may name: a double holds all up to it.
+inline constexpr int64_t kMostSamples = int64_t{1} << 53;
+/// Throws kData, with `where` in front, for a number of `state` that no run could have reached.
+void check_state(const TrainState& state, const std::string& where);
+
 /// What is saved besides tensors.
 struct CheckpointExtras {
   Json args;  // all options of the run

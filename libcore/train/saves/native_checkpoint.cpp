@@ -21,11 +21,17 @@ class FoundNative final : public FoundCheckpoint {
     auto reader = std::make_shared<const CheckpointReader>(path_);
     StartPoint start{.path = reader->path(), .tensors = reader};
     if (reader->has_file(kArgsFile)) start.args = reader->json(kArgsFile);
+    start.args_place = concat(start.path, "/", kArgsFile);
     if (trained == Trained::kModel && start.args.is_object()) refuse_adapter_alone(start.args, start.path);
     if (reader->iteration() == kRelease) return start;
     const Json state = reader->json(kStateFile);
-    take_state(start, state, concat(start.path, "/", kStateFile));
-    if (reader->has_file(kLossesFile)) start.losses = LossHistory::from_json(reader->json(kLossesFile));
+    const std::string where = concat(start.path, "/", kStateFile);
+    take_state(start, state, where);
+    if (start.state->iteration != reader->iteration())
+      fail(ErrorKind::kData, where, ": iteration is ", start.state->iteration, ", but ", kIndexFile, " says ",
+           reader->iteration());
+    if (reader->has_file(kLossesFile))
+      start.losses = LossHistory::from_json(reader->json(kLossesFile), concat(start.path, "/", kLossesFile));
     return start;
   }
 

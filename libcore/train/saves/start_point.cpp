@@ -15,6 +15,7 @@
 #include "libcore/io/cache/hf_cache.h"
 #include "libcore/io/files/file.h"
 #include "libcore/json/json_fields.h"
+#include "libcore/json/json_names.h"
 #include "libcore/train/saves/checkpoint_store.h"
 
 namespace megalith {
@@ -141,9 +142,15 @@ void take_step(CheckpointConfig& config) {
 }
 
 void take_state(StartPoint& start, const Json& state, const std::string& where) {
+  const JsonNames names(state, where);
   start.state = read_fields<TrainState>(state);
+  check_state(*start.state, where);
   start.schedule = LrSchedule::from_json(state["scheduler"], where);
-  if (const Json* steps = state.find("optimizer_steps")) start.optimizer_steps = steps->as_int();
+  if (const Json* steps = state.find("optimizer_steps")) {
+    start.optimizer_steps = steps->as_int();
+    if (*start.optimizer_steps < 0 || *start.optimizer_steps > kMostSamples)
+      fail(ErrorKind::kData, JsonNames::of(*steps), " is ", *start.optimizer_steps, ", wanted a count");
+  }
   if (const Json* scale = state.find("loss_scale")) start.loss_scale = *scale;
 }
 

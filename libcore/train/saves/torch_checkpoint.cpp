@@ -88,17 +88,20 @@ ModelConfig said_as(ModelConfig theirs, const ModelConfig& ours) {
   return theirs;
 }
 
-int64_t whole(const Json& args, const char* key, int64_t otherwise) {
-  const Json* value = args.find(key);
-  return value && value->is_int() ? value->as_int() : otherwise;
-}
-
-/// The progress of training according to Megatron's args and scheduler.
-TrainState megatron_progress(int64_t iteration, const SourceTraining& training) {
+/// The progress of training according to Megatron's args and scheduler. Error messages begin with `where`.
+TrainState megatron_progress(int64_t iteration, const SourceTraining& training, const std::string& where) {
   const Json& args = training.args;
+  const auto whole = [&](const Json& from, const char* key, int64_t otherwise) {
+    const Json* value = from.find(key);
+    if (!value || value->is_null()) return otherwise;
+    if (!value->is_int() || value->as_int() < 0 || value->as_int() > kMostSamples)
+      fail(ErrorKind::kData, where, ": ", quote(key), " is ", value->dump(), ", wanted a count");
+    return value->as_int();
+  };
   const int64_t batch = whole(args, "global_batch_size", 0);
   TrainState state{.iteration = iteration};
-  state.consumed_train = whole(args, "consumed_train_samples", iteration * batch);
+  const bool countable = batch == 0 || iteration <= kMostSamples / batch;
+  state.consumed_train = whole(args, "consumed_train_samples", countable ? iteration * batch : kMostSamples);
   state.consumed_valid = whole(args, "consumed_valid_samples", 0);
   const int64_t skipped = whole(args, "skipped_train_samples", 0);
   state.schedule_samples = state.consumed_train - skipped;
@@ -118,12 +121,14 @@ class FoundForeign final : public FoundCheckpoint {
     const SourceTraining& training = source->training();
     StartPoint start{.path = source->path(), .tensors = {source, &source->tensors()}};
     start.args = to_json(said_as(source->config(), model));
+    start.args_place = concat(start.path, ": args");
     const bool trained = training.args.is_object() && source->iteration() > 0;
     if (!trained) return start;
     for (const char* key : {"data_path", "split", "seed", "seq_length"})
       if (const Json* value = training.args.find(key); value && !value->is_null())
         start.args.set(key, *value);
-    start.state = megatron_progress(source->iteration(), training);
+    start.state = megatron_progress(source->iteration(), training, start.path);
+    check_state(*start.state, start.path);
     if (training.scheduler.is_object() && !config.finetune && config.load_optim && !config.override_scheduler)
       start.schedule = LrSchedule::from_json(training.scheduler, concat(start.path, ": opt_param_scheduler"));
     start.optimizer_steps = training.optimizer_steps;

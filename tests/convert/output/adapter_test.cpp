@@ -123,7 +123,12 @@ TEST(Adapter, RefusesByNameWhatWouldChangeTheResult) {
         Case{"modules_to_save", Json::Array{"lm_head"}, "modules_to_save"}, Case{"r", 4, "the rank of"},
         Case{"r", 0, "\"r\" is not a positive integer"},
         Case{"lora_alpha", "x", "\"lora_alpha\" is not a number"},
-        Case{"rank_pattern", Json::Object{{"h.*.attn", 3}}, "only names of modules"}}) {
+        Case{"rank_pattern", Json::Object{{"h.*.attn", 3}}, "only names of modules"},
+        Case{"rank_pattern", "x", "\"rank_pattern\" is \"x\", wanted an object"},
+        Case{"alpha_pattern", Json::Array{}, "\"alpha_pattern\" is [], wanted an object"},
+        Case{"alpha_pattern", 8, "\"alpha_pattern\" is 8, wanted an object"},
+        Case{"use_rslora", 1, "\"use_rslora\" is 1, wanted true or false"},
+        Case{"use_rslora", "true", "wanted true or false"}, Case{"lora_alpha", 1e39, "of fp32"}}) {
     const Changed changed(key, value);
     const std::string got = refusal([&] { Adapter adapter(changed.path()); });
     EXPECT_NE(got.find(message), std::string::npos) << got;

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -285,6 +286,96 @@ TEST(Megatron, RefusesSettingsThatCannotBeHad) {
   Json windows = plain;
   windows.set("window_size", Json::Array{-1, 0});
   EXPECT_EQ(megatron_config(windows, "x").sliding_window, 0);
+}
+
+/// Where a pickle has the value of a key: the first value after the key's text and its memo.
+struct ValueAt {
+  size_t at = 0, size = 0;
+};
+ValueAt value_after(const std::string& bytes, const std::string& key) {
+  size_t at = bytes.find(static_cast<char>(key.size()) + std::string("\0\0\0", 3) + key);
+  if (at == std::string::npos) return {};
+  at += 4 + key.size();
+  at += bytes[at] == 'q' ? 2 : bytes[at] == 'r' ? 5 : 0;
+  const std::map<char, size_t> sizes{{'K', 2}, {'M', 3}, {'J', 5}, {'G', 9}, {'\x88', 1}, {'\x89', 1}};
+  const auto size = sizes.find(bytes[at]);
+  return size == sizes.end() ? ValueAt{} : ValueAt{at, size->second};
+}
+
+// Replaces each setting by a tuple, which is neither a number nor a flag. It must not count as absent, since
+// the default would then be taken without a word.
+TEST(Megatron, TakesNoSettingOfAnotherKindForAnAbsentOne) {
+  int tried = 0;
+  for (const auto& [name, file] : {std::pair{"llama3", "mp_rank_00/model_optim_rng.pt"},
+                                   {"interleaved", "mp_rank_00/model_optim_rng.pt"},
+                                   {"v1", "mp_rank_00/model_optim_rng.pt"},
+                                   {"dist", "common.pt"}})
+    for (const char* key : {"num_layers",
+                            "hidden_size",
+                            "ffn_hidden_size",
+                            "num_attention_heads",
+                            "kv_channels",
+                            "max_position_embeddings",
+                            "seq_length",
+                            "rotary_base",
+                            "swiglu",
+                            "add_bias_linear",
+                            "bias_gelu_fusion",
+                            "group_query_attention",
+                            "num_query_groups",
+                            "norm_epsilon",
+                            "squared_relu",
+                            "untie_embeddings_and_output_weights",
+                            "use_rope_scaling",
+                            "rope_scaling_factor",
+                            "rotary_interleaved",
+                            "iteration",
+                            "checkpoint_version"}) {
+      const Spoiled a(name);
+      std::string bytes = read_file(a / file);
+      const auto [at, size] = value_after(bytes, key);
+      const bool unused = key == std::string("num_query_groups") && name == std::string("v1");
+      if (size == 0 || unused) continue;
+      bytes.replace(at, size, size == 1 ? ")" : "(" + std::string(size - 2, 'N') + "t");
+      write_file(a / file, bytes);
+      ++tried;
+      EXPECT_TRUE(says(a.refused(), key)) << name << ' ' << key << ": " << a.refused();
+    }
+  EXPECT_GT(tried, 60);
+}
+
+TEST(Megatron, TakesNoObjectForAnAbsentSetting) {
+  const std::string big = std::string("\x8a\x09\0\0\0\0\0\0\0\0\1", 11);  // 2^64
+  for (const std::string& value :
+       {big, std::string("}"), std::string(")"), std::string("]"), std::string("C\1x"), std::string("\x8f")})
+    for (const char* key : {"rotary_base", "num_layers", "swiglu", "normalization"}) {
+      const std::string pickle = std::string("\x80\4}(X", 5) + static_cast<char>(std::strlen(key)) +
+                                 std::string("\0\0\0", 3) + key + value + "u.";
+      const PickleTree tree = parse_pickle(pickle, "x");
+      Json args = Json::Object{
+          {"num_layers", 1}, {"hidden_size", 8}, {"num_attention_heads", 2}, {"max_position_embeddings", 16}};
+      for (const auto& [name, json] : args_json(tree, tree.root()).as_object()) args.set(name, json);
+      try {
+        megatron_config(args, "x");
+        ADD_FAILURE() << key << ": an object was taken";
+      } catch (const Error& error) {
+        EXPECT_EQ(error.kind(), ErrorKind::kData);
+        EXPECT_TRUE(says(error.what(), key)) << error.what();
+      }
+    }
+}
+
+TEST(Megatron, RefusesAVersionThatThereIsNot) {
+  for (const std::string& number :
+       {std::string("G\x7f\xf8\0\0\0\0\0\0", 9), std::string("G\xbf\xf0\0\0\0\0\0\0", 9)}) {
+    const Spoiled a("v1");
+    std::string bytes = read_file(a / "mp_rank_00/model_optim_rng.pt");
+    const auto [at, size] = value_after(bytes, "checkpoint_version");
+    ASSERT_EQ(size, 9U);
+    bytes.replace(at, size, number);
+    write_file(a / "mp_rank_00/model_optim_rng.pt", bytes);
+    EXPECT_TRUE(says(a.refused(), "checkpoint_version")) << a.refused();
+  }
 }
 
 TEST(Megatron, RefusesDistributedCheckpointsThatAreNotSound) {

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
+#include "libcore/base/text.h"
 #include "libcore/data/indexed/sidecar.h"
 #include "libcore/data/merge/merge.h"
 #include "libcore/io/files/file.h"
@@ -69,6 +70,35 @@ TEST(DatasetTool, CountsTheGreatestIdAgain) {
   make_sidecar(dir / "c", sidecar)->commit();
   EXPECT_NE(refusal(dir / "c").find("c.json: says that the max token id is 8, but the dataset's is 9"),
             std::string::npos);
+}
+
+// The sidecars are sealed again, so that only their contents can be refused.
+TEST(DatasetTool, ComparesEachCountOfTheSidecar) {
+  const TempDir dir;
+  write_dataset(dir / "c");
+  const Sidecar sound = *read_sidecar(dir / "c");
+  const auto refusal_of = [&](int64_t Sidecar::*count, int64_t value) {
+    Sidecar changed = sound;
+    changed.*count = value;
+    make_sidecar(dir / "c", changed)->commit();
+    return refusal(dir / "c");
+  };
+  for (const auto& [name, count] : {std::pair("documents", &Sidecar::documents),
+                                    {"sequences", &Sidecar::sequences},
+                                    {"tokens", &Sidecar::tokens}}) {
+    for (const int64_t value : {sound.*count + 1, sound.*count - 1, int64_t{1} << 40})
+      EXPECT_NE(refusal_of(count, value).find(concat("number of ", name, " is ", value)), std::string::npos)
+          << name << ' ' << value;
+    EXPECT_NE(refusal_of(count, -1).find(concat(name, " is -1, wanted a count")), std::string::npos) << name;
+  }
+  EXPECT_NE(refusal_of(&Sidecar::vocab_size, -1).find("vocab_size is -1, wanted a count"), std::string::npos);
+  EXPECT_NE(refusal_of(&Sidecar::vocab_size, 9).find("max_token_id is 9, wanted less than vocab_size, 9"),
+            std::string::npos);
+  Sidecar changed = sound;
+  changed.options = 5;
+  make_sidecar(dir / "c", changed)->commit();
+  EXPECT_NE(refusal(dir / "c").find("c.json: options is not an object"), std::string::npos)
+      << refusal(dir / "c");
 }
 
 // Changes each byte of the sidecar in turn; each change must be found. The beginning, which identifies the

@@ -11,5 +11,5 @@ MEGALITH_FUZZ_TARGET(run_state) {
     StartPoint start;
     take_state(start, run["state"], "optimizer_000001.pth");
   });
-  (void)LossHistory::from_json(run["losses"]);
+  (void)LossHistory::from_json(run["losses"], "losses");
 }

@@ -9,8 +9,11 @@
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
+#include "libcore/checkpoint/loss_history.h"
+#include "libcore/checkpoint/native/checkpoint_format.h"
 #include "libcore/convert/sources/model_source.h"
 #include "libcore/convert/targets/hf.h"
+#include "libcore/hash/xxh64.h"
 #include "libcore/io/files/file.h"
 #include "libcore/train/run/loop.h"
 #include "tests/support/environment.h"
@@ -65,6 +68,16 @@ class Start : public testing::Test {
     }
     ADD_FAILURE() << load << " was accepted";
     return "";
+  }
+
+  /// Replaces a file of the checkpoint, and its size and checksum in the index.
+  void rewrite(const std::string& name, const std::string& contents) const {
+    const std::string folder = dir_ / "s/iter_0000010", index_file = folder + "/" + kIndexFile;
+    Index index = parse_index(read_file(index_file), index_file);
+    for (IndexedFile& file : index.files)
+      if (file.name == name) file = {name, contents.size(), xxh64(contents)};
+    write_file(folder + "/" + name, contents);
+    write_file(index_file, dump_index(index));
   }
 
   TempDir dir_;
@@ -248,6 +261,62 @@ TEST_F(Start, RefusesATrackerWhoseCheckpointIsMissingOrDamaged) {
   CheckpointConfig args;
   args.load = dir_ / "s";
   EXPECT_THROW(saved_args(args), Error);
+}
+
+// The files have the checksums that the index names, so that only their contents can be refused.
+TEST_F(Start, RefusesAStateThatNoRunReached) {
+  const Json sound = Json::load(dir_ / "s/iter_0000010/state.json");
+  int numbers = 0;
+  for (const auto& [key, value] : sound.as_object()) {
+    if (!value.is_number()) continue;
+    ++numbers;
+    for (const Json& bad : {Json(-1), Json(int64_t{1} << 62), Json("x"), Json::array(), Json(1.5), Json()}) {
+      Json changed = sound;
+      changed.set(key, bad);
+      rewrite(kStateFile, changed.dump());
+      const std::string found = complaint(dir_ / "s", ErrorKind::kData);
+      EXPECT_NE(found.find("iter_0000010/state.json: " + key), std::string::npos)
+          << bad.dump() << ": " << found;
+    }
+  }
+  EXPECT_GE(numbers, 5);
+  Json other = sound;
+  other.set("iteration", 9);
+  rewrite(kStateFile, other.dump());
+  EXPECT_NE(complaint(dir_ / "s", ErrorKind::kData).find("iteration is 9, but index.json says 10"),
+            std::string::npos);
+  rewrite(kStateFile, sound.dump());
+  ASSERT_EQ(losses(dir_ / "s").size(), 3U);
+}
+
+TEST_F(Start, NamesTheFileThatHoldsWrongLosses) {
+  for (const char* text :
+       {R"({"every": 0, "train": [], "valid": []})", R"({"every": 1, "train": 3, "valid": []})",
+        R"({"every": 1, "train": [[1]], "valid": []})", R"({"every": 1, "train": [[-1, 2.0]], "valid": []})",
+        R"({"every": 1, "train": [["x", 2.0]], "valid": []})", R"({"every": 1})", "[]"}) {
+    rewrite(kLossesFile, text);
+    const std::string found = complaint(dir_ / "s", ErrorKind::kData);
+    EXPECT_NE(found.find("iter_0000010/losses.json: "), std::string::npos) << found;
+  }
+}
+
+TEST_F(Start, NamesTheFileThatHoldsWrongArgs) {
+  const Json sound = Json::load(dir_ / "s/iter_0000010/args.json");
+  PretrainConfig config = tiny_config();
+  config.checkpoint.load = dir_ / "s";
+  for (const char* key : {"num_layers", "norm_epsilon", "seed", "lr", "global_batch_size", "swiglu"}) {
+    Json changed = sound;
+    changed.set(key, Json::Array{"x"});
+    rewrite(kArgsFile, changed.dump());
+    try {
+      train(config, tiny_data(), nullptr);
+      ADD_FAILURE() << key << " was taken";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kData) << error.what();
+      EXPECT_NE(std::string(error.what()).find(concat("iter_0000010/args.json: ", key)), std::string::npos)
+          << error.what();
+    }
+  }
 }
 
 TEST_F(Start, SaysWhatIsNoCheckpoint) {

@@ -1,15 +1,21 @@
 // --ckpt-format torch: writes Megatron's files, from which a run resumes as from ours.
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "libcore/base/error.h"
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/native/checkpoint_format.h"
 #include "libcore/checkpoint/native/reader.h"
+#include "libcore/checkpoint/torch/crc32.h"
 #include "libcore/checkpoint/torch/torch_file.h"
+#include "libcore/checkpoint/torch/zip_archive.h"
 #include "libcore/io/files/file.h"
 #include "libcore/train/run/loop.h"
 #include "libcore/train/saves/checkpoint_store.h"
@@ -195,6 +201,76 @@ TEST(TorchCheckpoint, HoldsWhatMegatronsLoaderReads) {
 
 // Several ranks save one file per rank of the model, each with the optimizer state from all data-parallel
 // ranks; any layout can resume from these files.
+/// Changes the pickle of a rank's file, but not its length, and then its CRC in the archive.
+void change_pickle(const std::string& path, const std::function<void(std::string&)>& change) {
+  std::string bytes = read_file(path);
+  const ZipArchive archive(bytes, path);
+  const auto found = std::find_if(archive.members().begin(), archive.members().end(),
+                                  [](const auto& member) { return member.name.ends_with("data.pkl"); });
+  ASSERT_NE(found, archive.members().end());
+  const ZipArchive::Member member = *found;
+  std::string pickle(archive.bytes_of(member));
+  const size_t size = pickle.size();
+  change(pickle);
+  ASSERT_EQ(pickle.size(), size);
+  const uint32_t crc = crc32(0, pickle.data(), size);
+  const std::string old(reinterpret_cast<const char*>(&member.crc), sizeof crc),
+      now(reinterpret_cast<const char*>(&crc), sizeof crc);
+  bytes.replace(member.begin, size, pickle);
+  for (size_t at = bytes.find(old); at != std::string::npos; at = bytes.find(old, at + 1))
+    bytes.replace(at, old.size(), now);
+  write_file(path, bytes);
+}
+
+/// Where the value of a key begins; the last of its values if it has several.
+size_t value_after(const std::string& pickle, const std::string& key) {
+  const size_t at = pickle.rfind(static_cast<char>(key.size()) + std::string("\0\0\0", 3) + key);
+  if (at == std::string::npos) return at;
+  const size_t end = at + 4 + key.size();
+  return end + (pickle[end] == 'q' ? 2 : pickle[end] == 'r' ? 5 : 0);
+}
+
+TEST(TorchCheckpoint, RefusesProgressThatNoRunReached) {
+  const TempDir dir;
+  PretrainConfig config = in(Precision::kFp32);
+  config.checkpoint.save = dir / "sound";
+  config.checkpoint.format = checkpoint_format("torch");
+  config.train.exit_interval = 2;
+  train(config, tiny_data(), nullptr);
+  const auto refused = [&](const std::function<void(std::string&)>& change) -> std::string {
+    fs::remove_all(dir.path() / "changed");
+    fs::copy(dir.path() / "sound", dir.path() / "changed", fs::copy_options::recursive);
+    change_pickle(dir / concat("changed/iter_0000002/", kFirstRank), change);
+    CheckpointConfig from;
+    from.load = dir / "changed";
+    try {
+      find_start(from, config.model);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kData) << error.what();
+      return error.what();
+    }
+    return "taken";
+  };
+  EXPECT_EQ(refused([](std::string&) {}), "taken");
+  for (const char* key : {"iteration", "consumed_train_samples", "consumed_valid_samples",
+                          "skipped_train_samples", "skipped_iterations", "global_batch_size", "num_steps"})
+    for (const std::string& bad : {std::string("J\xff\xff\xff\xff"), std::string("(NNNt")}) {
+      const std::string found = refused([&](std::string& pickle) {
+        const size_t at = value_after(pickle, key);
+        ASSERT_NE(at, std::string::npos) << key;
+        ASSERT_EQ(pickle[at], 'J') << key;
+        pickle.replace(at, bad.size(), bad);
+      });
+      EXPECT_NE(found.find(concat('"', key, '"')), std::string::npos) << key << ": " << found;
+    }
+  const std::string twice = refused([](std::string& pickle) {
+    const size_t at = value_after(pickle, "params") + 2;  // after the list's two opcodes
+    ASSERT_EQ(pickle[at], 'J');
+    pickle.replace(at + 5, 5, pickle.substr(at, 5));
+  });
+  EXPECT_NE(twice.find("has two parameters with the number "), std::string::npos) << twice;
+}
+
 TEST(TorchCheckpoint, OfManyRanksIsGoneOnFromByAnyLayout) {
   const TempDir dir;
   PretrainConfig one = tiny_config();
