@@ -8,6 +8,7 @@
 #include "libcore/base/utf8.h"
 #include "libcore/text/unicode/char_traits.h"
 #include "libcore/text/unicode/punkt_chars.h"
+#include "libcore/text/unicode/python_text.h"
 #include "libcore/text/unicode/unicode.h"
 
 namespace megalith {
@@ -23,15 +24,6 @@ bool is_stop(char c) {
 bool stands_alone(char c) {
   return (c >= '{' && c <= '~') || (c >= '[' && c <= '`') || (c >= ' ' && c <= '&') ||
          (c >= '(' && c <= '+') || (c >= ':' && c <= '@') || c == '/';
-}
-
-std::string replaced(std::string_view text, std::string_view from, std::string_view to) {
-  std::string out;
-  for (size_t at; (at = text.find(from)) != std::string_view::npos; text.remove_prefix(at + from.size())) {
-    out += text.substr(0, at);
-    out += to;
-  }
-  return out += text;
 }
 
 /// Replaces each match of a two-character regular expression, from left to right and without overlap: puts
@@ -52,21 +44,6 @@ std::string spaced_pairs(const std::string& text, Matches&& matches, const char*
     out += after;
   }
   return out;
-}
-
-std::string_view stripped(std::string_view text, bool front = true) {
-  size_t begin = 0, end = 0;
-  bool seen = false;
-  for (size_t at = 0; at < text.size();) {
-    const CodePoint c = code_point_at(text.substr(at));
-    if (!is_python_space(c.value)) {
-      if (!seen && front) begin = at;
-      seen = true;
-      end = at + c.bytes;
-    }
-    at += c.bytes;
-  }
-  return text.substr(begin, end - begin);
 }
 
 std::vector<std::string> blank_separated(std::string_view text) {
@@ -122,7 +99,7 @@ double percent(double part, int64_t whole) {
 }  // namespace
 
 std::vector<std::string> bleu_words(std::string_view text) {
-  std::string line = replaced(stripped(text, false), "<skipped>", "");
+  std::string line = replaced(right_stripped(text), "<skipped>", "");
   line = replaced(replaced(line, "-\n", ""), "\n", " ");
   for (const auto& [from, to] : std::initializer_list<std::pair<const char*, const char*>>{
            {"&quot;", "\""}, {"&amp;", "&"}, {"&lt;", "<"}, {"&gt;", ">"}})

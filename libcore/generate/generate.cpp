@@ -38,6 +38,18 @@ size_t scratch_bytes(const Stage& stage, int64_t tokens, size_t sequences) {
 
 }  // namespace
 
+std::optional<LastPosition> last_position(const Stage& stage, const Backend& backend) {
+  const ModelConfig& config = stage.config();
+  const bool has_last = config.position != PositionEmbedding::kNone;
+  const bool windows = stage.dtype() == DType::kF32 && std::string_view(backend.name()) == "cpu";
+  const int window = config.sliding_window;
+  if (window > 0 && !windows && (!has_last || window < config.max_positions))
+    return LastPosition{window, concat("the model a window of ", window,
+                                       " positions, which only fp32 on the CPU can exceed")};
+  if (!has_last) return std::nullopt;
+  return LastPosition{config.max_positions, concat("the model ", config.max_positions, " positions")};
+}
+
 /// A sequence in progress.
 struct Generator::Slot {
   std::optional<KvCache> cache;
@@ -79,23 +91,9 @@ Generator::Generator(const Stage& stage, Stream& stream, const Limits& limits)
 }
 Generator::~Generator() = default;
 
-/// The number of positions that can be read. A model without position embeddings has no last position. A
-/// sliding window also ends the positions: only fp32 on the CPU can go beyond it.
-std::optional<Generator::End> Generator::end() const {
-  const ModelConfig& config = stage_.config();
-  const bool has_last = config.position != PositionEmbedding::kNone;
-  const bool windows = stage_.dtype() == DType::kF32 && std::string_view(stream_.backend().name()) == "cpu";
-  const int window = config.sliding_window;
-  if (window > 0 && !windows && (!has_last || window < config.max_positions))
-    return End{window,
-               concat("the model a window of ", window, " positions, which only fp32 on the CPU can exceed")};
-  if (!has_last) return std::nullopt;
-  return End{config.max_positions, concat("the model ", config.max_positions, " positions")};
-}
-
 /// The maximum number of new tokens. The last new token needs no position, because nothing is read after it.
 int64_t Generator::room(int64_t prompt, int64_t wanted) const {
-  const std::optional<End> last = end();
+  const std::optional<LastPosition> last = last_position(stage_, stream_.backend());
   if (!last) return wanted;
   const int64_t prefix = limits_.prefix ? limits_.prefix->tokens : 0, left = last->positions - prefix;
   if (prompt > left)
@@ -124,7 +122,7 @@ void Generator::begin(Slot& slot, const Job& job, size_t sequence) {
   slot.cut_short = slot.max_new < wanted;
   if (slot.cut_short)
     warn("only ", slot.max_new, " of ", wanted, " new tokens fit: the prompt has ", slot.given, " tokens, ",
-         end()->words);
+         last_position(stage_, stream_.backend())->words);
   slot.tokens = prompt;
   slot.tokens.reserve(static_cast<size_t>(slot.given + slot.max_new));
   const int64_t capacity = prefix + slot.given + slot.max_new - 1;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -34,6 +35,15 @@ struct GenerationTotals {
   int64_t later_tokens = 0;
   double prompt_seconds = 0, seconds = 0;  // seconds of passes over prompts, and over new tokens
 };
+
+/// The end of the positions that a model can read, and the reason for it as a text for messages.
+struct LastPosition {
+  int64_t positions;
+  std::string words;
+};
+/// Nothing: there is no limit, since the model has no position embeddings. A sliding window also ends the
+/// positions: only fp32 on the CPU can go beyond it.
+std::optional<LastPosition> last_position(const Stage&, const Backend&);
 
 /// Keys and values that precede every prompt, as prefix tuning trains them. They take positions of the model,
 /// which a prompt cannot use.
@@ -85,12 +95,6 @@ class Generator {
   struct Slot;
   struct State;
   static int64_t wanted_tokens(const Job&, int64_t given);
-  /// The number of positions that can be read, and the reason for this limit as a text for messages.
-  struct End {
-    int64_t positions;
-    std::string words;
-  };
-  std::optional<End> end() const;  // nothing: there is no limit
   int64_t room(int64_t prompt, int64_t wanted) const;
   /// Prepares a job. Refuses prompts that leave no room, before any prompt is read, so that no work is
   /// wasted. Allocates memory, and a slot for each concurrent sequence.

@@ -20,16 +20,18 @@ LoadedModel::LoadedModel(const ModelSource& source, const LoadOptions& options)
   const auto start = std::chrono::steady_clock::now();
   if (!options.adapter.empty()) read_adapter(source, options.adapter);
   const TensorFile& tensors = merged_ ? *merged_ : source.tensors();
-  if (std::string_view(backend_->name()) == "cpu") {
+  std::string_view type = options.int8 ? "int8" : name_of(source.dtype());
+  if (std::string_view(backend_->name()) == "cpu" && !options.bf16) {
     weights_.emplace(tensors, table_, stream_, WeightOptions{.int8 = options.int8});
   } else {
     if (options.int8)
       fail(ErrorKind::kUsage, "--int8 is for the CPU; leave it out with --device ", options.device);
-    const DType dtype = source.dtype() == DType::kBf16 ? DType::kBf16 : DType::kF32;
+    const DType dtype = options.bf16 || source.dtype() == DType::kBf16 ? DType::kBf16 : DType::kF32;
+    if (options.bf16) type = name_of(dtype);
     params_.emplace(table_, stream_, StoreOptions{.dtype = dtype, .grads = false});
     load_params(tensors, table_, stream_);
   }
-  report(source, options.int8, seconds_since(start));
+  report(type, seconds_since(start));
 }
 
 void LoadedModel::read_adapter(const ModelSource& source, const std::string& path) {
@@ -40,10 +42,10 @@ void LoadedModel::read_adapter(const ModelSource& source, const std::string& pat
     merged_ = merge_adapter(source.tensors(), source.config(), *adapter_);
 }
 
-void LoadedModel::report(const ModelSource& source, bool int8, double seconds) const {
+void LoadedModel::report(std::string_view type, double seconds) const {
   const int64_t bytes = weights_ ? weights_->bytes() : static_cast<int64_t>(params_->values().bytes());
   log("model: ", format_count(table_.elements()), " parameters, ", format_bytes(static_cast<double>(bytes)),
-      " of weights (", int8 ? "int8" : name_of(source.dtype()),
+      " of weights (", type,
       weights_ && weights_->mapped() > 0
           ? concat(", ", format_bytes(static_cast<double>(weights_->mapped())), " of them in the file")
           : std::string(),

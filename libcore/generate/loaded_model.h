@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "libcore/convert/output/adapter.h"
 #include "libcore/convert/sources/model_source.h"
@@ -18,6 +19,7 @@ struct LoadOptions {
   std::string adapter = {};  // a peft folder; empty: the model alone
   std::string device = "cpu";
   bool int8 = false;  // WeightOptions::int8; only on the CPU
+  bool bf16 = false;  // weights and activations in bf16, whatever the stored type is; not with int8
 };
 
 /// A whole model in memory, ready to generate. The source must outlive it.
@@ -34,7 +36,7 @@ class LoadedModel {
 
  private:
   void read_adapter(const ModelSource& source, const std::string& path);
-  void report(const ModelSource& source, bool int8, double seconds) const;
+  void report(std::string_view type, double seconds) const;
 
   std::unique_ptr<Backend> backend_;
   Stream stream_;

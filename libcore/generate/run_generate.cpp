@@ -11,6 +11,7 @@
 #include "libcore/convert/sources/model_source.h"
 #include "libcore/generate/generation_files.h"
 #include "libcore/generate/loaded_model.h"
+#include "libcore/generate/model_tokenizer.h"
 #include "libcore/generate/printer.h"
 #include "libcore/generate/prompts.h"
 #include "libcore/text/chat/chat_template.h"
@@ -31,13 +32,7 @@ std::string speed(int64_t tokens, double seconds) {
 
 /// The model's tokenizer. In a chat it must not add special tokens, because the chat template writes them.
 std::unique_ptr<Tokenizer> tokenizer_of(const ModelSource& source, bool chat) {
-  if (source.tokenizer().type.empty())
-    fail(ErrorKind::kUsage, source.path(),
-         ": the model came without a tokenizer, so text cannot be read or "
-         "written; convert or train it with one");
-  TokenizerFiles files = source.tokenizer();
-  files.hf_special_tokens = !chat;
-  std::unique_ptr<Tokenizer> tokenizer = make_tokenizer(files);
+  std::unique_ptr<Tokenizer> tokenizer = model_tokenizer(source, !chat);
   tokenizer->expect(0);  // prompts are short, so no large cache is needed
   return tokenizer;
 }
@@ -45,11 +40,7 @@ std::unique_ptr<Tokenizer> tokenizer_of(const ModelSource& source, bool chat) {
 std::vector<int32_t> encode(const Tokenizer& tokenizer, const std::string& text, const ModelSource& source) {
   std::vector<int32_t> ids;
   tokenizer.encode(text, ids);
-  for (const int32_t id : ids)
-    if (id >= source.config().vocab_size)
-      fail(ErrorKind::kData, source.path(), ": its tokenizer gives id ", id,
-           ", but the model's vocabulary has ", source.config().vocab_size,
-           "; the tokenizer belongs to another model");
+  check_ids(ids, source);
   return ids;
 }
 

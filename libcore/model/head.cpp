@@ -59,6 +59,19 @@ void Head::logits(const Ctx& ctx, View logits, ConstView x) const {
   run(ctx.compute, Gemm{.c = logits, .a = normed, .b = weight, .trans_b = true});
 }
 
+void Head::scores(const Ctx& ctx, const Scores& scores, ConstView x) const {
+  const ArenaScope scope(ctx.scratch);
+  const View logits = ctx.scratch.make(DType::kF32, {x.shape.rows(), vocabulary()}, "logits");
+  this->logits(ctx, logits, x);
+  run(ctx.compute, SoftmaxLoss{.loss = scores.loss,
+                               .logits = logits,
+                               .max = scores.max,
+                               .sum_exp = scores.sum_exp,
+                               .targets = scores.targets,
+                               .columns = vocabulary(),
+                               .want_grad = false});
+}
+
 Head::RowBlock Head::RowBlock::rows(int64_t begin, int64_t end) const {
   return {.x = x.rows(begin, end),
           .dx = dx.rows(begin, end),

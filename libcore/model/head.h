@@ -31,6 +31,15 @@ class Head {
   /// logits [n, V] f32 of x [n, h], without those of padding rows.
   void logits(const Ctx&, View logits, ConstView x) const;
 
+  /// The log-likelihoods of targets, one for each row, and the statistics of that row's softmax.
+  struct Scores {
+    View loss;          // [n] f32: the negative log-likelihood, in nats
+    View max, sum_exp;  // [n] f32, as in SoftmaxStats
+    ConstView targets;  // [n] i32, in [0, vocabulary())
+  };
+  /// Scores of the rows of x [n, h]. The logits [n, V] are in ctx.scratch meanwhile.
+  void scores(const Ctx&, const Scores&, ConstView x) const;
+
   int64_t vocabulary() const { return weight_->global[0]; }
 
  private:

@@ -49,27 +49,44 @@ class KvCache {
   std::vector<Layer> layers_;
 };
 
+/// Rows that follow the first `past` positions of a cache.
+struct Branch {
+  int64_t past, rows;
+};
+
 /// One pass over t new rows of each of b sequences, and the caches for their keys and values. There is one
 /// cache for all b sequences or, with t = 1, one for each sequence, so that sequences of different lengths
 /// share a pass. past() of each cache already includes the new rows.
+///
+/// Or a pass over the `branches` of a tree of texts, with b = 1, and t the sum of their rows. All branches
+/// use one cache, in their order: each writes its keys and values from its `past` on, over those of earlier
+/// branches, and sees only what is before. So a text may branch off any earlier text of which the cache
+/// still holds the shared beginning, even within the pass. past() of the cache is not used.
 struct Reading {
   std::span<KvCache* const> caches;
   int64_t t;
+  std::span<const Branch> branches = {};
 
   /// Calls visit(cache, past, first, last) for each cache: `past` counts the rows before the new ones, and
-  /// the cache holds sequences [first, last).
+  /// the cache holds sequences [first, last). With branches, once for each: it has the rows [first, last).
   template <class Visit>
   void each(const Visit& visit) const {
     int64_t first = 0;
+    for (const Branch& branch : branches) {
+      visit(*caches[0], branch.past, first, first + branch.rows);
+      first += branch.rows;
+    }
+    if (!branches.empty()) return;
     for (const KvCache* const cache : caches) {
       visit(*cache, cache->past() - t, first, first + cache->batch());
       first += cache->batch();
     }
   }
   /// The part of `rows` [t, b, …] that belongs to the sequences [first, last). These must be all sequences
-  /// unless t = 1.
+  /// unless t = 1. With branches, the rows [first, last).
   template <class V>
   V part(const V& rows, int64_t first, int64_t last) const {
+    if (!branches.empty()) return rows.rows(first, last);
     if (last - first == rows.shape[1]) return rows;
     Shape of_one = rows.shape;  // since t = 1, [1, b, …] can be viewed as [b, 1, …]
     std::swap(of_one[0], of_one[1]);

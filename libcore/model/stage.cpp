@@ -164,28 +164,61 @@ View Stage::next_logits(const Ctx& ctx, ConstView tokens, std::span<KvCache* con
   return logits(ctx, tokens, 1, Reading{caches, 1});
 }
 
+View Stage::read_branches(const Ctx& ctx, ConstView tokens, KvCache& cache,
+                          std::span<const Branch> branches) const {
+  if (!embedding_) fail(ErrorKind::kInternal, "branches of a part of a model");
+  int64_t rows = 0;
+  for (const Branch& branch : branches) {
+    const int64_t end = branch.past + branch.rows;
+    check_end(end);
+    if (end > cache.capacity() || branch.past < 0 || branch.rows < 1)
+      fail(ErrorKind::kInternal, "a branch of ", branch.rows, " rows after ", branch.past,
+           ", in a key/value cache of ", cache.capacity());
+    rows += branch.rows;
+  }
+  if (rows != tokens.shape[0] || tokens.shape[1] != 1 || cache.batch() != 1)
+    fail(ErrorKind::kInternal, "tokens ", tokens.shape, " for branches of ", rows, " rows");
+  KvCache* const one = &cache;
+  return read(ctx, tokens, Reading{{&one, 1}, rows, branches});
+}
+
+void Stage::scores(const Ctx& ctx, const Head::Scores& scores, ConstView x) const {
+  if (!head_) fail(ErrorKind::kInternal, "scores of a part of a model");
+  head_->scores(ctx, scores, x);
+}
+
 View Stage::logits(const Ctx& ctx, ConstView tokens, int64_t rows, const Reading& reading) const {
   if (!embedding_ || !head_) fail(ErrorKind::kInternal, "logits of a part of a model");
   const int64_t t = tokens.shape[0], b = tokens.shape[1];
   for (KvCache* const cache : reading.caches) {
-    if (config_.position != PositionEmbedding::kNone && cache->past() + t > config_.max_positions)
-      fail(ErrorKind::kInternal, "position ", cache->past() + t, " of a model with ", config_.max_positions);
+    check_end(cache->past() + t);
     cache->advance(t);
   }
   const View out = ctx.scratch.make(DType::kF32, {rows, b, head_->vocabulary()}, "logits");
   const ArenaScope scope(ctx.scratch);
-  const Shape shape{t, b, config_.hidden};
-  std::array<View, 2> x{ctx.scratch.make(dtype(), shape, "block input"),
-                        ctx.scratch.make(dtype(), shape, "block output")};
+  head_->logits(ctx, out, read(ctx, tokens, reading).rows(t - rows, t));
+  return out;
+}
+
+View Stage::read(const Ctx& ctx, ConstView tokens, const Reading& reading) const {
+  const Shape shape{tokens.shape[0], tokens.shape[1], config_.hidden};
+  const View out = ctx.scratch.make(dtype(), shape, "block output");
+  const ArenaScope scope(ctx.scratch);
+  View x = ctx.scratch.make(dtype(), shape, "block input"), y = out;
+  if (blocks_.size() % 2 == 0) std::swap(x, y);  // so that the last block writes to `out`
   reading.each([&](const KvCache&, int64_t past, int64_t first, int64_t last) {
-    embedding_->at(ctx, reading.part(x[0], first, last), reading.part(tokens, first, last), past);
+    embedding_->at(ctx, reading.part(x, first, last), reading.part(tokens, first, last), past);
   });
   for (size_t i = 0; i < blocks_.size(); ++i) {
-    blocks_[i].cached(ctx, x[1], x[0], reading, i);
-    std::swap(x[0], x[1]);
+    blocks_[i].cached(ctx, y, x, reading, i);
+    std::swap(x, y);
   }
-  head_->logits(ctx, out, x[0].rows(t - rows, t));
   return out;
+}
+
+void Stage::check_end(int64_t position) const {
+  if (config_.position != PositionEmbedding::kNone && position > config_.max_positions)
+    fail(ErrorKind::kInternal, "position ", position, " of a model with ", config_.max_positions);
 }
 
 }  // namespace megalith

@@ -79,6 +79,12 @@ class Stage {
   /// Logits [1, b, V] f32 after one more token of each of b sequences, whose caches hold one sequence each.
   /// With at most Project::kFewRows sequences, each gets the same logits as it would alone.
   View next_logits(const Ctx&, ConstView tokens, std::span<KvCache* const> caches) const;
+  /// Processes the rows of `branches` (see Reading), of tokens [t, 1] i32. Returns the last block's output
+  /// [t, 1, h], for scores(), in ctx.scratch, which the caller rewinds. Needs the embedding. kInternal if the
+  /// cache or the position table is too small.
+  View read_branches(const Ctx&, ConstView tokens, KvCache&, std::span<const Branch>) const;
+  /// Scores the rows of an output of read_branches(); needs the head (see Head::scores()).
+  void scores(const Ctx&, const Head::Scores&, ConstView x) const;
 
   /// The dtype of activations, known once the parameters are placed: the dtype of parameters that are
   /// vectors, since matrices may be stored in a narrower type.
@@ -105,6 +111,9 @@ class Stage {
   View pass_through(const Ctx&, const Segment&, ConstView in, Tape&) const;
 
   View logits(const Ctx&, ConstView tokens, int64_t rows, const Reading&) const;
+  /// The last block's output [t, b, h], in ctx.scratch.
+  View read(const Ctx&, ConstView tokens, const Reading&) const;
+  void check_end(int64_t position) const;
 
   ModelConfig config_;
   Layers layers_;

@@ -395,6 +395,30 @@ TEST(EmulatedCudaGenerate, WritesTheTextOfTheCpu) {
   }
 }
 
+TEST(EmulatedCudaEval, GivesTheFiguresOfTheCpu) {
+  const EmulatedDeviceForPrograms device(2);
+  for (const char* model : {"generate-gpt2", "generate-llama"}) {
+    const TempDir dir;
+    fs::copy(test_data(std::string("parity/goldens/") + model), dir / "model");
+    fs::copy(test_data("text/goldens/trained/tokenizer.json"), dir / "model");
+    const std::string goldens = test_data("evaluate/goldens/");
+    const std::string command = app("eval") + " --model " + (dir / "model") +
+                                " --tasks hellaswag=" + goldens + "hellaswag.jsonl,lambada=" + goldens +
+                                "lambada.jsonl," + goldens + "texts.jsonl --num-fewshot 1 --device ";
+    const CommandResult cpu = run_command(command + "cpu"), cuda = run_command(command + "cuda");
+    ASSERT_EQ(cuda.code, 0) << cuda.all();
+    // Perplexities of texts and acc; lambada's is a number of twenty digits, which rounding changes.
+    const auto figures = [](const std::string& table) {
+      std::string out;
+      for (const std::string& line : split(table, '\n'))
+        if (line.find(" perplexity") == std::string::npos && line.find("word_") == std::string::npos)
+          out += line.substr(0, line.find_last_of("0123456789.")) + '\n';
+      return out;
+    };
+    EXPECT_EQ(figures(cuda.out), figures(cpu.out));
+  }
+}
+
 using EmulatedCudaFinetune = FinetuneApp;
 
 TEST_F(EmulatedCudaFinetune, TunesWeightsAndPrefixesAsTheCpuDoes) {

@@ -54,6 +54,7 @@ class Limits : public ProgramFolder {
       "megalith-convert model --to gguf --output out.gguf",
       "megalith-tokenizer train --input lines.jsonl --vocab-size 260 --output out",
       "megalith-generate --model model --prompt a --max-new-tokens 2 --threads 4",
+      "megalith-eval --model model --tasks lines.jsonl --threads 4",
       "megalith-autoplan --num-layers 8 --hidden-size 1024 --num-attention-heads 16 --seq-length 1024 "
       "--vocab-size 50257 --global-batch-size 64 --simulate 16",
       kTuneModel + "out",

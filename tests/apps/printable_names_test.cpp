@@ -49,6 +49,9 @@ TEST_F(PrintableNames, ReachNoTerminalAsTheyAre) {
         std::string("megalith-data inspect \"$N\""),
         std::string("megalith-data stats \"$N\""),
         std::string("megalith-data verify \"$N\" \"$N-none\""),
+        std::string("megalith-eval --model \"$N-model\" --tasks \"$N-lines.jsonl\""),
+        std::string("megalith-eval --model \"$N-model\" --tasks \"piqa=$N-lines.jsonl\""),
+        std::string("megalith-eval --model \"$N-none\" --tasks \"$N-none\""),
         std::string("megalith-finetune --model \"$N-model\" --data \"$N-records\" --lora --max-steps 1 "
                     "--micro-batch-size 1 --lr 0.01 --threads 1 --output-dir \"$N-tuned\""),
         std::string("megalith-finetune --model \"$N-model\" --data \"$N-none\" --output-dir \"$N-tuned\""),

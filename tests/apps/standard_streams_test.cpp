@@ -31,6 +31,8 @@ class StandardStreams : public ProgramFolder {
       "megalith-autoplan --help",
       "megalith-convert --help",
       "megalith-data --help",
+      "megalith-eval --help",
+      "megalith-eval --model model --tasks lines.jsonl",
       "megalith-finetune --help",
       "megalith-generate --help",
       "megalith-merge --help",

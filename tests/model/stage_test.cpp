@@ -216,6 +216,44 @@ TEST_P(StageCase, ReadingTokenByTokenGivesTheSameLogits) {
   EXPECT_THROW(model.stage.logits(model.ctx(false), tokens.rows(0, 1), 1, stepwise), Error);
 }
 
+// A tree: 3 rows, then two continuations of the first 2, the second of which is read in two parts, then one
+// of all 4 rows that the cache holds. Each row's scores must be those of the row in a text that is read
+// alone.
+TEST_P(StageCase, BranchesReadWhatTheirTextsReadAlone) {
+  TinyModel model(GetParam().config);
+  const auto vocabulary = static_cast<size_t>(GetParam().config.vocab_size);
+  const auto cache = [&] {
+    return KvCache(*model.backend, model.stage.config(), model.stage.layers(), {}, {.capacity = 5});
+  };
+  std::vector<int32_t> tokens{1, 2, 3, 4, 5, 6, 7, 8}, targets{2, 3, 4, 0, 1, 5, 9, 22};
+  const std::vector<Branch> branches{{0, 3}, {2, 1}, {2, 1}, {3, 2}, {4, 1}};
+  const std::vector<std::vector<int32_t>> texts{{1},       {1, 2},       {1, 2, 3},       {1, 2, 4},
+                                                {1, 2, 5}, {1, 2, 5, 6}, {1, 2, 5, 6, 7}, {1, 2, 5, 6, 8}};
+  KvCache whole = cache();
+  const View output =
+      model.stage.read_branches(model.ctx(false), {tokens.data(), DType::kI32, {8, 1}}, whole, branches);
+  const auto floats = [&] { return model.scratch.make(DType::kF32, {8}, "scores"); };
+  const Head::Scores scores{
+      .loss = floats(), .max = floats(), .sum_exp = floats(), .targets = {targets.data(), DType::kI32, {8}}};
+  model.stage.scores(model.ctx(false), scores, output);
+  const std::vector<float> losses = model.read(scores.loss), largest = model.read(scores.max);
+  for (size_t i = 0; i < texts.size(); ++i) {
+    KvCache alone = cache();
+    std::vector<int32_t> ids = texts[i];
+    const std::vector<float> logits = model.read(model.stage.logits(
+        model.ctx(false), {ids.data(), DType::kI32, {static_cast<int64_t>(ids.size()), 1}}, 1, alone));
+    double sum = 0;
+    for (size_t id = 0; id < vocabulary; ++id) sum += std::exp(logits[id]);
+    EXPECT_NEAR(losses[i], std::log(sum) - logits[static_cast<size_t>(targets[i])], 1e-5) << i;
+    EXPECT_NEAR(largest[i], *std::max_element(logits.begin(), logits.end()), 1e-5) << i;
+  }
+  for (const std::vector<Branch>& wrong :
+       {std::vector<Branch>{{0, 7}}, {{0, 9}}, {{2, 8}}, {{-1, 8}}, {{0, 5}, {5, 3}}})
+    EXPECT_THROW(
+        model.stage.read_branches(model.ctx(false), {tokens.data(), DType::kI32, {8, 1}}, whole, wrong),
+        Error);
+}
+
 // The embedding and the first layer are on one stage, the second layer and the head on another.
 TEST_P(StageCase, TwoStagesComputeWhatOneDoes) {
   const ModelConfig& config = GetParam().config;

@@ -106,6 +106,10 @@ TEST_F(PageCommands, OfTheReadmeLeadFromTextToText) {
           fs::copy(dir_ / concat("codeparrot_content_document", end),
                    dir_ / concat("datasets/", name, "_content_document", end));
     }
+    if (command.starts_with("megalith-eval"))
+      write_file(dir_ / "questions.jsonl",
+                 "{\"context\": \"a is\", \"choices\": [\"1\", \"2\"], \"answer\": 0}\n"
+                 "{\"context\": \"b is\", \"choices\": [\"1\", \"2\"], \"answer\": 1}\n");
     programs.push_back(command.substr(0, command.find(' ')));
     const CommandResult result = ok(command);
     if (command.starts_with("megalith-generate")) {
