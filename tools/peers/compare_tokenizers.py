@@ -159,6 +159,9 @@ def cases(named):
         name = os.path.basename(path)
         if not name.endswith(".ids.json") and name != "ranks.json":
             yield lambda path=path: hf_case(path)
+    for path in sorted(glob.glob(os.path.join(GOLDENS, "unigram", "*"))):
+        if os.path.basename(path) not in ("texts.json", "ids.json"):
+            yield lambda path=path: sentencepiece_case(path) if path.endswith(".model") else hf_case(path)
     yield lambda: hf_case(os.path.join(GOLDENS, "trained", "tokenizer.json"))
     yield lambda: transformers_case(os.path.join(GOLDENS, "hf", "deepseek-v3"))
     yield lambda: megatron_tiktoken_case(os.path.join(GOLDENS, "hf", "ranks.json"))

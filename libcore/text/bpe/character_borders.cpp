@@ -29,24 +29,6 @@ size_t ascii_bit(uint32_t a, uint32_t b) {
   return size_t{a} * kAscii + b;
 }
 
-struct Pair {
-  uint32_t a, b;
-  auto operator<=>(const Pair&) const = default;
-};
-
-/// The characters on both sides of the place where each merge joins its tokens.
-std::vector<Pair> joined_pairs(const std::vector<std::string>& symbols, std::span<const TokenMerge> merges) {
-  std::vector<Pair> pairs;
-  for (const TokenMerge& merge : merges) {
-    const std::string& left = symbols[static_cast<size_t>(merge.left)];
-    const std::string& right = symbols[static_cast<size_t>(merge.right)];
-    if (!left.empty() && !right.empty()) pairs.push_back({last_character(left), code_point_at(right).value});
-  }
-  std::sort(pairs.begin(), pairs.end());
-  pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
-  return pairs;
-}
-
 /// Bits of the code points that give no unknown token; empty if neighbouring unknown characters never give
 /// one token together.
 std::vector<uint64_t> known_characters(const CharacterIds& characters) {
@@ -61,9 +43,43 @@ std::vector<uint64_t> known_characters(const CharacterIds& characters) {
 
 }  // namespace
 
+/// The characters on both sides of the place where each merge joins its tokens.
+std::vector<CharacterBorders::Pair> CharacterBorders::joined_pairs(const std::vector<std::string>& symbols,
+                                                                   std::span<const TokenMerge> merges) {
+  std::vector<Pair> pairs;
+  for (const TokenMerge& merge : merges) {
+    const std::string& left = symbols[static_cast<size_t>(merge.left)];
+    const std::string& right = symbols[static_cast<size_t>(merge.right)];
+    if (!left.empty() && !right.empty()) pairs.push_back({last_character(left), code_point_at(right).value});
+  }
+  return pairs;
+}
+
 CharacterBorders::CharacterBorders(const std::vector<std::string>& symbols,
                                    std::span<const TokenMerge> merges, const CharacterIds& characters) {
-  const std::vector<Pair> pairs = joined_pairs(symbols, merges);
+  arrays_.known = SharedArray(known_characters(characters));
+  join(joined_pairs(symbols, merges));
+}
+
+CharacterBorders::CharacterBorders(std::span<const std::string> tokens, std::string_view mark) {
+  always_cut_before(mark);
+  std::vector<Pair> pairs;
+  for (const std::string& token : tokens) {
+    uint32_t before = kNone;
+    for (std::string_view rest = token; !rest.empty();) {
+      const CodePoint c = code_point_at(rest);
+      if (before != kNone && c.value != cut_before_) pairs.push_back({before, c.value});
+      before = c.value;
+      rest.remove_prefix(c.bytes);
+    }
+  }
+  join(std::move(pairs));
+}
+
+/// Makes the tables of the pairs between which texts are not cut.
+void CharacterBorders::join(std::vector<Pair> pairs) {
+  std::sort(pairs.begin(), pairs.end());
+  pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
   std::vector<uint64_t> ascii(kAsciiWords), others(std::bit_ceil(8 * pairs.size() + 64) / 64);
   shift_ = 64 - std::countr_zero(others.size() * 64);
   for (const Pair& pair : pairs)
@@ -71,7 +87,6 @@ CharacterBorders::CharacterBorders(const std::vector<std::string>& symbols,
       set(ascii, ascii_bit(pair.a, pair.b));
     else
       set(others, others_bit(pair.a, pair.b));
-  arrays_.known = SharedArray(known_characters(characters));
   for (uint32_t a = 0; a < kAscii; ++a)
     for (uint32_t b = 0; b < kAscii; ++b)
       if (may_be_unknown(a) && may_be_unknown(b)) set(ascii, ascii_bit(a, b));
@@ -91,6 +106,10 @@ void CharacterBorders::keep_whole(std::vector<AddedToken> texts) {
   whole_ = AddedTokens(std::move(texts));
 }
 
+void CharacterBorders::always_cut_before(std::string_view mark) {
+  if (!mark.empty()) cut_before_ = code_point_at(mark).value;
+}
+
 size_t CharacterBorders::others_bit(uint32_t a, uint32_t b) const {
   return static_cast<size_t>((uint64_t{a} << 32 | b) * 0x9E3779B97F4A7C15u >> shift_);
 }
@@ -102,6 +121,7 @@ bool CharacterBorders::may_be_unknown(uint32_t c) const {
 
 bool CharacterBorders::joins(uint32_t a, uint32_t b) const {
   if (a < kAscii && b < kAscii) return has(arrays_.ascii.span(), ascii_bit(a, b));
+  if (b == cut_before_) return false;  // the table may say otherwise, since pairs share bits
   return has(arrays_.others.span(), others_bit(a, b)) || (may_be_unknown(a) && may_be_unknown(b));
 }
 

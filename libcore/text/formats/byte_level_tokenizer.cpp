@@ -6,6 +6,7 @@
 #include "libcore/base/text.h"
 #include "libcore/base/utf8.h"
 #include "libcore/text/bpe/cache/piece_cache.h"
+#include "libcore/text/formats/pretoken_stream.h"
 #include "libcore/text/identity_hash.h"
 
 namespace megalith {
@@ -14,16 +15,9 @@ namespace {
 constexpr size_t kPieceIds = size_t{1} << 16;  // ids handed over at a time
 constexpr size_t kEnds = 2048;                 // pretokens found at a time
 /// About how many bytes are encoded at once; a longer pretoken is a giant.
-constexpr size_t kLongText = size_t{1} << 16;
+constexpr size_t kLongPretoken = size_t{1} << 16;
 
 constexpr size_t kSeedsAtOnce = 1024;
-
-/// The index at which this thread first looks for its working memory.
-size_t thread_number() {
-  static std::atomic<size_t> next{0};
-  thread_local size_t number = next++;
-  return number;
-}
 
 }  // namespace
 
@@ -43,34 +37,21 @@ struct ByteLevelTokenizer::Scratch {
 /// Lends a Scratch to one call.
 class ByteLevelTokenizer::Lease {
  public:
-  explicit Lease(const ByteLevelTokenizer& owner) : owner_(owner) {
-    for (size_t i = 0; i < kIdle && !scratch_; ++i) {
-      std::atomic<Scratch*>& idle = slot(i);
-      if (idle.load(std::memory_order_relaxed)) scratch_ = idle.exchange(nullptr, std::memory_order_acquire);
-    }
-    if (scratch_) return;
-    scratch_ = new Scratch(owner_.rules_, *owner_.memory_);
-    owner_.help_to_seed();
-  }
-  ~Lease() {
-    scratch_->trim();
-    for (size_t i = 0; i < kIdle; ++i) {
-      Scratch* none = nullptr;
-      if (slot(i).compare_exchange_strong(none, scratch_, std::memory_order_release)) return;
-    }
-    delete scratch_;
-  }
+  explicit Lease(const ByteLevelTokenizer& owner)
+      : scratch_(owner.scratches_.borrow([&] {
+          auto made = std::make_unique<Scratch>(owner.rules_, *owner.memory_);
+          owner.help_to_seed();
+          return made;
+        })) {}
+  ~Lease() { scratch_->trim(); }
   Lease(const Lease&) = delete;
   Lease& operator=(const Lease&) = delete;
 
   Scratch& operator*() { return *scratch_; }
-  Scratch* operator->() { return scratch_; }
+  Scratch* operator->() { return scratch_.get(); }
 
  private:
-  std::atomic<Scratch*>& slot(size_t i) const { return owner_.idle_[(thread_number() + i) % kIdle].scratch; }
-
-  const ByteLevelTokenizer& owner_;
-  Scratch* scratch_ = nullptr;
+  Scratches::Loan scratch_;
 };
 
 namespace {
@@ -105,6 +86,7 @@ ByteLevelTokenizer::ByteLevelTokenizer(ByteLevelModel model)
              .borders = borders_of(model, tokens_),
              .whole = {}},
       find_pretokens_(finder_of(model)),
+      look_ahead_(model.look_ahead),
       raw_added_(std::move(model.raw_added)),
       normalized_added_(std::move(model.normalized_added)),
       eod_(model.eod),
@@ -185,15 +167,15 @@ void ByteLevelTokenizer::help_to_seed() const {
   }
 }
 
-ByteLevelTokenizer::~ByteLevelTokenizer() {
-  for (const Idle& idle : idle_) delete idle.scratch.load();
+ByteLevelTokenizer::~ByteLevelTokenizer() = default;
+
+std::unique_ptr<CoreTokenizer::Stream> ByteLevelTokenizer::stream(Takers take) const {
+  if (!look_ahead_) return nullptr;
+  return std::make_unique<PretokenStream>(*this, *look_ahead_, std::move(take));
 }
 
 int ByteLevelTokenizer::eod() const {
-  if (eod_ < 0)
-    fail(ErrorKind::kData, name_,
-         ": the tokenizer's files name no end-of-document token; wanted \"eos_token\" in ",
-         "tokenizer_config.json, or a token \"<|endoftext|>\"; name it with --eod-token TEXT");
+  if (eod_ < 0) fail_without_end(name_);
   return eod_;
 }
 
@@ -237,7 +219,7 @@ void ByteLevelTokenizer::encode_plain(Scratch& scratch, std::string_view utf8, S
     const size_t count = find_pretokens_(utf8, scratch.ends);
     const std::span<uint32_t> ends = std::span(scratch.ends).first(count);
     const size_t size = ends.back();
-    if (size > kLongText) [[unlikely]]
+    if (size > kLongPretoken) [[unlikely]]
       encode_long(scratch, utf8.substr(0, size), ends, sink);
     else
       scratch.encoder.encode(utf8, ends, sink.ids);
@@ -252,7 +234,7 @@ void ByteLevelTokenizer::encode_long(Scratch& scratch, std::string_view utf8, st
                                      Sink sink) const {
   while (!ends.empty()) {
     const auto part =
-        static_cast<size_t>(std::upper_bound(ends.begin(), ends.end(), kLongText) - ends.begin());
+        static_cast<size_t>(std::upper_bound(ends.begin(), ends.end(), kLongPretoken) - ends.begin());
     const uint32_t size = ends[part == 0 ? 0 : part - 1];
     if (part == 0)
       encode_giant(scratch, utf8.substr(0, size), sink);
@@ -273,11 +255,11 @@ void ByteLevelTokenizer::encode_giant(Scratch& scratch, std::string_view pretoke
     return sink.append({&found->second, 1});
   if (!rules_.cut_in_parts) return rules_.encoder.encode_long(pretoken, take);
   while (!pretoken.empty()) {
-    size_t size = std::min(pretoken.size(), kLongText);
+    size_t size = std::min(pretoken.size(), kLongPretoken);
     while (size < pretoken.size() && !rules_.borders.parts(pretoken, size)) ++size;
     const std::string_view part = pretoken.substr(0, size);
     const auto end = static_cast<uint32_t>(size);
-    if (size > 2 * kLongText)
+    if (size > 2 * kLongPretoken)
       rules_.encoder.encode_long(part, take);
     else
       scratch.encoder.encode(part, {&end, 1}, sink.ids);

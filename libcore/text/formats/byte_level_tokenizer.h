@@ -13,8 +13,9 @@
 #include "libcore/text/bpe/character_borders.h"
 #include "libcore/text/bpe/character_ids.h"
 #include "libcore/text/bpe/token_texts.h"
+#include "libcore/text/core_tokenizer.h"
+#include "libcore/text/idle_pool.h"
 #include "libcore/text/pretokenize/pretokenizer.h"
-#include "libcore/text/tokenizer.h"
 
 namespace megalith {
 
@@ -46,7 +47,10 @@ struct ByteLevelModel {
   std::vector<bool> literal;   // ids whose tokens are not in the byte alphabet, so they match no pretoken;
                                // empty: there are none
   FindPretokens find_pretokens = pretokenizer(PretokenPattern::kGpt2);
-  SharedBorders borders;                     // if set, they replace find_pretokens
+  SharedBorders borders;  // if set, they replace find_pretokens
+  /// How many bytes after a place decide whether a pretoken ends there, if nothing before the pretoken does.
+  /// Empty: something before it may decide, too.
+  std::optional<size_t> look_ahead;
   std::string rules = "gpt-2";               // identifies find_pretokens and characters in hash()
   std::vector<AddedToken> raw_added;         // found first, in the original text
   std::vector<AddedToken> normalized_added;  // found in the rest, after the normalizer
@@ -59,7 +63,7 @@ struct ByteLevelModel {
 /// A tokenizer that works as GPT-2's: added tokens are cut out, the rest is split into pretokens, and each
 /// pretoken is merged by rank (see pretokenizer.h and byte_pair_encoder.h). Gives the same ids as Hugging
 /// Face tokenizers' BPE with the ByteLevel pre-tokenizer without prefix space.
-class ByteLevelTokenizer : public Tokenizer {
+class ByteLevelTokenizer : public CoreTokenizer {
  public:
   explicit ByteLevelTokenizer(ByteLevelModel model);
   /// The tables that this tokenizer computed.
@@ -71,6 +75,8 @@ class ByteLevelTokenizer : public Tokenizer {
   void encode(std::string_view utf8, std::vector<int32_t>& ids) const override;
   void encode_to(std::string_view utf8, IdBuffer& out) const override;
   void encode_in_parts(std::string_view utf8, const TakeIds& take) const override;
+  /// Null without look_ahead.
+  std::unique_ptr<Stream> stream(Takers take) const override;
   void expect(uint64_t bytes) override;
   std::string decode(std::span<const int32_t> ids) const override;
   std::string name() const override { return name_; }
@@ -92,6 +98,7 @@ class ByteLevelTokenizer : public Tokenizer {
  private:
   struct Scratch;
   class Lease;
+  using Scratches = IdlePool<Scratch>;
 
   /// A destination for ids: they are appended to `ids`, which is handed to `take` (if there is one) and
   /// cleared whenever it is long.
@@ -115,18 +122,13 @@ class ByteLevelTokenizer : public Tokenizer {
   PieceRules rules_;
   mutable std::optional<TokenCache> memory_;  // shared by all threads
   FindPretokens find_pretokens_;
+  std::optional<size_t> look_ahead_;
   SharedArray<PieceSeed> seeds_;
   AddedTokens raw_added_, normalized_added_;
   int32_t eod_;
   std::string rule_names_, hash_;
-  // Working memory that no call uses now. A call takes one of these (or allocates one) and puts it back
-  // afterwards, so calls never wait for each other.
-  static constexpr size_t kIdle = 64;
-  struct alignas(64) Idle {
-    std::atomic<Scratch*> scratch;
-  };
-  mutable std::array<Idle, kIdle> idle_{};
   mutable std::atomic<size_t> seeded_{0};  // number of seeds that threads have added to memory_ or are adding
+  mutable Scratches scratches_;
 };
 
 }  // namespace megalith

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <filesystem>
 
 #include "libcore/base/error.h"
@@ -22,6 +23,7 @@ constexpr const char* kEndOfText = "<|endoftext|>";
 /// All members that tokenizers 0.22 writes.
 constexpr std::array kMembers = {"version",       "truncation",     "padding", "added_tokens", "normalizer",
                                  "pre_tokenizer", "post_processor", "decoder", "model"};
+constexpr std::array kUnigramMembers = {"type", "unk_id", "vocab", "byte_fallback"};
 constexpr std::array kModelMembers = {"type",
                                       "dropout",
                                       "unk_token",
@@ -47,7 +49,8 @@ std::string end_of_text(const std::string& tokenizer_json) {
 void check_model(const JsonCursor& model) {
   model.only(kModelMembers);
   // Files of tokenizers before 0.5 have no "type".
-  if (const auto type = model.find("type"); type && type->text() != "BPE") type->refuse("\"BPE\"");
+  if (const auto type = model.find("type"); type && type->text() != "BPE")
+    type->refuse("\"BPE\" or \"Unigram\"");
   if (const auto dropout = model.find("dropout"))
     if (!dropout->json().is_number() || dropout->json().as_double() != 0)
       dropout->refuse("none (null): ids would be random");
@@ -139,7 +142,8 @@ FindPretokens choose_pretokens(const HfPretokenizer& pretokenizer) {
   return megalith::pretokenizer(std::move(patterns));
 }
 
-/// See HfParts. Only for pretokens that end at borders or marks, nothing before them decides where they end.
+/// See ByteLevelModel. Only for pretokens that end at borders or marks, nothing before them decides where
+/// they end.
 std::optional<size_t> look_ahead(const HfPretokenizer& pretokenizer, const ByteLevelModel& model) {
   constexpr size_t kLongestCharacter = 4;
   if (pretokenizer.byte_level || model.ignore_merges || !pretokenizer.patterns.empty()) return std::nullopt;
@@ -154,11 +158,30 @@ std::string names(const HfPretokenizer& pretokenizer) {
   return join(names, "; ");
 }
 
+/// Refuses what depends on where the beginning of a text was before it was normalized: a mark is put before
+/// the first word of a text only if no character was removed there.
+void check_first_word(const JsonCursor& root, const HfParts& parts) {
+  const auto may_remove_beginning = [](const Normalizer::Step& step) {
+    const auto* const strip = std::get_if<Normalizer::Strip>(&step);
+    const auto* const replace = std::get_if<Normalizer::Replace>(&step);
+    const auto* const join = std::get_if<Normalizer::JoinBlanks>(&step);
+    return (strip && strip->left) || (replace && replace->to.empty()) || (join && join->to.empty()) ||
+           std::holds_alternative<Normalizer::StripAccents>(step) ||
+           std::holds_alternative<Normalizer::Nmt>(step);
+  };
+  const auto& steps = parts.normalizer.steps();
+  if (parts.metaspace && parts.metaspace->prepend == Metaspace::Prepend::kFirst &&
+      std::any_of(steps.begin(), steps.end(), may_remove_beginning))
+    root.at("pre_tokenizer")
+        .refuse("\"prepend_scheme\": \"always\" or \"never\" after a normalizer that removes characters");
+}
+
 /// Reads everything but the model.
 HfParts read_stages(const JsonCursor& root, const HfPretokenizer& pretokenizer, bool around) {
   HfParts parts;
   parts.normalizer = read_hf_normalizer(root);
   parts.metaspace = pretokenizer.metaspace;
+  check_first_word(root, parts);
   parts.decoder = read_hf_decoder(root);
   HfTemplate stage = read_hf_post_processor(root);
   if (around) parts.around = std::move(stage);
@@ -174,19 +197,31 @@ struct Source {
   std::string end() const { return settings.eod.empty() ? end_of_text(path) : settings.eod; }
 };
 
-void read_model(const Source& source, const JsonCursor& root, const HfPretokenizer& pretokenizer,
-                HfParts& parts) {
+/// Reads the added tokens into `model`, and the end of a document. Returns the texts of all ids.
+template <class Model>
+std::vector<std::string> read_added_and_end(const Source& source, const JsonCursor& root,
+                                            Vocabulary& vocabulary, Model& model) {
+  AddedTokenList added(vocabulary, model);
+  if (const auto list = root.find("added_tokens")) read_added(*list, added);
+  for (const std::string& text : source.settings.special) added.add_special(text);
+  model.name = "HuggingFaceTokenizer";
+  model.eod = vocabulary.find(source.end()).value_or(-1);
+  if (model.eod < 0 && !source.settings.eod.empty())
+    fail(ErrorKind::kData, source.path, ": no token ", quote(source.settings.eod),
+         ", which --eod-token names");
+  return vocabulary.texts();
+}
+
+ByteLevelModel read_bpe(const Source& source, const JsonCursor& root, const HfPretokenizer& pretokenizer,
+                        TokenTexts& all_texts) {
   const JsonCursor model = root.at("model");
   check_model(model);
   Vocabulary vocabulary(model.at("vocab").json(), source.path);
-  ByteLevelModel& out = parts.model;
-  out.name = "HuggingFaceTokenizer";
+  ByteLevelModel out;
   out.merges = read_merges(model.at("merges"), vocabulary);
   out.ignore_merges = model.flag("ignore_merges", false);
-  AddedTokenList added(vocabulary, out);
-  if (const auto list = root.find("added_tokens")) read_added(*list, added);
-  for (const std::string& text : source.settings.special) added.add_special(text);
-  const std::vector<std::string> texts = vocabulary.texts();
+  const std::vector<std::string> texts = read_added_and_end(source, root, vocabulary, out);
+  all_texts = TokenTexts(texts);
   out.rules = names(pretokenizer);
   if (pretokenizer.byte_level) {
     vocabulary.fill(out);
@@ -200,64 +235,112 @@ void read_model(const Source& source, const JsonCursor& root, const HfPretokeniz
   }
   out.find_pretokens = choose_pretokens(pretokenizer);
   if (!pretokenizer.byte_level && has_no_pretokens(pretokenizer)) out.borders = borders_of(out);
-  parts.look_ahead = look_ahead(pretokenizer, out);
-  out.eod = vocabulary.find(source.end()).value_or(-1);
-  if (out.eod < 0 && !source.settings.eod.empty())
-    fail(ErrorKind::kData, source.path, ": no token ", quote(source.settings.eod),
-         ", which --eod-token names");
-  parts.texts = TokenTexts(texts);
+  out.look_ahead = look_ahead(pretokenizer, out);
+  return out;
+}
+
+/// Each token is [text, score].
+void read_scored_tokens(const JsonCursor& vocab, UnigramModel& out) {
+  for (const JsonCursor& token : vocab.list()) {
+    const std::vector<JsonCursor> pair = token.list();
+    if (pair.size() != 2 || !pair[1].json().is_number()) token.refuse("[token, score]");
+    out.tokens.push_back(pair[0].text());
+    out.scores.push_back(pair[1].json().as_double());
+    if (!std::isfinite(out.scores.back())) pair[1].refuse("a finite number");
+  }
+}
+
+UnigramRules read_unigram_rules(const JsonCursor& model, const HfPretokenizer& pretokenizer,
+                                const UnigramModel& tokens) {
+  constexpr double kPenalty = 10;  // of an unknown character, below the worst score
+  UnigramRules rules{.sums = UnigramRules::Sums::kDouble, .looks_up_runs = true, .mark = {}};
+  const JsonCursor unknown = model.at("unk_id");
+  if (!unknown.json().is_int() || unknown.integer() < 0 ||
+      unknown.integer() >= static_cast<int64_t>(tokens.tokens.size()))
+    unknown.refuse("the id of a token: texts may have characters that no token has");
+  rules.unknown = static_cast<int32_t>(unknown.integer());
+  rules.unknown_score = *std::min_element(tokens.scores.begin(), tokens.scores.end()) - kPenalty;
+  if (model.flag("byte_fallback", false)) rules.bytes = CharacterIds::Unknown::bytes_of(tokens.tokens);
+  if (pretokenizer.metaspace && pretokenizer.metaspace->split) rules.mark = pretokenizer.metaspace->mark;
+  return rules;
+}
+
+UnigramModel read_unigram(const Source& source, const JsonCursor& root, const HfPretokenizer& pretokenizer,
+                          TokenTexts& all_texts) {
+  const JsonCursor model = root.at("model");
+  model.only(kUnigramMembers);
+  if (pretokenizer.byte_level || !pretokenizer.patterns.empty())
+    root.at("pre_tokenizer").refuse("Metaspace, or null, with a Unigram model");
+  UnigramModel out;
+  read_scored_tokens(model.at("vocab"), out);
+  out.rules = read_unigram_rules(model, pretokenizer, out);
+  Vocabulary vocabulary(out.tokens, source.path);
+  const std::vector<std::string> texts = read_added_and_end(source, root, vocabulary, out);
+  out.tokens.resize(texts.size());  // added tokens are not found by the model
+  out.scores.resize(texts.size());
+  all_texts = TokenTexts(texts);
+  return out;
+}
+
+CoreModel read_model(const Source& source, const JsonCursor& root, const HfPretokenizer& pretokenizer,
+                     TokenTexts& texts) {
+  const auto type = root.at("model").find("type");
+  if (type && type->text() == "Unigram") return read_unigram(source, root, pretokenizer, texts);
+  return read_bpe(source, root, pretokenizer, texts);
 }
 
 /// Whether a ByteLevelTokenizer alone does everything that the file asks for.
 bool needs_only_its_model(const HfParts& parts) {
   const auto& steps = parts.decoder.steps();
-  return parts.normalizer.empty() && !parts.metaspace && parts.around.before.empty() &&
-         parts.around.after.empty() && steps.size() == 1 &&
+  return std::holds_alternative<ByteLevelModel>(parts.model) && parts.normalizer.empty() &&
+         !parts.metaspace && parts.around.before.empty() && parts.around.after.empty() && steps.size() == 1 &&
          std::holds_alternative<TokenDecoder::ByteLevel>(steps[0]);
 }
 
 struct Made {
   std::unique_ptr<Tokenizer> tokenizer;
-  const ByteLevelTokenizer* core;
+  const CoreTokenizer* core;
 };
 
 Made make(HfParts parts) {
   if (needs_only_its_model(parts)) {
-    auto tokenizer = std::make_unique<ByteLevelTokenizer>(std::move(parts.model));
-    const ByteLevelTokenizer* const core = tokenizer.get();
+    std::unique_ptr<CoreTokenizer> tokenizer = make_core(std::move(parts.model));
+    const CoreTokenizer* const core = tokenizer.get();
     return {std::move(tokenizer), core};
   }
   auto tokenizer = std::make_unique<HfTokenizer>(std::move(parts));
-  const ByteLevelTokenizer* const core = &tokenizer->core();
+  const CoreTokenizer* const core = &tokenizer->core();
   return {std::move(tokenizer), core};
 }
 
 // The following store what later runs need of a tokenizer.json, so that they need not parse it:
 // the stages around the model as JSON, the texts of the tokens, and the model.
 
-std::string pack_parts(const Json& root, const HfParts& parts) {
+std::string pack_parts(const Json& root, const HfParts& parts, const CoreTokenizer& core) {
   Json stages = Json::object();
   for (const char* key : {"normalizer", "pre_tokenizer", "post_processor", "decoder"})
     if (const Json* stage = root.find(key)) stages.set(key, *stage);
   Packer out;
   out.add(stages.dump());
   pack(parts.texts, out);
-  pack(parts.model, out);
+  pack(parts.model, core, out);
   return out.take();
 }
 
 std::optional<HfParts> unpack_parts(Unpacker in, const Source& source) {
   const std::string_view stages = in.text();
   std::optional<TokenTexts> texts = unpack_texts(in);
-  std::optional<ByteLevelModel> model = unpack_model(in);
-  if (!texts || !model || !in.whole() || texts->size() != model->tables->tokens.size()) return std::nullopt;
+  std::optional<CoreModel> model = unpack_core(in);
+  if (!texts || !model || !in.whole() || texts->size() != packed_size(*model)) return std::nullopt;
   const Json json = Json::parse(stages, source.path);
   const JsonCursor root(json, source.path);
   const HfPretokenizer pretokenizer = read_hf_pretokenizer(root);
   HfParts parts = read_stages(root, pretokenizer, source.settings.around);
   parts.model = std::move(*model);
-  parts.model.find_pretokens = choose_pretokens(pretokenizer);
-  parts.look_ahead = look_ahead(pretokenizer, parts.model);
+  if (auto* const byte_level = std::get_if<ByteLevelModel>(&parts.model)) {
+    byte_level->find_pretokens = choose_pretokens(pretokenizer);
+    byte_level->look_ahead = look_ahead(pretokenizer, *byte_level);
+  }
   parts.texts = std::move(*texts);
   return parts;
 }
@@ -278,11 +361,10 @@ std::unique_ptr<Tokenizer> read_tokenizer(const Source& source) {
   root.at("pre_tokenizer");
   const HfPretokenizer pretokenizer = read_hf_pretokenizer(root);
   HfParts parts = read_stages(root, pretokenizer, source.settings.around);
-  read_model(source, root, pretokenizer, parts);
+  parts.model = read_model(source, root, pretokenizer, parts.texts);
   if (!kept) return make(std::move(parts)).tokenizer;
   Made made = make(parts);
-  parts.model.tables = made.core->tables();
-  kept->store(pack_parts(json, parts));
+  kept->store(pack_parts(json, parts, *made.core));
   return std::move(made.tokenizer);
 }
 

@@ -1,9 +1,12 @@
 #include "libcore/text/formats/hf_stages.h"
 
 #include <limits>
+#include <memory>
 
+#include "libcore/base/base64.h"
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
+#include "libcore/hash/sha256.h"
 #include "libcore/text/unicode/unicode.h"
 
 namespace megalith {
@@ -39,6 +42,23 @@ std::string literal_pattern(const JsonCursor& stage) {
   const auto text = pattern.find("String");
   if (!text || text->text().empty()) pattern.refuse("{\"String\": …} with a text");
   return text->text();
+}
+
+/// A Replace of a normalizer. Of regular expressions it may have the one with which files of unigram models
+/// join blanks.
+Normalizer::Step read_replace(const JsonCursor& stage) {
+  const std::string& to = stage.at("content").text();
+  const auto regex = stage.at("pattern").find("Regex");
+  if (!regex) return Normalizer::Replace{literal_pattern(stage), to};
+  if (regex->text() != " {2,}") regex->refuse("{\"String\": …}, or the expression \" {2,}\"");
+  return Normalizer::JoinBlanks{to};
+}
+
+Normalizer::Step read_precompiled(const JsonCursor& stage) {
+  const JsonCursor map = stage.at("precompiled_charsmap");
+  const auto bytes = decode_base64(map.text());
+  if (!bytes || bytes->empty()) map.refuse("a charsmap in base64");
+  return Normalizer::Precompiled{std::make_shared<const Charsmap>(*bytes, stage.file()), sha256_hex(*bytes)};
 }
 
 std::string one_character(const JsonCursor& cursor) {
@@ -151,20 +171,40 @@ TokenDecoder::Step read_decoder_step(const JsonCursor& stage) {
   stage.refuse("ByteLevel, ByteFallback, Fuse, Replace, Strip, Metaspace, or a Sequence of them");
 }
 
+Normalizer::Step read_normalizer_step(const JsonCursor& stage) {
+  const std::string type = stage.type();
+  if (type == "NFC") return Normalizer::Nfc{};
+  if (type == "NFKC") return Normalizer::Nfkc{};
+  if (type == "NFD") return Normalizer::Decompose{Decomposition::kNfd};
+  if (type == "NFKD") return Normalizer::Decompose{Decomposition::kNfkd};
+  if (type == "StripAccents") return Normalizer::StripAccents{};
+  if (type == "Lowercase") return Normalizer::Lowercase{};
+  if (type == "Nmt") return Normalizer::Nmt{};
+  if (type == "Prepend") return Normalizer::Prepend{stage.at("prepend").text()};
+  if (type == "Replace") return read_replace(stage);
+  if (type == "Strip")
+    return Normalizer::Strip{stage.must_flag("strip_left"), stage.must_flag("strip_right")};
+  if (type == "Precompiled") return read_precompiled(stage);
+  stage.refuse(
+      "NFC, NFD, NFKC, NFKD, StripAccents, Lowercase, Nmt, Prepend, Replace, Strip, Precompiled, a "
+      "Sequence of them, or null");
+}
+
+/// The Metaspace with which the pre-tokenizer ends.
+Metaspace read_last_metaspace(const JsonCursor& stage, bool after_whitespace_split) {
+  Metaspace metaspace = read_metaspace(stage);
+  metaspace.words = after_whitespace_split;
+  if (metaspace.words && (!metaspace.split || metaspace.prepend != Metaspace::Prepend::kAlways))
+    stage.refuse("\"prepend_scheme\": \"always\" with \"split\", after WhitespaceSplit");
+  return metaspace;
+}
+
 }  // namespace
 
 Normalizer read_hf_normalizer(const JsonCursor& root) {
   std::vector<Normalizer::Step> steps;
   for (const JsonCursor& stage : stages(root, "normalizer", "normalizers")) {
-    const std::string type = stage.type();
-    if (type == "NFC")
-      steps.emplace_back(Normalizer::Nfc{});
-    else if (type == "Prepend")
-      steps.emplace_back(Normalizer::Prepend{stage.at("prepend").text()});
-    else if (type == "Replace")
-      steps.emplace_back(Normalizer::Replace{literal_pattern(stage), stage.at("content").text()});
-    else
-      stage.refuse("NFC, Prepend, Replace, a Sequence of them, or null");
+    steps.push_back(read_normalizer_step(stage));
   }
   return Normalizer(std::move(steps));
 }
@@ -172,6 +212,7 @@ Normalizer read_hf_normalizer(const JsonCursor& root) {
 HfPretokenizer read_hf_pretokenizer(const JsonCursor& root) {
   HfPretokenizer out;
   const std::vector<JsonCursor> all = stages(root, "pre_tokenizer", "pretokenizers");
+  bool splits_words = false;
   for (const JsonCursor& stage : all) {
     const std::string type = stage.type();
     if (out.byte_level) stage.refuse("ByteLevel as the last of the sequence");
@@ -181,10 +222,13 @@ HfPretokenizer read_hf_pretokenizer(const JsonCursor& root) {
       out.patterns.push_back(digits_pattern(stage.flag("individual_digits", false)));
     else if (type == "ByteLevel")
       read_byte_level(stage, out);
-    else if (type == "Metaspace" && all.size() == 1)
-      out.metaspace = read_metaspace(stage);
+    else if (type == "Metaspace" && all.size() == (splits_words ? 2U : 1U))
+      out.metaspace = read_last_metaspace(stage, splits_words);
+    else if (type == "WhitespaceSplit" && all.size() == 2 && all[1].type() == "Metaspace")
+      splits_words = true;
     else
-      stage.refuse("ByteLevel, Split, Digits, a Sequence of them, Metaspace alone, or null");
+      stage.refuse(
+          "ByteLevel, Split, Digits, a Sequence of them, Metaspace alone or after WhitespaceSplit, or null");
   }
   return out;
 }

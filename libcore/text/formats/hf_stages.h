@@ -20,6 +20,8 @@ struct Metaspace {
   std::string mark;
   Prepend prepend = Prepend::kAlways;
   bool split = true;  // whether a pretoken begins at each mark
+  /// WhitespaceSplit before it: white space only separates words, each of which gets a mark.
+  bool words = false;
 };
 
 struct HfPretokenizer {

@@ -3,53 +3,54 @@
 #include <algorithm>
 
 #include "libcore/base/error.h"
-#include "libcore/text/formats/pretoken_stream.h"
+#include "libcore/base/utf8.h"
 #include "libcore/text/identity_hash.h"
+#include "libcore/text/unicode/char_traits.h"
 #include "libcore/text/unicode/unicode.h"
 
 namespace megalith {
 namespace {
 
-/// Whether the model can look for added tokens itself, which saves a pass over the text.
+/// Whether the model looks for added tokens itself.
 bool model_finds_added(const HfParts& parts) {
-  return parts.normalizer.empty() && !parts.metaspace;
+  return parts.normalizer.empty() && !parts.metaspace && std::holds_alternative<ByteLevelModel>(parts.model);
 }
 
-ByteLevelModel core_model(HfParts& parts) {
-  ByteLevelModel model = std::move(parts.model);
-  if (!model_finds_added(parts)) {
-    model.raw_added.clear();
-    model.normalized_added.clear();
-  }
+CoreModel core_model(HfParts& parts) {
+  CoreModel model = std::move(parts.model);
+  if (!model_finds_added(parts))
+    std::visit(
+        [](auto& m) {
+          m.raw_added.clear();
+          m.normalized_added.clear();
+        },
+        model);
   return model;
 }
 
-std::vector<AddedToken> added_for(const HfParts& parts, const std::vector<AddedToken>& tokens) {
-  return model_finds_added(parts) ? std::vector<AddedToken>{} : tokens;
+/// The tokens that this tokenizer looks for.
+AddedTokens added_for(const HfParts& parts, bool normalized) {
+  if (model_finds_added(parts)) return {};
+  return std::visit(
+      [&](const auto& model) { return AddedTokens(normalized ? model.normalized_added : model.raw_added); },
+      parts.model);
 }
 
 /// Normalizes the added tokens that are looked for in normalized text; decode() writes them in that form too.
 HfParts with_normal_tokens(HfParts parts) {
   Normalizer::Scratch scratch;
-  for (AddedToken& token : parts.model.normalized_added) {
-    token.text = parts.normalizer.apply(token.text, scratch);
-    parts.texts.change(static_cast<size_t>(token.id), token.text);
-  }
+  const auto normalize = [&](std::vector<AddedToken>& tokens) {
+    for (AddedToken& token : tokens) {
+      token.text = parts.normalizer.apply(token.text, scratch);
+      parts.texts.change(static_cast<size_t>(token.id), token.text);
+    }
+  };
+  std::visit([&](auto& model) { normalize(model.normalized_added); }, parts.model);
   return parts;
 }
 
-/// The normalizer for the rest of a text whose beginning went through `all`. Nothing if the result depends on
-/// the text before, so that the text must be normalized as a whole.
-std::optional<Normalizer> continued(const Normalizer& all) {
-  std::vector<Normalizer::Step> steps;
-  for (const Normalizer::Step& step : all.steps()) {
-    if (std::holds_alternative<Normalizer::Prepend>(step)) continue;
-    const auto* const replace = std::get_if<Normalizer::Replace>(&step);
-    if (!replace || replace->to.empty() || code_point_at(replace->from).bytes != replace->from.size())
-      return std::nullopt;
-    steps.push_back(step);
-  }
-  return Normalizer(std::move(steps));
+bool is_space_at(std::string_view utf8, size_t at) {
+  return char_traits(code_point_at(utf8.substr(at)).value).kind() == CharKind::kSpace;
 }
 
 }  // namespace
@@ -57,13 +58,13 @@ std::optional<Normalizer> continued(const Normalizer& all) {
 HfTokenizer::HfTokenizer(HfParts parts) : HfTokenizer(Ready{}, with_normal_tokens(std::move(parts))) {}
 
 HfTokenizer::HfTokenizer(Ready, HfParts parts)
-    : raw_added_(added_for(parts, parts.model.raw_added)),
-      normalized_added_(added_for(parts, parts.model.normalized_added)),
-      core_(core_model(parts)),
+    : core_finds_added_(model_finds_added(parts)),
+      raw_added_(added_for(parts, false)),
+      normalized_added_(added_for(parts, true)),
+      core_(make_core(core_model(parts))),
       normalizer_(std::move(parts.normalizer)),
-      continued_(continued(normalizer_)),
+      bits_(NormalizerBits::of(normalizer_)),
       metaspace_(std::move(parts.metaspace)),
-      look_ahead_(parts.look_ahead),
       around_(std::move(parts.around)),
       decoder_(std::move(parts.decoder)),
       texts_(std::move(parts.texts)) {}
@@ -74,6 +75,10 @@ std::string_view HfTokenizer::spaced(std::string_view utf8, Position position, s
   const bool prepends = position.begins && (m.prepend == Metaspace::Prepend::kAlways ||
                                             (m.prepend == Metaspace::Prepend::kFirst && position.first));
   storage.clear();
+  if (m.words) {
+    append_words(utf8, position.begins, storage);
+    return storage;
+  }
   if (prepends && !utf8.starts_with(m.mark) && !utf8.starts_with(' ')) storage = m.mark;
   for (size_t blank = utf8.find(' '); blank != std::string_view::npos; blank = utf8.find(' ')) {
     storage += utf8.substr(0, blank);
@@ -84,38 +89,57 @@ std::string_view HfTokenizer::spaced(std::string_view utf8, Position position, s
   return storage;
 }
 
+/// Appends the words of a text, each with a mark. `begins`: whether a word begins at the start of the text.
+void HfTokenizer::append_words(std::string_view utf8, bool begins, std::string& out) const {
+  for (size_t at = 0; at < utf8.size();) {
+    const size_t bytes = code_point_at(utf8.substr(at)).bytes;
+    const bool is_space = is_space_at(utf8, at);
+    if (!is_space && begins && !utf8.substr(at).starts_with(metaspace_->mark)) out += metaspace_->mark;
+    if (!is_space) out += utf8.substr(at, bytes);
+    begins = is_space;
+    at += bytes;
+  }
+}
+
+/// Encodes a long part of a text with little memory. Returns false, and does nothing, if the model needs it
+/// as a whole.
 template <class Text, class Ids>
-void HfTokenizer::encode_bit_by_bit(std::string_view part, bool is_first, Text&& text, Ids&& ids) const {
+bool HfTokenizer::encode_bit_by_bit(std::string_view part, bool is_first, Text&& text, Ids&& ids) const {
+  const std::unique_ptr<CoreTokenizer::Stream> stream = core_->stream({.text = text, .ids = ids});
+  if (!stream) return false;
   Normalizer::Scratch scratch;
   std::string storage;
-  PretokenStream stream(core_, *look_ahead_, {.text = text, .ids = ids});
-  const Normalizer* normalizer = &normalizer_;
-  for (bool begins = true; !part.empty(); begins = false) {
-    const std::string_view bit = first_characters(part, PretokenStream::kBit);
-    const std::string_view normal = normalizer->apply(bit, scratch);
-    stream.add(spaced(normal, {.begins = begins, .first = is_first}, storage));
-    normalizer = &*continued_;
+  bool begins = true;  // whether a word may begin here
+  for (bool is_first_bit = true; !part.empty(); is_first_bit = false) {
+    const std::string_view bit = bits_->next(part, CoreTokenizer::kBit);
     part.remove_prefix(bit.size());
+    const std::string_view normal = bits_->normalizer(is_first_bit, part.empty()).apply(bit, scratch);
+    if (normal.empty()) continue;
+    stream->add(spaced(normal, {.begins = begins, .first = is_first}, storage));
+    begins =
+        metaspace_ && metaspace_->words && is_space_at(normal, character_begin(normal, normal.size() - 1));
   }
-  stream.finish();
+  stream->finish();
+  return true;
 }
 
 template <class Text, class Ids>
 void HfTokenizer::each_part(std::string_view utf8, Text&& text, Ids&& ids) const {
   const auto token = [&](int32_t id) { ids(std::span<const int32_t>(&id, 1)); };
   for (int32_t id : around_.before) token(id);
-  if (normalizer_.empty() && !metaspace_) {
+  if (core_finds_added_) {
     text(utf8);
   } else {
     Normalizer::Scratch scratch;
     std::string storage;
-    const bool in_bits = continued_ && look_ahead_ && normalized_added_.empty();
+    const bool in_bits = bits_ && normalized_added_.empty();
     raw_added_.split(
         utf8,
         [&](std::string_view part) {
           const bool is_first = part.data() == utf8.data();
-          if (in_bits && part.size() > PretokenStream::kLongText)
-            return encode_bit_by_bit(part, is_first, text, ids);
+          if (in_bits && part.size() > CoreTokenizer::kLongText &&
+              encode_bit_by_bit(part, is_first, text, ids))
+            return;
           const std::string_view normal = normalizer_.apply(part, scratch);
           normalized_added_.split(
               normal,
@@ -132,19 +156,19 @@ void HfTokenizer::each_part(std::string_view utf8, Text&& text, Ids&& ids) const
 
 void HfTokenizer::encode(std::string_view utf8, std::vector<int32_t>& ids) const {
   each_part(
-      utf8, [&](std::string_view text) { core_.encode(text, ids); },
+      utf8, [&](std::string_view text) { core_->encode(text, ids); },
       [&](std::span<const int32_t> more) { ids.insert(ids.end(), more.begin(), more.end()); });
 }
 
 void HfTokenizer::encode_to(std::string_view utf8, IdBuffer& out) const {
   each_part(
-      utf8, [&](std::string_view text) { core_.encode_to(text, out); },
+      utf8, [&](std::string_view text) { core_->encode_to(text, out); },
       [&](std::span<const int32_t> more) { out.append(more); });
 }
 
 void HfTokenizer::encode_in_parts(std::string_view utf8, const TakeIds& take) const {
   each_part(
-      utf8, [&](std::string_view text) { core_.encode_in_parts(text, take); }, take);
+      utf8, [&](std::string_view text) { core_->encode_in_parts(text, take); }, take);
 }
 
 std::string HfTokenizer::decode(std::span<const int32_t> ids) const {
@@ -163,6 +187,34 @@ namespace {
 void add_step(IdentityHash& hash, const Normalizer::Nfc&) {
   hash.add("NFC");
 }
+void add_step(IdentityHash& hash, const Normalizer::Nfkc&) {
+  hash.add("NFKC");
+}
+void add_step(IdentityHash& hash, const Normalizer::Decompose& step) {
+  hash.add(step.form == Decomposition::kNfd ? "NFD" : "NFKD");
+}
+void add_step(IdentityHash& hash, const Normalizer::StripAccents&) {
+  hash.add("StripAccents");
+}
+void add_step(IdentityHash& hash, const Normalizer::Lowercase&) {
+  hash.add("Lowercase");
+}
+void add_step(IdentityHash& hash, const Normalizer::Nmt&) {
+  hash.add("Nmt");
+}
+void add_step(IdentityHash& hash, const Normalizer::JoinBlanks& step) {
+  hash.add("JoinBlanks");
+  hash.add(step.to);
+}
+void add_step(IdentityHash& hash, const Normalizer::Strip& step) {
+  hash.add("Strip");
+  hash.add(int64_t{step.left});
+  hash.add(int64_t{step.right});
+}
+void add_step(IdentityHash& hash, const Normalizer::Precompiled& step) {
+  hash.add("Precompiled");
+  hash.add(step.identity);
+}
 void add_step(IdentityHash& hash, const Normalizer::Prepend& step) {
   hash.add("Prepend");
   hash.add(step.text);
@@ -178,10 +230,9 @@ void add_step(IdentityHash& hash, const Normalizer::Replace& step) {
 std::string HfTokenizer::hash() const {
   // The decoder does not affect ids. So if there is nothing else around the model, all ids are those of
   // core_.
-  if (normalizer_.empty() && !metaspace_ && around_.before.empty() && around_.after.empty())
-    return core_.hash();
+  if (core_finds_added_ && around_.before.empty() && around_.after.empty()) return core_->hash();
   IdentityHash hash;
-  hash.add(core_.hash());
+  hash.add(core_->hash());
   raw_added_.add_to(hash);
   normalized_added_.add_to(hash);
   for (const Normalizer::Step& step : normalizer_.steps())
@@ -189,6 +240,7 @@ std::string HfTokenizer::hash() const {
   if (metaspace_) {
     hash.add(metaspace_->mark);
     hash.add(static_cast<int64_t>(metaspace_->prepend));
+    if (metaspace_->words) hash.add("words");
   }
   for (const auto* side : {&around_.before, &around_.after}) {
     hash.add(static_cast<int64_t>(side->size()));

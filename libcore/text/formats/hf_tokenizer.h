@@ -2,25 +2,24 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "libcore/text/bpe/token_texts.h"
-#include "libcore/text/formats/byte_level_tokenizer.h"
 #include "libcore/text/formats/hf_stages.h"
+#include "libcore/text/formats/packed_model.h"
+#include "libcore/text/unicode/normalizer_bits.h"
 
 namespace megalith {
 
 /// A tokenizer.json: its model and everything around it.
 struct HfParts {
-  ByteLevelModel model;  // with its added tokens
+  CoreModel model;  // with its added tokens
   Normalizer normalizer;
   std::optional<Metaspace> metaspace;
-  /// How many bytes after a place decide whether a pretoken ends there, if nothing before the pretoken does
-  /// (see PretokenStream). Empty: something before it may decide, too.
-  std::optional<size_t> look_ahead;
   HfTemplate around;
   TokenDecoder decoder;
   TokenTexts texts;  // the tokens as the file writes them
@@ -33,18 +32,18 @@ class HfTokenizer : public Tokenizer {
  public:
   explicit HfTokenizer(HfParts parts);
 
-  int vocab_size() const override { return core_.vocab_size(); }
-  int eod() const override { return core_.eod(); }
+  int vocab_size() const override { return core_->vocab_size(); }
+  int eod() const override { return core_->eod(); }
   void encode(std::string_view utf8, std::vector<int32_t>& ids) const override;
   void encode_to(std::string_view utf8, IdBuffer& out) const override;
   Around around() const override { return {around_.before, around_.after}; }
   void encode_in_parts(std::string_view utf8, const TakeIds& take) const override;
-  void expect(uint64_t bytes) override { core_.expect(bytes); }
+  void expect(uint64_t bytes) override { core_->expect(bytes); }
   std::string decode(std::span<const int32_t> ids) const override;
-  std::string name() const override { return core_.name(); }
+  std::string name() const override { return core_->name(); }
   std::string hash() const override;
 
-  const ByteLevelTokenizer& core() const { return core_; }
+  const CoreTokenizer& core() const { return *core_; }
 
  private:
   struct Ready {};
@@ -55,20 +54,20 @@ class HfTokenizer : public Tokenizer {
   template <class Text, class Ids>
   void each_part(std::string_view utf8, Text&& text, Ids&& ids) const;
   template <class Text, class Ids>
-  void encode_bit_by_bit(std::string_view part, bool is_first, Text&& text, Ids&& ids) const;
+  bool encode_bit_by_bit(std::string_view part, bool is_first, Text&& text, Ids&& ids) const;
   struct Position {
     bool begins;  // whether the text begins a piece
     bool first;   // whether it is in the first piece of the whole text
   };
   std::string_view spaced(std::string_view utf8, Position position, std::string& storage) const;
+  void append_words(std::string_view utf8, bool begins, std::string& out) const;
 
+  bool core_finds_added_;  // which saves a pass over the text
   AddedTokens raw_added_, normalized_added_;
-  ByteLevelTokenizer core_;  // also finds the added tokens if nothing is normalized
+  std::unique_ptr<CoreTokenizer> core_;
   Normalizer normalizer_;
-  /// The normalizer of the later parts of a text. Empty: texts are normalized whole.
-  std::optional<Normalizer> continued_;
+  std::optional<NormalizerBits> bits_;  // empty: texts are normalized whole
   std::optional<Metaspace> metaspace_;
-  std::optional<size_t> look_ahead_;
   HfTemplate around_;
   TokenDecoder decoder_;
   TokenTexts texts_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <filesystem>
 #include <numeric>
 
@@ -15,7 +16,7 @@ namespace {
 
 /// The version of the stored files. It must go up whenever their format changes, or the way in which the hash
 /// or another stored value is computed: otherwise old files would be read as new ones.
-constexpr int kPackedVersion = 7;
+constexpr int kPackedVersion = 8;
 
 struct PackedAdded {
   uint32_t bytes;  // bytes of the token's text
@@ -251,6 +252,98 @@ std::optional<ByteLevelModel> unpack_model(Unpacker& in) {
     model.borders = std::make_shared<const CharacterBorders>(std::move(*borders));
   }
   return model;
+}
+
+void pack(const UnigramModel& model, Packer& out) {
+  if (!model.tables) fail(ErrorKind::kInternal, model.name, ": a model without tables cannot be kept");
+  const UnigramRules& rules = model.rules;
+  const UnigramTables& tables = *model.tables;
+  out.add(model.name);
+  const std::array<int32_t, 4> numbers = {static_cast<int32_t>(rules.sums), rules.unknown,
+                                          rules.looks_up_runs, model.eod};
+  out.add(std::span<const int32_t>(numbers));
+  const auto score = std::bit_cast<uint64_t>(rules.unknown_score);
+  out.add(std::span<const uint64_t>(&score, 1));
+  out.add(std::span<const int32_t>(rules.bytes));
+  out.add(rules.mark);
+  pack_added(model.raw_added, out);
+  pack_added(model.normalized_added, out);
+  pack(tables.tokens, out);
+  out.add(tables.trie.span());
+  out.add(tables.scores.span());
+  out.add(tables.borders.ascii.span());
+  out.add(tables.borders.others.span());
+  out.add(tables.hash);
+}
+
+std::optional<UnigramModel> unpack_unigram_model(Unpacker& in) {
+  UnigramModel model;
+  model.name = in.text();
+  const auto numbers = in.array<int32_t>();
+  const auto score = in.array<uint64_t>();
+  const auto bytes = in.array<int32_t>();
+  model.rules.mark = in.text();
+  auto raw = unpack_added(in), normalized = unpack_added(in);
+  auto tokens = unpack_texts(in);
+  UnigramTables tables;
+  tables.trie = in.shared<PrefixTrie::Node>();
+  tables.scores = in.shared<uint64_t>();
+  tables.borders.ascii = in.shared<uint64_t>();
+  tables.borders.others = in.shared<uint64_t>();
+  tables.hash = in.text();
+  if (numbers.size() != 4 || score.size() != 1 || bytes.size() != model.rules.bytes.size() || !raw ||
+      !normalized || !tokens)
+    return std::nullopt;
+  tables.tokens = std::move(*tokens);
+  model.rules.sums = numbers[0] == 0 ? UnigramRules::Sums::kFloat : UnigramRules::Sums::kDouble;
+  model.rules.unknown = numbers[1];
+  model.rules.looks_up_runs = numbers[2] != 0;
+  model.eod = numbers[3];
+  model.rules.unknown_score = std::bit_cast<double>(score[0]);
+  std::copy(bytes.begin(), bytes.end(), model.rules.bytes.begin());
+  model.raw_added = std::move(*raw);
+  model.normalized_added = std::move(*normalized);
+  const auto fits = [&](int64_t id) { return static_cast<uint64_t>(id) < tables.tokens.size(); };
+  const auto fits_or_none = [&](int64_t id) { return id == -1 || fits(id); };
+  const auto added_fit = [&](const std::vector<AddedToken>& added) {
+    return std::all_of(added.begin(), added.end(), [&](const AddedToken& t) { return fits(t.id); });
+  };
+  if (!UnigramTables::fit(tables) || !fits(model.rules.unknown) || !fits_or_none(model.eod) ||
+      !std::all_of(bytes.begin(), bytes.end(), fits_or_none) || !added_fit(model.raw_added) ||
+      !added_fit(model.normalized_added))
+    return std::nullopt;
+  model.tables = std::move(tables);
+  return model;
+}
+
+std::unique_ptr<CoreTokenizer> make_core(CoreModel model) {
+  if (auto* const unigram = std::get_if<UnigramModel>(&model))
+    return std::make_unique<UnigramTokenizer>(std::move(*unigram));
+  return std::make_unique<ByteLevelTokenizer>(std::move(std::get<ByteLevelModel>(model)));
+}
+
+void pack(CoreModel model, const CoreTokenizer& core, Packer& out) {
+  const auto kind = static_cast<int32_t>(model.index());
+  out.add(std::span<const int32_t>(&kind, 1));
+  if (auto* const unigram = std::get_if<UnigramModel>(&model)) {
+    unigram->tables = static_cast<const UnigramTokenizer&>(core).tables();
+    pack(*unigram, out);
+  } else {
+    auto& byte_level = std::get<ByteLevelModel>(model);
+    byte_level.tables = static_cast<const ByteLevelTokenizer&>(core).tables();
+    pack(byte_level, out);
+  }
+}
+
+std::optional<CoreModel> unpack_core(Unpacker& in) {
+  const auto kind = in.array<int32_t>();
+  if (kind.size() != 1) return std::nullopt;
+  if (kind[0] == 0) return unpack_model(in);
+  return unpack_unigram_model(in);
+}
+
+size_t packed_size(const CoreModel& model) {
+  return std::visit([](const auto& m) { return m.tables->tokens.size(); }, model);
 }
 
 std::optional<CachedFile> kept_file(std::string_view kind, std::span<const std::string> files,

@@ -9,11 +9,13 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <variant>
 #include <vector>
 
 #include "libcore/base/shared_array.h"
 #include "libcore/io/cache/build_cache.h"
 #include "libcore/text/formats/byte_level_tokenizer.h"
+#include "libcore/text/unigram/unigram_tokenizer.h"
 
 namespace megalith {
 
@@ -88,8 +90,20 @@ std::optional<TokenTexts> unpack_texts(Unpacker& in);
 /// Packs a model that has `tables`, without its `find_pretokens`: a function cannot be stored. kInternal if
 /// it has no tables.
 void pack(const ByteLevelModel& model, Packer& out);
+void pack(const UnigramModel& model, Packer& out);
 /// Reads a packed model; nothing if parts are damaged or contradict each other.
 std::optional<ByteLevelModel> unpack_model(Unpacker& in);
+std::optional<UnigramModel> unpack_unigram_model(Unpacker& in);
+
+/// The model of a tokenizer whose files may hold either kind.
+using CoreModel = std::variant<ByteLevelModel, UnigramModel>;
+/// Its tokenizer, which looks for added tokens only if it is a ByteLevelTokenizer.
+std::unique_ptr<CoreTokenizer> make_core(CoreModel model);
+/// Packs `model` with the tables of `core`, its tokenizer.
+void pack(CoreModel model, const CoreTokenizer& core, Packer& out);
+std::optional<CoreModel> unpack_core(Unpacker& in);
+/// The number of its ids, for a model that was unpacked.
+size_t packed_size(const CoreModel& model);
 
 /// The cache file for the model computed from `files` with `settings`; the contents of `files` and the
 /// settings decide its name. Nothing if `files` are small (reading them is as fast) or not regular files

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,26 +11,18 @@ namespace megalith {
 /// Encodes a text that arrives in parts, for models whose pretokens depend on nothing before them. Whole
 /// pretokens are passed on; one of more than kLongText bytes is merged as it arrives. So a text of any length
 /// needs little memory.
-class PretokenStream {
+class PretokenStream : public CoreTokenizer::Stream {
  public:
-  static constexpr size_t kLongText = size_t{1} << 20;  // shorter texts need no stream
-  static constexpr size_t kBit = size_t{1} << 16;       // a good size for parts
-
-  struct Takers {
-    std::function<void(std::string_view)> text;  // encodes whole pretokens
-    Tokenizer::TakeIds ids;                      // takes the ids of the others
-  };
-  /// Keeps a reference to `core`. `look_ahead`: how many bytes after a place decide whether a pretoken ends
-  /// there.
+  using Takers = CoreTokenizer::Takers;
+  /// Keeps a reference to `core`. `look_ahead`: as in ByteLevelModel.
   PretokenStream(const ByteLevelTokenizer& core, size_t look_ahead, Takers take)
       : core_(core), look_ahead_(look_ahead), take_(std::move(take)) {}
 
-  /// Adds the next part of the text, which must consist of whole characters.
-  void add(std::string_view part);
-  /// Ends the text.
-  void finish();
+  void add(std::string_view part) override;
+  void finish() override;
 
  private:
+  static constexpr size_t kBit = CoreTokenizer::kBit, kLongText = CoreTokenizer::kLongText;
   void continue_giant(size_t look_ahead);
   void begin_giant();
   void add_to_giant(size_t bytes);

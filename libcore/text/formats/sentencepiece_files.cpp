@@ -1,12 +1,12 @@
 #include "libcore/text/formats/sentencepiece_files.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "libcore/base/error.h"
 #include "libcore/io/files/file.h"
 #include "libcore/text/formats/byte_level_tokenizer.h"
 #include "libcore/text/formats/packed_model.h"
-#include "libcore/text/formats/pretoken_stream.h"
 #include "libcore/text/formats/sentencepiece/sentencepiece_decoder.h"
 #include "libcore/text/formats/sentencepiece/sentencepiece_library.h"
 #include "libcore/text/formats/sentencepiece/sentencepiece_normalizer.h"
@@ -20,20 +20,20 @@ namespace {
 
 /// Everything that a SentencePieceTokenizer is made from.
 struct SentencePieceParts {
-  ByteLevelModel model;
+  CoreModel model;
   SentencePieceNormalizer::Settings normalizer;
   SentencePieceDecoder::Parts decoder;
   int32_t eod = -1;
   std::string hash;
 };
 
-/// What all BPE models have in common.
-class BpePieces : public Tokenizer {
+/// What all models have in common that are encoded here.
+class Pieces : public Tokenizer {
  public:
-  BpePieces(const SentencePieceParts& parts, const std::string& path)
+  Pieces(const std::string& type, const SentencePieceParts& parts, const std::string& path)
       : normalizer_(parts.normalizer, path),
         path_(path),
-        name_(parts.model.name),
+        name_(type),
         decoder_(parts.decoder),
         eod_(parts.eod),
         hash_(parts.hash) {}
@@ -58,10 +58,11 @@ class BpePieces : public Tokenizer {
 };
 
 /// A model whose unused pieces need the text as a whole.
-class WholeTextTokenizer : public BpePieces {
+class WholeTextTokenizer : public Pieces {
  public:
-  WholeTextTokenizer(const SentencePieceParts& parts, WholeTextEncoder encoder, const std::string& path)
-      : BpePieces(parts, path), encoder_(std::move(encoder)) {}
+  WholeTextTokenizer(const std::string& type, const SentencePieceParts& parts, WholeTextEncoder encoder,
+                     const std::string& path)
+      : Pieces(type, parts, path), encoder_(std::move(encoder)) {}
 
   void encode(std::string_view utf8, std::vector<int32_t>& ids) const override {
     std::string normal;
@@ -73,30 +74,33 @@ class WholeTextTokenizer : public BpePieces {
   WholeTextEncoder encoder_;
 };
 
+CoreModel with_look_ahead(CoreModel model) {
+  if (auto* const bpe = std::get_if<ByteLevelModel>(&model)) bpe->look_ahead = bpe->borders->look_ahead();
+  return model;
+}
+
 /// Any other model: each text is normalized and then encoded as one of characters.
-class SentencePieceTokenizer : public BpePieces {
+class SentencePieceTokenizer : public Pieces {
  public:
-  SentencePieceTokenizer(SentencePieceParts parts, const std::string& path)
-      : BpePieces(parts, path),
-        look_ahead_(parts.model.borders->look_ahead()),
-        core_(std::move(parts.model)) {}
+  SentencePieceTokenizer(const std::string& type, SentencePieceParts parts, const std::string& path)
+      : Pieces(type, parts, path), core_(make_core(with_look_ahead(std::move(parts.model)))) {}
 
   void encode(std::string_view utf8, std::vector<int32_t>& ids) const override {
     each_part(
-        utf8, [&](std::string_view text) { core_.encode(text, ids); },
+        utf8, [&](std::string_view text) { core_->encode(text, ids); },
         [&](std::span<const int32_t> more) { ids.insert(ids.end(), more.begin(), more.end()); });
   }
   void encode_to(std::string_view utf8, IdBuffer& out) const override {
     each_part(
-        utf8, [&](std::string_view text) { core_.encode_to(text, out); },
+        utf8, [&](std::string_view text) { core_->encode_to(text, out); },
         [&](std::span<const int32_t> more) { out.append(more); });
   }
   void encode_in_parts(std::string_view utf8, const TakeIds& take) const override {
     each_part(
-        utf8, [&](std::string_view text) { core_.encode_in_parts(text, take); }, take);
+        utf8, [&](std::string_view text) { core_->encode_in_parts(text, take); }, take);
   }
-  void expect(uint64_t bytes) override { core_.expect(bytes); }
-  const ByteLevelTokenizer& core() const { return core_; }
+  void expect(uint64_t bytes) override { core_->expect(bytes); }
+  const CoreTokenizer& core() const { return *core_; }
 
  private:
   /// Normalizes a text. Calls `text` with the parts that core_ must encode, and `ids` with the ids of very
@@ -105,21 +109,20 @@ class SentencePieceTokenizer : public BpePieces {
   void each_part(std::string_view utf8, const Text& text, const Ids& ids) const {
     SentencePieceNormalizer::Run run(normalizer_, utf8);
     std::string normal;
-    if (utf8.size() <= PretokenStream::kLongText) {
+    if (utf8.size() <= CoreTokenizer::kLongText) {
       run.next(utf8.size(), normal);
       if (!normal.empty()) text(normal);
       return;
     }
-    PretokenStream stream(core_, look_ahead_, {.text = text, .ids = ids});
+    const std::unique_ptr<CoreTokenizer::Stream> stream = core_->stream({.text = text, .ids = ids});
     for (bool more = true; more; normal.clear()) {
-      more = run.next(PretokenStream::kBit, normal);
-      stream.add(normal);
+      more = run.next(CoreTokenizer::kBit, normal);
+      stream->add(normal);
     }
-    stream.finish();
+    stream->finish();
   }
 
-  size_t look_ahead_;
-  ByteLevelTokenizer core_;
+  std::unique_ptr<CoreTokenizer> core_;
 };
 
 /// The id of the piece that ends a text; -1: no control piece has its text (SentencePieceProcessor::eos_id).
@@ -134,7 +137,38 @@ int32_t end_id(const SentencePieceTable& table) {
 
 /// Whether read_parts() can be called for this model. Other models go to the library.
 bool is_encoded_here(const SentencePieceTable& table) {
-  return table.trainer.kind == SentencePieceTable::kBpe && !table.denormalizes && !find_invalid_text(table);
+  const bool has_kind =
+      table.trainer.kind == SentencePieceTable::kBpe || table.trainer.kind == SentencePieceTable::kUnigram;
+  return has_kind && !table.denormalizes && !find_invalid_text(table);
+}
+
+/// The score of unknown characters, and of user-defined pieces, in the number type of the library
+/// (unigram_model.cc).
+float unknown_score(const SentencePieceTable& table) {
+  constexpr float kPenalty = 10;
+  float worst = std::numeric_limits<float>::max();
+  for (const SentencePieceTable::Token& token : table.tokens)
+    if (token.type == SentencePieceTable::kNormal) worst = std::min(worst, token.score);
+  return worst - kPenalty;
+}
+float user_defined_score(const SentencePieceTable::Token& token) {
+  return static_cast<float>(0.1 * static_cast<double>(token.text.size() - 1));
+}
+
+UnigramModel unigram_of(const std::string& type, const SentencePieceTable& table, const std::string& blank) {
+  UnigramModel model;
+  model.name = type;
+  model.rules.sums = UnigramRules::Sums::kFloat;
+  model.rules.unknown = unknown_id(table);
+  model.rules.unknown_score = unknown_score(table);
+  if (table.trainer.byte_fallback) model.rules.bytes = byte_ids(table);
+  for (const SentencePieceTable::Token& token : table.tokens) {
+    const bool is_used = token.type != SentencePieceTable::kUnused;
+    const bool is_user_defined = token.type == SentencePieceTable::kUserDefined;
+    model.tokens.push_back(is_used ? normalized_text(table, token, blank) : "");
+    model.scores.push_back(is_user_defined ? user_defined_score(token) : token.score);
+  }
+  return model;
 }
 
 ByteLevelModel model_of(const std::string& type, SentencePieceSymbols symbols) {
@@ -169,7 +203,7 @@ std::vector<std::string> texts_of(const TokenTexts& texts) {
   return list;
 }
 
-std::string pack_parts(const SentencePieceParts& parts) {
+std::string pack_parts(const SentencePieceParts& parts, const CoreTokenizer& core) {
   const auto& [rules, space_after, blank, user_defined] = parts.normalizer;
   Packer out;
   const std::array<int32_t, 7> numbers = {
@@ -184,8 +218,14 @@ std::string pack_parts(const SentencePieceParts& parts) {
   out.add(std::span<const uint8_t>(parts.decoder.types));
   out.add(parts.decoder.unknown_text);
   out.add(parts.hash);
-  pack(parts.model, out);
+  pack(parts.model, core, out);
   return out.take();
+}
+
+/// Whether the model can encode long texts bit by bit, as all do that are packed here.
+bool takes_any_text(const CoreModel& model) {
+  const auto* const bpe = std::get_if<ByteLevelModel>(&model);
+  return !bpe || bpe->borders;
 }
 
 /// Nothing if parts are damaged or contradict each other.
@@ -199,9 +239,9 @@ std::optional<SentencePieceParts> unpack_parts(Unpacker in) {
   parts.decoder.types = in.array<uint8_t>();
   parts.decoder.unknown_text = in.text();
   parts.hash = in.text();
-  std::optional<ByteLevelModel> model = unpack_model(in);
-  if (numbers.size() != 7 || !user_defined || !texts || !model || !in.whole() || !model->borders ||
-      parts.decoder.types.size() != texts->size() || model->tables->tokens.size() < texts->size())
+  std::optional<CoreModel> model = unpack_core(in);
+  if (numbers.size() != 7 || !user_defined || !texts || !model || !in.whole() || !takes_any_text(*model) ||
+      parts.decoder.types.size() != texts->size() || packed_size(*model) < texts->size())
     return std::nullopt;
   normalizer.rules.add_space = numbers[0] != 0;
   normalizer.rules.remove_extra_spaces = numbers[1] != 0;
@@ -216,12 +256,11 @@ std::optional<SentencePieceParts> unpack_parts(Unpacker in) {
   return parts;
 }
 
-/// All parts; of the model only its name.
-SentencePieceParts read_parts(const std::string& type, const SentencePieceTable& table,
-                              const SentencePieceSymbols& symbols, std::string_view bytes) {
+/// All parts but the model.
+SentencePieceParts read_parts(const SentencePieceTable& table, const std::string& blank,
+                              std::string_view bytes) {
   SentencePieceParts parts;
-  parts.normalizer = normalizer_of(table, symbols.blank);
-  parts.model.name = type;
+  parts.normalizer = normalizer_of(table, blank);
   parts.decoder = SentencePieceDecoder(table).parts();
   parts.eod = end_id(table);
   IdentityHash hash;
@@ -238,24 +277,25 @@ std::unique_ptr<Tokenizer> read_sentencepiece_tokenizer(const std::string& type,
   const std::optional<CachedFile> kept = kept_file("sentencepiece", files, {});
   if (kept)
     if (const auto packed = kept->load())
-      if (std::optional<SentencePieceParts> parts = unpack_parts({packed->text(), packed})) {
-        parts->model.name = type;
-        return std::make_unique<SentencePieceTokenizer>(std::move(*parts), path);
-      }
+      if (std::optional<SentencePieceParts> parts = unpack_parts({packed->text(), packed}))
+        return std::make_unique<SentencePieceTokenizer>(type, std::move(*parts), path);
   const std::string bytes = read_file(path);
   const SentencePieceTable table = parse_sentencepiece_table(bytes, path);
   check_sentencepiece(table, path);
   if (!is_encoded_here(table)) return sentencepiece_library_tokenizer(type, path, bytes);
-  SentencePieceSymbols symbols(table);
-  SentencePieceParts parts = read_parts(type, table, symbols, bytes);
-  if (symbols.has_ambiguous_unused)
-    return std::make_unique<WholeTextTokenizer>(parts, WholeTextEncoder(table, std::move(symbols)), path);
-  parts.model = model_of(type, std::move(symbols));
-  auto tokenizer = std::make_unique<SentencePieceTokenizer>(parts, path);
-  if (kept) {
-    parts.model.tables = tokenizer->core().tables();
-    kept->store(pack_parts(parts));
+  const std::string blank = blank_of(table);
+  SentencePieceParts parts = read_parts(table, blank, bytes);
+  if (table.trainer.kind == SentencePieceTable::kUnigram) {
+    parts.model = unigram_of(type, table, blank);
+  } else {
+    SentencePieceSymbols symbols(table);
+    if (symbols.has_ambiguous_unused)
+      return std::make_unique<WholeTextTokenizer>(type, parts, WholeTextEncoder(table, std::move(symbols)),
+                                                  path);
+    parts.model = model_of(type, std::move(symbols));
   }
+  auto tokenizer = std::make_unique<SentencePieceTokenizer>(type, parts, path);
+  if (kept) kept->store(pack_parts(parts, tokenizer->core()));
   return tokenizer;
 }
 

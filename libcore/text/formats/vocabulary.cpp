@@ -21,6 +21,10 @@ Vocabulary::Vocabulary(const Json& object, std::string place) : place_(std::move
   }
 }
 
+Vocabulary::Vocabulary(const std::vector<std::string>& tokens, std::string place) : place_(std::move(place)) {
+  for (size_t id = 0; id < tokens.size(); ++id) add(tokens[id], static_cast<int64_t>(id));
+}
+
 void Vocabulary::add(const std::string& token, int64_t id) {
   if (id < 0 || id > std::numeric_limits<int32_t>::max())
     fail(ErrorKind::kData, place_, ": token ", quote(token), " has id ", id, ", wanted 0 to ",
@@ -92,7 +96,7 @@ int32_t AddedTokenList::add(AddedToken token, bool normalized) {
     std::swap((*group)[at], group->back());
     group->pop_back();
   }
-  auto& group = normalized ? model_.normalized_added : model_.raw_added;
+  auto& group = normalized ? normalized_ : raw_;
   listed_[token.id] = {&group, group.size()};
   group.push_back(token);
   return token.id;

@@ -20,6 +20,8 @@ class Vocabulary {
   /// Reads {"token": id, …}. `place` (a file name) begins every message. Throws kData for a value that is not
   /// an id, or an id that appears twice.
   Vocabulary(const Json& object, std::string place);
+  /// The token of each id. Throws kData for one that appears twice.
+  Vocabulary(const std::vector<std::string>& tokens, std::string place);
 
   /// Adds a token. Throws kData if it or its id already exists.
   void add(const std::string& token, int64_t id);
@@ -52,8 +54,13 @@ class Vocabulary {
 /// Adds special tokens to a vocabulary as Hugging Face does. Both arguments must outlive it.
 class AddedTokenList {
  public:
-  AddedTokenList(Vocabulary& vocabulary, ByteLevelModel& model)
-      : vocabulary_(vocabulary), model_(model), next_(static_cast<int64_t>(vocabulary.size())) {}
+  /// `model`: a model that has the members raw_added and normalized_added.
+  template <class Model>
+  AddedTokenList(Vocabulary& vocabulary, Model& model)
+      : vocabulary_(vocabulary),
+        raw_(model.raw_added),
+        normalized_(model.normalized_added),
+        next_(static_cast<int64_t>(vocabulary.size())) {}
 
   /// Adds `token` and returns its id: that of the vocabulary, or else the next free one. If a token is added
   /// twice, the last call counts. kData if another token has the next free id.
@@ -63,7 +70,7 @@ class AddedTokenList {
 
  private:
   Vocabulary& vocabulary_;
-  ByteLevelModel& model_;
+  std::vector<AddedToken>&raw_, &normalized_;
   int64_t next_;
   struct Listed {
     std::vector<AddedToken>* group;

@@ -1,9 +1,13 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
+
+#include "libcore/text/unicode/charsmap.h"
+#include "libcore/text/unicode/forms.h"
 
 namespace megalith {
 
@@ -11,13 +15,33 @@ namespace megalith {
 class Normalizer {
  public:
   struct Nfc {};
+  struct Nfkc {};
+  struct Decompose {
+    Decomposition form;
+  };
+  struct StripAccents {};
+  struct Lowercase {};
+  struct Nmt {};    // removes controls, and makes odd blanks U+0020
   struct Prepend {  // puts `text` before the text
     std::string text;
   };
   struct Replace {  // replaces every occurrence, from left to right
     std::string from, to;
   };
-  using Step = std::variant<Nfc, Prepend, Replace>;
+  struct JoinBlanks {  // replaces each run of two blanks and more
+    std::string to;
+  };
+  struct Strip {  // removes white space at the ends
+    bool left, right;
+  };
+  /// SentencePiece's charsmap. The first rule that fits the beginning of a grapheme cluster of up to five
+  /// bytes replaces the cluster. Characters of other clusters are replaced one by one.
+  struct Precompiled {
+    std::shared_ptr<const Charsmap> charsmap;
+    std::string identity;  // tells charsmaps apart
+  };
+  using Step = std::variant<Nfc, Nfkc, Decompose, StripAccents, Lowercase, Nmt, Prepend, Replace, JoinBlanks,
+                            Strip, Precompiled>;
 
   Normalizer() = default;
   explicit Normalizer(std::vector<Step> steps) : steps_(std::move(steps)) {}

@@ -1,33 +1,15 @@
 #include "libcore/text/unicode/punkt_chars.h"
 
-#include <algorithm>
-#include <iterator>
-
 #include "libcore/base/utf8.h"
+#include "libcore/text/unicode/lower_run.h"
 #include "libcore/text/unicode/unicode.h"
 
 namespace megalith {
 namespace {
 
-/// Code points first, first + step, … last become lower case by adding `added`.
-struct LowerRun {
-  uint32_t first, last, step;
-  int32_t added;
-};
-
 #include "libcore/text/unicode/punkt_chars.inc"
 
 constexpr uint32_t kCapitalSigma = 0x3A3, kSigma = 0x3C3, kFinalSigma = 0x3C2;
-constexpr uint32_t kDottedCapitalI = 0x130;
-
-uint32_t lower(uint32_t code_point) {
-  const LowerRun* const run =
-      std::upper_bound(std::begin(kLowerRuns), std::end(kLowerRuns), code_point,
-                       [](uint32_t wanted, const LowerRun& candidate) { return wanted <= candidate.last; });
-  if (run == std::end(kLowerRuns) || code_point < run->first || (code_point - run->first) % run->step != 0)
-    return code_point;
-  return static_cast<uint32_t>(static_cast<int32_t>(code_point) + run->added);
-}
 
 /// Whether the first character that the search around a sigma does not pass over is cased; `backwards`:
 /// searches from the end of the text.
@@ -65,9 +47,9 @@ void append_lower(std::string_view utf8, std::string& out) {
                            ? kFinalSigma
                            : kSigma);
     else if (c.value == kDottedCapitalI)
-      out += "i\xCC\x87";  // with a separate dot above
+      out += kLowerDottedI;
     else
-      append_utf8(out, lower(c.value));
+      append_utf8(out, lower(kLowerRuns, c.value));
     at += c.bytes;
   }
 }

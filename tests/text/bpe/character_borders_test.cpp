@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "libcore/base/utf8.h"
 #include "libcore/text/pretokenize/pretokenizer.h"
 
 namespace megalith {
@@ -44,6 +45,31 @@ TEST(CharacterBorders, CutWhereNoMergeJoinsTheTwoCharacters) {
   EXPECT_EQ(parts_of(borders, "aab"), (Parts{"a", "ab"}));
   EXPECT_EQ(parts_of(borders, "xyz"), (Parts{"x", "y", "z"}));
   EXPECT_EQ(parts_of(borders, std::string(5000, 'a')), Parts(5000, "a"));
+}
+
+TEST(CharacterBorders, CutWhereNoTokenHasTheTwoCharactersAsNeighbours) {
+  const std::vector<std::string> tokens = {"", "abc", "c\u65e5", "\u65e5\u65e5_", "a_", "\u00e9"};
+  EXPECT_EQ(parts_of(CharacterBorders(tokens, ""), "abcabc\u65e5\u65e5_\u00e9ba_a"),
+            (Parts{"abc", "abc\u65e5\u65e5_", "\u00e9", "b", "a_", "a"}));
+  EXPECT_EQ(parts_of(CharacterBorders(tokens, "_"), "a_b\u65e5_ab"),
+            (Parts{"a", "_", "b", "\u65e5", "_", "ab"}));
+  EXPECT_EQ(parts_of(CharacterBorders(tokens, "\u65e5"), "c\u65e5\u65e5_"),
+            (Parts{"c", "\u65e5", "\u65e5_"}));
+}
+
+TEST(CharacterBorders, AlwaysCutBeforeTheMark) {
+  // Pairs share bits of a table, so of so many some would not be cut.
+  std::vector<std::string> tokens;
+  std::string text;
+  for (uint32_t c = 0x100; c < 0x500; ++c) {
+    std::string one;
+    append_utf8(one, c);
+    tokens.push_back(one + one);
+    text += one + "\u2581";
+  }
+  EXPECT_GT(parts_of(CharacterBorders(tokens, "\u2581"), text).size(), 1024u);
+  for (const std::string& part : parts_of(CharacterBorders(tokens, "\u2581"), text))
+    EXPECT_EQ(part.find("\u2581", 1), std::string::npos);
 }
 
 TEST(CharacterBorders, LeaveARunOfUnknownCharactersTogetherIfItGivesOneToken) {

@@ -122,14 +122,19 @@ TEST_F(HfJson, RefusesByNameWhatItCannotDo) {
     return Json::Object{
         {"type", "Split"}, {"pattern", std::move(pattern)}, {"behavior", behavior}, {"invert", invert}};
   };
-  with("normalizer", Json::Object{{"type", "NFKC"}},
-       {"normalizer is ", "NFKC", "not supported", "wanted NFC"});
+  with("normalizer", Json::Object{{"type", "Prefix"}},
+       {"normalizer is ", "Prefix", "not supported", "wanted NFC"});
   with("normalizer",
-       Json::Object{{"type", "Sequence"}, {"normalizers", Json::Array{Json::Object{{"type", "Lowercase"}}}}},
-       {"normalizer.normalizers[0] is ", "Lowercase"});
+       Json::Object{{"type", "Sequence"}, {"normalizers", Json::Array{Json::Object{{"type", "ByteLevel"}}}}},
+       {"normalizer.normalizers[0] is ", "ByteLevel"});
+  with("normalizer", Json::Object{{"type", "Strip"}, {"strip_left", true}}, {"normalizer.strip_right"});
+  with("normalizer", Json::Object{{"type", "Precompiled"}, {"precompiled_charsmap", "?"}},
+       {"normalizer.precompiled_charsmap is \"?\"", "base64"});
+  with("normalizer", Json::Object{{"type", "Precompiled"}, {"precompiled_charsmap", "AAAA"}},
+       {"charsmap of its normalizer is damaged"});
   with("normalizer",
        Json::Object{{"type", "Replace"}, {"pattern", Json::Object{{"Regex", "a"}}}, {"content", "b"}},
-       {"normalizer.pattern is ", "\"String\""});
+       {"normalizer.pattern.Regex is \"a\"", "\"String\""});
   with("pre_tokenizer", Json::Object{{"type", "Whitespace"}}, {"pre_tokenizer is ", "Whitespace"});
   with("pre_tokenizer", Json::Object{{"type", "ByteLevel"}}, {"\"add_prefix_space\": false"});
   with("pre_tokenizer", Json::Object{{"type", "ByteLevel"}, {"add_prefix_space", true}},
@@ -153,7 +158,7 @@ TEST_F(HfJson, RefusesByNameWhatItCannotDo) {
     model().set(key, std::move(value));
     expect_refusal(parts);
   };
-  with_model("type", "Unigram", {"model.type", "Unigram"});
+  with_model("type", "WordLevel", {"model.type", "WordLevel"});
   with_model("dropout", 0.1, {"model.dropout", "0.1"});
   with_model("continuing_subword_prefix", "##", {"model.continuing_subword_prefix", "##"});
   with_model("end_of_word_suffix", "</w>", {"model.end_of_word_suffix", "</w>"});
@@ -166,6 +171,38 @@ TEST_F(HfJson, RefusesByNameWhatItCannotDo) {
   root_.set("pre_tokenizer", nullptr);
   model().set("unk_token", "<none>");
   expect_refusal({"model.unk_token is \"<none>\""});
+}
+
+TEST_F(HfJson, RefusesByNameWhatItCannotDoWithAUnigramModel) {
+  const Json good = Json::load(test::test_data("text/goldens/unigram/deberta.json"));
+  const auto with_model = [&](const char* key, Json value, const std::vector<std::string>& parts) {
+    root_ = good;
+    model().set(key, std::move(value));
+    expect_refusal(parts);
+  };
+  with_model("unk_id", nullptr, {"model.unk_id is null", "the id of a token"});
+  with_model("unk_id", 1'000'000, {"model.unk_id is 1000000"});
+  with_model("vocab", Json::object(), {"model.vocab is {}", "a list"});
+  with_model("vocab", Json::Array{Json::Array{"a", "b"}}, {"model.vocab[0] is ", "[token, score]"});
+  with_model("vocab", Json::Array{Json::Array{"a", 0}, Json::Array{"a", 1}}, {"\"a\" appears twice"});
+  with_model("merges", Json::array(), {"model", "merges"});
+  const auto with_pre_tokenizer = [&](const Json& value, const std::vector<std::string>& parts) {
+    root_ = good;
+    root_.set("pre_tokenizer", value);
+    expect_refusal(parts);
+  };
+  with_pre_tokenizer(Json::Object{{"type", "ByteLevel"}, {"add_prefix_space", false}},
+                     {"pre_tokenizer is ", "with a Unigram model"});
+  const auto metaspace = [](const char* scheme) {
+    return Json::Object{
+        {"type", "Metaspace"}, {"replacement", "\u2581"}, {"prepend_scheme", scheme}, {"split", true}};
+  };
+  with_pre_tokenizer(metaspace("first"), {"pre_tokenizer is ", "after a normalizer that removes characters"});
+  with_pre_tokenizer(Json::Object{{"type", "Sequence"},
+                                  {"pretokenizers", Json::Array{Json::Object{{"type", "WhitespaceSplit"}},
+                                                                metaspace("never")}}},
+                     {"pre_tokenizer.pretokenizers[1] is ", "after WhitespaceSplit"});
+  with_pre_tokenizer(Json::Object{{"type", "WhitespaceSplit"}}, {"pre_tokenizer is ", "WhitespaceSplit"});
 }
 
 // Hugging Face ignores unknown members, so a misspelt name would change ids silently.

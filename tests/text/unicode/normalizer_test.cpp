@@ -1,5 +1,9 @@
 #include "libcore/text/unicode/normalizer.h"
 
+#include "libcore/base/utf8.h"
+#include "libcore/hash/sha256.h"
+#include "libcore/io/files/file.h"
+#include "libcore/text/formats/sentencepiece/sentencepiece_table.h"
 #include "tests/text/fixtures.h"
 
 namespace megalith {
@@ -29,6 +33,72 @@ TEST(Normalizer, RefusesToFillTheMemory) {
   test::expect_error(ErrorKind::kData, {"normalizer"}, [&] {
     normalize({Normalizer::Replace{"a", huge}}, std::string(100000, 'a'));
   });
+}
+
+TEST(Normalizer, StripsAndJoinsBlanks) {
+  using N = Normalizer;
+  EXPECT_EQ(normalize({N::Strip{true, true}}, " \u3000a b\n"), "a b");
+  EXPECT_EQ(normalize({N::Strip{false, true}, N::Replace{" ", "_"}}, " a \u2003"), "_a");
+  EXPECT_EQ(normalize({N::Replace{"a", "b"}, N::Strip{true, false}}, "  aa"), "bb");
+  EXPECT_EQ(normalize({N::Strip{true, true}}, " \t"), "");
+  EXPECT_EQ(normalize({N::JoinBlanks{"_"}}, "  a b   c  "), "_a b_c_");
+}
+
+std::shared_ptr<const Charsmap> charsmap_of(const std::string& model) {
+  const std::string path = test::test_data("text/goldens/" + model);
+  return std::make_shared<const Charsmap>(parse_sentencepiece_table(read_file(path), path).rules.charsmap,
+                                          path);
+}
+
+TEST(Normalizer, ReplacesAClusterByTheFirstRuleThatFitsItsBeginning) {
+  const Normalizer::Precompiled step{charsmap_of("unigram/rules.model"), ""};
+  EXPECT_EQ(normalize({step}, "\ufb01x"), "fix");
+  EXPECT_EQ(normalize({step}, "\ufb01\u0301x"), "fix");                    // the mark is in the cluster
+  EXPECT_EQ(normalize({step}, "\ufb01\u0301\u0301x"), "fi\u0301\u0301x");  // a cluster of seven bytes
+  EXPECT_EQ(normalize({step}, "a\r\nb"), "a b");
+  EXPECT_EQ(normalize({step}, "e\u0301"), "\u00e9");
+}
+
+/// What Hugging Face tokenizers make of texts with every code point that may be assigned
+/// (tools/golden/make_normalizers.py).
+TEST(Normalizer, IsThatOfHuggingFaceForEveryCodePoint) {
+  using N = Normalizer;
+  const std::pair<const char*, N::Step> steps[] = {
+      {"NFC", N::Nfc{}},
+      {"NFD", N::Decompose{Decomposition::kNfd}},
+      {"NFKC", N::Nfkc{}},
+      {"NFKD", N::Decompose{Decomposition::kNfkd}},
+      {"StripAccents", N::StripAccents{}},
+      {"Lowercase", N::Lowercase{}},
+      {"Nmt", N::Nmt{}},
+      {"Strip", N::Strip{true, true}},
+      {"StripRight", N::Strip{false, true}},
+      {"JoinBlanks", N::JoinBlanks{"_"}},
+      {"Precompiled", N::Precompiled{charsmap_of("sentencepiece/nmt_nfkc_cf.model"), ""}},
+  };
+  const Json golden = Json::load(test::test_data("text/goldens/normalizers.json"));
+  for (const auto& [name, step] : steps) {
+    const Normalizer normalizer({step});
+    Normalizer::Scratch scratch;
+    Sha256 hash;
+    for (uint32_t code = 0; code < 0xE1000; ++code) {
+      if ((code >= 0xD800 && code < 0xE000) || (code >= 0x32400 && code < 0xE0000)) continue;
+      std::string c;
+      append_utf8(c, code);
+      const std::string texts[] = {c,
+                                   "a" + c + "\u0301",
+                                   "a\u0323" + c + "\u0301" + c,
+                                   c + "\u1161\u11a8" + c,
+                                   " " + c + "\u200d\u00a9",
+                                   "\u0600" + c + "  " + c + "e\u0301"};
+      for (const std::string& text : texts) {
+        const std::string_view normal = normalizer.apply(text, scratch);
+        hash.update(normal.data(), normal.size());
+        hash.update("\n", 1);
+      }
+    }
+    EXPECT_EQ(hash.hex(), golden[name].as_string()) << name;
+  }
 }
 
 }  // namespace

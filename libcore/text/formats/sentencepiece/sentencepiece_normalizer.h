@@ -8,6 +8,7 @@
 
 #include "libcore/text/bpe/added_tokens.h"
 #include "libcore/text/formats/sentencepiece/sentencepiece_table.h"
+#include "libcore/text/unicode/charsmap.h"
 
 namespace megalith {
 
@@ -55,14 +56,11 @@ class SentencePieceNormalizer {
     std::string_view text;  // what the first `bytes` bytes become
     size_t bytes;
   };
-  void read_charsmap(const std::string& where);
   Prefix prefix(std::string_view utf8) const;
   bool is_plain(uint8_t ascii) const;
 
   Settings settings_;
-  std::string where_;
-  std::vector<uint32_t> trie_;  // a double array of darts-clone, from the charsmap
-  std::string replacements_;    // texts that end with NUL
+  Charsmap charsmap_;
   AddedTokens user_defined_;
   bool changes_nothing_ = false;   // except blanks
   std::array<bool, 128> plain_{};  // see is_plain()

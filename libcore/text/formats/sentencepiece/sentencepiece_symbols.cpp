@@ -16,15 +16,8 @@ namespace {
 
 using Table = SentencePieceTable;
 
-/// The ids of the 256 bytes; -1: there is no piece for the byte.
-CharacterIds::ByteIds byte_ids(const Table& table) {
-  CharacterIds::ByteIds ids = CharacterIds::Unknown::none();
-  for (size_t id = 0; id < table.tokens.size(); ++id)
-    if (const int byte = byte_of_token(table.tokens[id].text);
-        table.tokens[id].type == Table::kByte && byte >= 0)
-      ids[static_cast<size_t>(byte)] = static_cast<int32_t>(id);
-  return ids;
-}
+/// In bytes, of a unigram model's piece. The library takes no longer ones.
+constexpr size_t kLongestPiece = 7999;
 
 /// Calls take(end) with the end of each character of `text`.
 template <class Take>
@@ -69,6 +62,33 @@ void check_bytes(const Table& table, const std::string& where) {
 
 }  // namespace
 
+CharacterIds::ByteIds byte_ids(const Table& table) {
+  CharacterIds::ByteIds ids = CharacterIds::Unknown::none();
+  for (size_t id = 0; id < table.tokens.size(); ++id)
+    if (const int byte = byte_of_token(table.tokens[id].text);
+        table.tokens[id].type == Table::kByte && byte >= 0)
+      ids[static_cast<size_t>(byte)] = static_cast<int32_t>(id);
+  return ids;
+}
+
+std::string blank_of(const Table& table) {
+  const bool short_blanks = table.rules.escape_spaces && (!table.trainer.byte_fallback || has_mark(table));
+  return std::string(short_blanks || !table.rules.escape_spaces ? " " : kBlankMark);
+}
+
+/// A piece with a blank matches no normalized text: marks stand there for blanks.
+std::string normalized_text(const Table& table, const Table::Token& token, const std::string& blank) {
+  const bool escapes = table.rules.escape_spaces;
+  if (!token.is_normal() || (escapes && token.text.find(' ') != std::string::npos)) return {};
+  return escapes ? replaced(token.text, kBlankMark, blank) : token.text;
+}
+
+int32_t unknown_id(const Table& table) {
+  const auto is_unknown = [](const Table::Token& token) { return token.type == Table::kUnknown; };
+  return static_cast<int32_t>(std::find_if(table.tokens.begin(), table.tokens.end(), is_unknown) -
+                              table.tokens.begin());
+}
+
 void check_sentencepiece(const Table& table, const std::string& where) {
   std::unordered_set<std::string_view> normal, reserved;
   std::string_view unknown;
@@ -79,6 +99,12 @@ void check_sentencepiece(const Table& table, const std::string& where) {
       fail(ErrorKind::kData, where, ": piece ", quote(token.text), " appears twice");
     if (std::isnan(token.score))
       fail(ErrorKind::kData, where, ": the score of piece ", quote(token.text), " is not a number");
+    if (std::isinf(token.score) && table.trainer.kind == Table::kUnigram)
+      fail(ErrorKind::kData, where, ": the score of piece ", quote(token.text),
+           " is infinite; a unigram model adds scores up");
+    if (token.text.size() > kLongestPiece && table.trainer.kind == Table::kUnigram)
+      fail(ErrorKind::kData, where, ": piece ", id, " has ", token.text.size(),
+           " bytes; those of a unigram model have at most ", kLongestPiece);
     if (token.type != Table::kUnknown) continue;
     if (!unknown.empty())
       fail(ErrorKind::kData, where, ": two unknown pieces, ", quote(unknown), " and ", quote(token.text));
@@ -89,26 +115,21 @@ void check_sentencepiece(const Table& table, const std::string& where) {
 }
 
 SentencePieceSymbols::SentencePieceSymbols(const Table& table) {
-  const bool short_blanks = table.rules.escape_spaces && (!table.trainer.byte_fallback || has_mark(table));
-  blank = short_blanks || !table.rules.escape_spaces ? " " : kBlankMark;
+  blank = blank_of(table);
   unknown.fuse = !table.trainer.byte_fallback;
   if (table.trainer.byte_fallback) unknown.bytes = byte_ids(table);
-  for (size_t id = 0; id < table.tokens.size(); ++id)
-    if (table.tokens[id].type == Table::kUnknown) unknown.id = static_cast<int32_t>(id);
+  unknown.id = unknown_id(table);
   add_texts(table);
   add_symbols(table);
   add_merges(table);
   find_ends(table);
 }
 
-/// A piece with a blank matches no normalized text: marks stand there for blanks.
 void SentencePieceSymbols::add_texts(const Table& table) {
   for (size_t id = 0; id < table.tokens.size(); ++id) {
     const Table::Token& token = table.tokens[id];
-    const bool escapes = table.rules.escape_spaces;
-    const bool has_text = token.is_normal() && !(escapes && token.text.find(' ') != std::string::npos);
-    texts.push_back(!has_text ? "" : escapes ? replaced(token.text, kBlankMark, blank) : token.text);
-    if (has_text && token.type == Table::kUserDefined)
+    texts.push_back(normalized_text(table, token, blank));
+    if (!texts.back().empty() && token.type == Table::kUserDefined)
       whole.push_back({.text = texts.back(), .id = static_cast<int32_t>(id)});
   }
 }

@@ -13,8 +13,19 @@ namespace megalith {
 
 /// Throws kData, beginning with `where`, for a model that the library refuses (model_interface.cc:
 /// InitializePieces): an empty piece, one that appears twice, no or two unknown pieces, bytes that are
-/// missing or not expected; and for a score that is not a number.
+/// missing or not expected; and for a score that is not a number, or infinite in a unigram model.
 void check_sentencepiece(const SentencePieceTable& table, const std::string& where);
+
+/// How normalized texts write a blank. Models write U+2581. Here it stays a blank, which has one byte instead
+/// of three and is faster, unless the model needs the bytes of U+2581.
+std::string blank_of(const SentencePieceTable& table);
+/// The text of a piece as normalized texts have it, with `blank` for a blank; empty: none has it.
+std::string normalized_text(const SentencePieceTable& table, const SentencePieceTable::Token& token,
+                            const std::string& blank);
+/// The id of the piece for unknown characters; the table has one (check_sentencepiece()).
+int32_t unknown_id(const SentencePieceTable& table);
+/// The ids of the 256 bytes; -1: there is no piece for the byte.
+CharacterIds::ByteIds byte_ids(const SentencePieceTable& table);
 
 /// A SentencePiece BPE model as merges of symbols. The library joins the two neighbours whose text together
 /// is the piece with the best score, the leftmost of equal ones (bpe_model.cc). So each way to cut a piece in
@@ -31,9 +42,7 @@ struct SentencePieceSymbols {
   /// `table` has passed check_sentencepiece().
   explicit SentencePieceSymbols(const SentencePieceTable& table);
 
-  /// How the normalized text writes a blank. Models write U+2581. Here it stays a blank, which has one byte
-  /// instead of three and is faster, unless the model needs the bytes of U+2581.
-  std::string blank;
+  std::string blank;  // the result of blank_of()
   /// Texts of the tokens and then of the other symbols, as normalized texts have them; empty: none has it.
   std::vector<std::string> texts;
   std::vector<TokenMerge> merges;

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "libcore/text/tokenizer.h"
+
+namespace megalith {
+
+/// The model of a tokenizer: makes ids of texts that the stages before it, such as a normalizer, have
+/// prepared.
+class CoreTokenizer : public Tokenizer {
+ public:
+  static constexpr size_t kLongText = size_t{1} << 20;  // shorter texts need no stream
+  static constexpr size_t kBit = size_t{1} << 16;       // a good size for the parts of a stream
+
+  /// Encodes a text that arrives in parts, so that it need not be in memory as a whole.
+  class Stream {
+   public:
+    virtual ~Stream() = default;
+    /// Adds the next part of the text, which must consist of whole characters.
+    virtual void add(std::string_view part) = 0;
+    /// Ends the text.
+    virtual void finish() = 0;
+  };
+  struct Takers {
+    std::function<void(std::string_view)> text;  // encodes parts that can be encoded separately
+    TakeIds ids;                                 // takes the ids of the others
+  };
+  /// Keeps a reference to the tokenizer. Null if the model needs a text as a whole.
+  virtual std::unique_ptr<Stream> stream(Takers take) const = 0;
+
+ protected:
+  /// Throws the kData of eod().
+  [[noreturn]] static void fail_without_end(const std::string& name);
+};
+
+}  // namespace megalith

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "libcore/text/unigram/unigram_model.h"
+
+namespace megalith {
+
+/// A short part of a text between borders, with its bytes and their number in one key.
+struct PartKey {
+  static constexpr size_t kLongest = 31;
+  std::array<uint64_t, 4> words;
+  bool operator==(const PartKey&) const = default;
+
+  /// The key of the first `bytes` bytes of `text`, which ends at `end` or later.
+  static PartKey of(const char* text, size_t bytes, const char* end) {
+    PartKey key;
+    if (end - text >= static_cast<std::ptrdiff_t>(sizeof key)) {
+      std::memcpy(&key, text, sizeof key);
+      for (size_t i = 0; i < key.words.size(); ++i) key.words[i] &= kMasks[bytes][i];
+    } else {
+      key = {};
+      std::memcpy(&key, text, bytes);
+    }
+    key.words[3] |= uint64_t{bytes} << 56;
+    return key;
+  }
+  uint64_t hash() const {
+    uint64_t hash = (words[0] ^ words[3]) * 0x9E3779B97F4A7C15u;
+    hash = (hash ^ hash >> 29 ^ words[1]) * 0xD6E8FEB86659FD93u;
+    return (hash ^ hash >> 29 ^ words[2] ^ words[3]) * 0x9E3779B97F4A7C15u;
+  }
+
+ private:
+  static constexpr std::array<std::array<uint64_t, 4>, kLongest + 1> kMasks = [] {
+    std::array<std::array<uint64_t, 4>, kLongest + 1> masks{};
+    for (size_t bytes = 0; bytes <= kLongest; ++bytes)
+      for (size_t i = 0; i < bytes; ++i) masks[bytes][i / 8] |= uint64_t{0xFF} << (8 * (i % 8));
+    return masks;
+  }();
+};
+
+/// How a part is cut, and for which sums before it that is certain.
+///
+/// The reference adds up rounded sums along the whole text, so the same part may be cut in another way after
+/// another sum. Each rounding changes a sum by at most half a unit in the last place of the largest sum. So
+/// if the best way to cut a part is better than every other by more than all roundings in the part can make
+/// up for, it is the best way after any sum for which that is true.
+struct PartCut {
+  static constexpr size_t kMostIds = 5;
+  PartKey key{};       // all zero: free
+  float margin = 0;    // how much better the best way is, for each sum that is rounded
+  float bound = 0;     // no sum within the part differs more from the one before it
+  uint32_t count = 0;  // of ids
+  std::array<int32_t, kMostIds> ids{};
+};
+static_assert(sizeof(PartCut) == 64);
+
+/// The parts that one thread has cut lately.
+class PartCache {
+ public:
+  explicit PartCache(const UnigramTables& tables) : cuts_(kCuts), trie_(tables.trie), tables_(tables) {}
+
+  /// The cut of the first `bytes` bytes (at most PartKey::kLongest) of `text`. Null if it has an unknown
+  /// character or more than kMostIds ids.
+  const PartCut* find(std::string_view text, size_t bytes, const UnigramRules& rules) {
+    const PartKey key = PartKey::of(text.data(), bytes, text.data() + text.size());
+    PartCut& cut = cuts_[key.hash() >> (64 - kBits)];
+    if (cut.key == key) [[likely]]
+      return &cut;
+    std::optional<PartCut> made = make(text.substr(0, bytes), rules);
+    if (!made) return nullptr;
+    made->key = key;
+    cut = *made;
+    return &cut;
+  }
+
+ private:
+  static constexpr int kBits = 16;
+  static constexpr size_t kCuts = size_t{1} << kBits;
+  std::optional<PartCut> make(std::string_view part, const UnigramRules& rules) const;
+
+  std::vector<PartCut> cuts_;
+  PrefixTrie trie_;
+  const UnigramTables& tables_;
+};
+
+}  // namespace megalith

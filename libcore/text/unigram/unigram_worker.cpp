@@ -1,0 +1,198 @@
+#include "libcore/text/unigram/unigram_worker.h"
+
+#include <array>
+#include <cmath>
+#include <limits>
+#include <type_traits>
+#include <vector>
+
+#include "libcore/base/utf8.h"
+#include "libcore/text/core_tokenizer.h"
+#include "libcore/text/unicode/unicode.h"
+#include "libcore/text/unigram/part_cache.h"
+#include "libcore/text/unigram/unigram_lattice.h"
+#include "libcore/text/unigram/unknown_run.h"
+
+namespace megalith {
+namespace {
+
+constexpr size_t kManyIds = size_t{1} << 14;  // ids handed over at a time
+constexpr size_t kGiant = size_t{1} << 16;    // bytes of a part that is cut as it arrives
+
+template <class Sum>
+class Worker : public UnigramWorker {
+ public:
+  Worker(const UnigramTables& tables, const UnigramRules& rules)
+      : tables_(tables),
+        rules_(rules),
+        trie_(tables.trie),
+        borders_(tables.borders),
+        cache_(tables),
+        unknown_(tables, rules),
+        lattice_(tables, rules.unknown_score, [this](std::string_view piece) { add_piece(piece); }) {
+    borders_.always_cut_before(rules.mark);
+  }
+
+  void encode(std::string_view text, const TakeIds& take) override {
+    begin(take);
+    if (text.size() <= CoreTokenizer::kLongText) {
+      cut_parts(text, true);
+      return hand_over();
+    }
+    while (!text.empty()) {
+      const std::string_view bit = first_characters(text, CoreTokenizer::kBit);
+      add(bit);
+      text.remove_prefix(bit.size());
+    }
+    finish();
+  }
+
+  void begin(const TakeIds& take) override {
+    take_ = &take;
+    sum_ = 0;
+    ids_.clear();
+    unknown_.clear();
+    held_.clear();
+    in_giant_ = false;
+  }
+
+  void add(std::string_view part) override {
+    held_ += part;
+    if (in_giant_) continue_giant(false);
+    if (in_giant_) return;
+    held_.erase(0, cut_parts(held_, false));
+    if (held_.size() > kGiant) begin_giant();
+  }
+
+  void finish() override {
+    if (in_giant_) continue_giant(true);
+    cut_parts(held_, true);
+    hand_over();
+  }
+
+  void trim() override {
+    if (held_.capacity() > 2 * kGiant) held_ = {};
+    lattice_.trim();
+  }
+
+ private:
+  static constexpr bool kIsFloat = std::is_same_v<Sum, float>;
+  static constexpr float kFarthest = 100000;  // see UnigramLattice
+
+  /// Cuts the parts of a text between borders, and returns where the last of them ends. Without `to_end` the
+  /// text goes on, so that its last part may be longer.
+  size_t cut_parts(std::string_view text, bool to_end) {
+    size_t begin = 0;
+    while (begin < text.size()) {
+      const std::string_view rest = text.substr(begin);
+      size_t count = borders_.find(rest, ends_), part = 0;
+      if (!to_end && ends_[count - 1] == rest.size()) --count;
+      for (size_t i = 0; i < count; part = ends_[i++]) cut_part(rest.substr(part), ends_[i] - part);
+      if (part == 0) break;
+      begin += part;
+      if (ids_.size() >= kManyIds) hand_over_ids();
+    }
+    return begin;
+  }
+
+  /// Cuts the first `bytes` bytes of `text`.
+  void cut_part(std::string_view text, size_t bytes) {
+    begin_part(text);
+    if (bytes <= PartKey::kLongest)
+      if (const PartCut* const cut = cache_.find(text, bytes, rules_); cut && is_certain(*cut)) {
+        if (!unknown_.empty()) unknown_.finish(ids_);
+        for (uint32_t i = 0; i < cut->count; ++i) {
+          sum_ = static_cast<Sum>(tables_.score(cut->ids[i])) + sum_;
+          ids_.push_back(cut->ids[i]);
+        }
+        return;
+      }
+    sum_ = lattice_.cut(text.substr(0, bytes), sum_);
+  }
+
+  void begin_part(std::string_view text) {
+    if (!rules_.mark.empty() && text.starts_with(rules_.mark)) {
+      unknown_.finish(ids_);
+      sum_ = 0;
+    }
+    if constexpr (kIsFloat)
+      if (sum_ < -kFarthest || sum_ > kFarthest) sum_ = 0;
+  }
+
+  /// Whether the reference cuts the part in this way after sum_.
+  bool is_certain(const PartCut& cut) const {
+    if constexpr (!kIsFloat)
+      if (sum_ == 0) return true;  // cut() has added up the same sums
+    // Half a unit in the last place of a sum is at most the sum times this. The sums of cut() are rounded,
+    // too, hence twice the bound.
+    constexpr double kRounding = std::numeric_limits<Sum>::epsilon() / 2 * 1.01;
+    const double farthest = std::abs(static_cast<double>(sum_)) + 2 * static_cast<double>(cut.bound);
+    if (kIsFloat && !(farthest < kFarthest)) return false;
+    return static_cast<double>(cut.margin) > farthest * kRounding;
+  }
+
+  void add_piece(std::string_view piece) {
+    const int32_t id = trie_.find(piece);
+    if (id < 0 || id == rules_.unknown) {
+      unknown_.add(piece, ids_);
+    } else {
+      if (!unknown_.empty()) unknown_.finish(ids_);
+      ids_.push_back(id);
+    }
+    if (ids_.size() >= kManyIds) hand_over_ids();
+  }
+
+  void begin_giant() {
+    in_giant_ = true;
+    begin_part(held_);
+    lattice_.begin(sum_);
+    add_to_giant(character_begin(held_, held_.size() - 1));
+  }
+
+  /// held_ begins with the last character that is known to belong to the giant.
+  void continue_giant(bool to_end) {
+    borders_.find(held_, ends_);
+    const size_t end = ends_[0];
+    if (end == held_.size() && !to_end) return add_to_giant(character_begin(held_, end - 1));
+    add_to_giant(end);
+    sum_ = lattice_.finish();
+    in_giant_ = false;
+  }
+
+  void add_to_giant(size_t bytes) {
+    lattice_.add(std::string_view(held_).substr(0, bytes));
+    held_.erase(0, bytes);
+  }
+
+  void hand_over() {
+    unknown_.finish(ids_);
+    hand_over_ids();
+  }
+  void hand_over_ids() {
+    if (!ids_.empty()) (*take_)(ids_);
+    ids_.clear();
+  }
+
+  const UnigramTables& tables_;
+  const UnigramRules& rules_;
+  PrefixTrie trie_;
+  CharacterBorders borders_;
+  PartCache cache_;
+  UnknownRun unknown_;
+  UnigramLattice<Sum> lattice_;
+  std::array<uint32_t, 2048> ends_;
+  std::vector<int32_t> ids_;
+  const TakeIds* take_ = nullptr;
+  Sum sum_ = 0;
+  std::string held_;       // text that is not cut yet
+  bool in_giant_ = false;  // whether lattice_ has the beginning of the part in held_
+};
+
+}  // namespace
+
+std::unique_ptr<UnigramWorker> UnigramWorker::make(const UnigramTables& tables, const UnigramRules& rules) {
+  if (rules.sums == UnigramRules::Sums::kFloat) return std::make_unique<Worker<float>>(tables, rules);
+  return std::make_unique<Worker<double>>(tables, rules);
+}
+
+}  // namespace megalith
