@@ -18,12 +18,17 @@ int main(int argc, char** argv) {
         .add("Running", config.run)
         .add("MindFormers", mindformers)
         .translate(translate_mindformers)
-        .derive([&] { mindformers.apply(config, options); });
+        .derive([&] { mindformers.apply(config, options); })
+        .derive([&] {
+          if (config.prompt.conversation() && !options.given("max-new-tokens"))
+            config.sampling.max_new_tokens = SampleOptions::kAnswerTokens;
+        });
     options
         .epilog(
             "megalith-generate --model hf --prompt 'def hello_world():' --temperature 0\n"
             "megalith-generate --model hf --prompts-file prompts.jsonl --json\n"
-            "echo 'Once upon a time' | megalith-generate --model checkpoint\n")
+            "echo 'Once upon a time' | megalith-generate --model checkpoint\n"
+            "megalith-generate --model hf --chat --temperature 0.8\n")
         .environment(thread_variables())
         .environment(tokenizer_variables());
     options.rule([&](Problems& problems) {

@@ -50,12 +50,19 @@ TEST_P(GenerateApp, ReadsOurCheckpoints) {
   expect_goldens(dir_ / "ours");
 }
 
-// Users of other tools type "-n 5" and "-5". Such words must not be taken for prompts.
+TEST_P(GenerateApp, HasShortNames) {
+  const std::string model = app("generate") + " --model " + (dir_ / "model");
+  const CommandResult result = run_command(model + " -p 'The ' a -n 5");
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(result.out, run_command(model + " --prompt 'The ' a --max-new-tokens 5").out);
+}
+
+// Users of other tools type "-k 5" and "-5". Such words must not be taken for prompts.
 TEST(GenerateOptions, TakeNoWordWithOneDashForAPrompt) {
   const auto answer = [](const std::string& options) {
     return run_command(app("generate") + " --model megalith-test-none " + options);
   };
-  for (const std::string word : {"-5", "-0.7", "-.5", "-1e5", "-inf", "-n3"})
+  for (const std::string word : {"-5", "-0.7", "-.5", "-1e5", "-inf", "-n3", "-k"})
     for (const std::string before : {"--prompt x ", "--prompt x y "}) {
       const CommandResult refused = answer(before + word);
       EXPECT_EQ(refused.code, 64) << word;
@@ -172,9 +179,9 @@ TEST_P(GenerateApp, SaysOnATerminalWhatItWaitsFor) {
 }
 
 TEST_P(GenerateApp, TakesNoOptionForAPrompt) {
-  const CommandResult result = generate(dir_ / "model", "x", "-n 3");
+  const CommandResult result = generate(dir_ / "model", "x", "-k 3");
   EXPECT_EQ(result.code, 64) << result.out;
-  EXPECT_NE(result.err.find("unknown option \"-n\""), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("unknown option \"-k\""), std::string::npos) << result.err;
   EXPECT_EQ(generate(dir_ / "model", "-1 is", "--max-new-tokens 1").code, 0)
       << "a number or blanks make a text";
 }
@@ -283,7 +290,7 @@ TEST(GenerateDocs, CommandsRun) {
     EXPECT_EQ(result.code, 0) << command << "\n" << result.err;
     EXPECT_FALSE(result.out.empty()) << command;
   }
-  EXPECT_EQ(commands.size(), 6U);
+  EXPECT_EQ(commands.size(), 7U);
 }
 
 }  // namespace
