@@ -1,8 +1,25 @@
+#include <algorithm>
+#include <array>
+
 #include "apps/app.h"
 #include "apps/generate/mindformers.h"
 #include "apps/manual_notes.h"
+#include "libcore/base/log.h"
 #include "libcore/dialects/mindformers/run_file.h"
 #include "libcore/generate/run_generate.h"
+
+namespace megalith {
+namespace {
+
+/// Whether nobody has said how tokens are chosen.
+bool sampling_is_default(const Options& options, const MindFormersOptions& mindformers) {
+  constexpr std::array kSampling = {"temperature", "top-k", "top-p", "repetition-penalty", "seed"};
+  return !mindformers.do_sample && std::none_of(kSampling.begin(), kSampling.end(),
+                                                [&](const char* option) { return options.given(option); });
+}
+
+}  // namespace
+}  // namespace megalith
 
 int main(int argc, char** argv) {
   using namespace megalith;  // NOLINT(google-build-using-namespace): a main of a few lines
@@ -37,6 +54,8 @@ int main(int argc, char** argv) {
                      Opt{"temperature"}, " 0; give a higher temperature, such as 1");
     });
     if (!parse_options(options, argc, argv)) return 0;
+    if (progress_visible() && sampling_is_default(options, mindformers))
+      log("greedy: each token is the likeliest one; --temperature 0.8 draws it");
     run_generate(config);
     return 0;
   });

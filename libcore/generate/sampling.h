@@ -26,8 +26,8 @@ struct SampleOptions {
     v("max-new-tokens", max_new_tokens, "Maximum number of tokens to add.", at_least(1), alias({"-n"}),
       default_text(concat("50; ", kAnswerTokens, " in a conversation")));
     v("temperature", temperature, "Divides the logits before sampling; 0: always the likeliest token.",
-      at_least(0));
-    v("top-k", top_k, "Sample from this many likeliest tokens; 0: from all.", at_least(0));
+      at_least(0), default_text("0"));
+    v("top-k", top_k, "Sample from this many likeliest tokens; 0: from all.", at_least(0), default_text("0"));
     v("top-p", top_p, "Sample from the likeliest tokens that together have this probability.", between(0, 1));
     v("repetition-penalty", repetition_penalty,
       "Divides the positive logits of tokens that occurred before, in the prompt too, and multiplies the "

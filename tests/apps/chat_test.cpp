@@ -167,6 +167,7 @@ TEST_F(ChatApp, TalksInATerminal) {
   const std::string first = json_lines(talk("The \\n", "-n 8 --ignore-eos --json"))[0]["text"].as_string();
   ASSERT_EQ(first.find('\n'), std::string::npos) << first;
   TerminalCommand run("exec " + chat("-n 200000 --ignore-eos"), 80);
+  EXPECT_TRUE(run.wait_for("greedy: each token is the likeliest one"));
   EXPECT_TRUE(run.wait_for("/help lists commands, Ctrl-D ends"));
   EXPECT_TRUE(run.wait_for("> "));
   run.type("The \n");
