@@ -111,6 +111,32 @@ TEST_F(Newcomer, ContinuesWithNoOtherTokenizersDataset) {
   EXPECT_NE(forced.err.find("warning: b_text_document: was made with "), std::string::npos) << forced.err;
 }
 
+TEST_F(Newcomer, SaysOnceThatEndTokensAreMissing) {
+  const auto count = [](const std::string& text, const std::string& part) {
+    int n = 0;
+    for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++n;
+    return n;
+  };
+  const std::string forgotten = "--append-eod is not given";
+  const CommandResult without =
+      ok("megalith-preprocess --input corpus.jsonl --output-prefix w --tokenizer-model t300 --workers 2");
+  EXPECT_EQ(count(without.all(), forgotten), 1) << without.all();
+  const CommandResult with =
+      ok("megalith-preprocess --input corpus.jsonl --output-prefix v --append-eod --tokenizer-model t300");
+  EXPECT_EQ(count(with.all(), forgotten), 0) << with.all();
+  const std::string warning = ": no document ends with the end token (id ";
+  for (const char* option : {"--reset-position-ids", "--reset-attention-mask", "--eod-mask-loss"}) {
+    const CommandResult warned =
+        train(concat("--tokenizer-model t300 ", option), "w_text_document v_text_document");
+    EXPECT_EQ(warned.code, 0) << warned.err;
+    EXPECT_EQ(count(warned.all(), warning), 1) << warned.all();
+    EXPECT_NE(warned.err.find("warning: w_text_document" + warning), std::string::npos) << warned.err;
+    EXPECT_NE(warned.err.find(concat(", which ", option, " looks for; ")), std::string::npos) << warned.err;
+    EXPECT_EQ(count(train(concat("--tokenizer-model t300 ", option), "v_text_document").all(), warning), 0);
+  }
+  EXPECT_EQ(count(train("--tokenizer-model t300", "w_text_document").all(), warning), 0);
+}
+
 TEST_F(Newcomer, NamesTheDatasetThatWasMeant) {
   const CommandResult result = train("--tokenizer-model t300", "c");
   EXPECT_EQ(result.code, 66) << result.err;
