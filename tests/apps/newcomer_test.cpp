@@ -137,6 +137,36 @@ TEST_F(Newcomer, SaysOnceThatEndTokensAreMissing) {
   EXPECT_EQ(count(train("--tokenizer-model t300", "w_text_document").all(), warning), 0);
 }
 
+TEST_F(Newcomer, EvaluatesAModelOnAFile) {
+  ASSERT_EQ(train("--tokenizer-model t300 --save trained").code, 0);
+  ok("megalith-convert trained --output trained-hf --no-check");
+  const auto evaluate = [](const std::string& options, const std::string& model = "trained") {
+    return run(concat("megalith-pretrain --eval-only --threads 1 --load ", model, ' ', options));
+  };
+  const auto loss_of = [](const CommandResult& result) {
+    EXPECT_EQ(result.code, 0) << result.all();
+    const size_t at = result.out.find(" on validation set | ");
+    EXPECT_NE(at, std::string::npos) << result.all();
+    return at == std::string::npos ? std::string() : result.out.substr(at, result.out.find('\n', at) - at);
+  };
+  const CommandResult alone = evaluate("--valid-data-path c_text_document");
+  const std::string loss = loss_of(alone);
+  EXPECT_EQ(alone.out.find("training ..."), std::string::npos) << alone.out;
+  // A run that was trained continues in the validation samples; a model alone begins with the first ones.
+  loss_of(evaluate("--valid-data-path c_text_document", "trained-hf"));
+  // The same with all that the model and the run would be asked for otherwise.
+  EXPECT_EQ(loss_of(evaluate("--num-layers 1 --hidden-size 16 --num-attention-heads 2 --seq-length 16 "
+                             "--max-position-embeddings 16 --micro-batch-size 1 --tokenizer-model t300 "
+                             "--valid-data-path c_text_document")),
+            loss);
+  write_file(path("plain.txt"), read_file(path("corpus.jsonl")));
+  loss_of(evaluate("--valid-data-path plain.txt"));
+  EXPECT_EQ(run("megalith-pretrain --eval-only --load trained").code, 64);
+  const CommandResult trains = run("megalith-pretrain --load trained --valid-data-path c_text_document");
+  EXPECT_EQ(trains.code, 64);
+  EXPECT_NE(trains.err.find("need --train-data-path, or --eval-only"), std::string::npos) << trains.err;
+}
+
 TEST_F(Newcomer, NamesTheDatasetThatWasMeant) {
   const CommandResult result = train("--tokenizer-model t300", "c");
   EXPECT_EQ(result.code, 66) << result.err;
