@@ -14,6 +14,7 @@
 #include "libcore/convert/sources/model_source.h"
 #include "libcore/data/samples/sample_order.h"
 #include "libcore/dialects/megatron/fates.h"
+#include "libcore/dialects/megatron/wandb.h"
 #include "libcore/dialects/mindformers/run_file.h"
 #include "libcore/dialects/paddle/paddle_config.h"
 #include "libcore/dialects/paddle/paddle_run.h"
@@ -98,6 +99,7 @@ class Training {
     plan_.add_to(options_, [this] { return only_asks(); });
     options_.add("PaddleNLP's names", paddle_).add("MindFormers", mindformers_).add("Running", running_);
     options_.rule([this](Problems& problems) { check_run(config_, problems); });
+    explain_wandb(options_);
     add_notes(options_);
   }
 

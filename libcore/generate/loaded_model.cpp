@@ -1,17 +1,38 @@
 #include "libcore/generate/loaded_model.h"
 
 #include <chrono>
+#include <exception>
+#include <functional>
 #include <string_view>
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/process.h"
+#include "libcore/base/refusals.h"
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/native/params_io.h"
 #include "libcore/generate/prefix.h"
 #include "libcore/ops/backend/cuda_plugin.h"
 
 namespace megalith {
+
+namespace {
+/// Runs `load`. If that needs more memory than there is, the Error says that the weights are what is too
+/// large.
+void load_weights(const ModelSource& source, const ParamTable& table, const LoadOptions& options,
+                  const std::function<void()>& load) {
+  try {
+    load();
+  } catch (...) {
+    const Error error = as_error(std::current_exception());
+    const bool memory = std::string_view(error.what()).find("memory") != std::string_view::npos;
+    if (!memory || (error.kind() != ErrorKind::kSystem && error.kind() != ErrorKind::kDevice)) throw;
+    fail(error.kind(), source.path(), ": its weights, ", format_count(table.elements()), " numbers in ",
+         options.int8 ? "int8" : name_of(source.dtype()), ", are too large for the memory of this ",
+         error.kind() == ErrorKind::kDevice ? "device" : "machine", ": ", error.what());
+  }
+}
+}  // namespace
 
 LoadedModel::LoadedModel(const ModelSource& source, const LoadOptions& options)
     : backend_(make_backend(options.device)),
@@ -20,15 +41,18 @@ LoadedModel::LoadedModel(const ModelSource& source, const LoadOptions& options)
   const auto start = std::chrono::steady_clock::now();
   if (!options.adapter.empty()) read_adapter(source, options.adapter);
   const TensorFile& tensors = merged_ ? *merged_ : source.tensors();
-  if (std::string_view(backend_->name()) == "cpu") {
-    weights_.emplace(tensors, table_, stream_, WeightOptions{.int8 = options.int8});
-  } else {
-    if (options.int8)
-      fail(ErrorKind::kUsage, "--int8 is for the CPU; leave it out with --device ", options.device);
+  const bool cpu = std::string_view(backend_->name()) == "cpu";
+  if (!cpu && options.int8)
+    fail(ErrorKind::kUsage, "--int8 is for the CPU; leave it out with --device ", options.device);
+  load_weights(source, table_, options, [&] {
+    if (cpu) {
+      weights_.emplace(tensors, table_, stream_, WeightOptions{.int8 = options.int8});
+      return;
+    }
     const DType dtype = source.dtype() == DType::kBf16 ? DType::kBf16 : DType::kF32;
     params_.emplace(table_, stream_, StoreOptions{.dtype = dtype, .grads = false});
     load_params(tensors, table_, stream_);
-  }
+  });
   report(source, options.int8, seconds_since(start));
 }
 

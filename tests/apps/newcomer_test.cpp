@@ -167,6 +167,47 @@ TEST_F(Newcomer, EvaluatesAModelOnAFile) {
   EXPECT_NE(trains.err.find("need --train-data-path, or --eval-only"), std::string::npos) << trains.err;
 }
 
+// 5 documents: the default split of 969, 30 and 1 rounds to 5, 0 and 0.
+TEST_F(Newcomer, NamesASplitThatWorksWithFiveDocuments) {
+  ok("head -n 5 corpus.jsonl > five.jsonl; megalith-preprocess --input five.jsonl --output-prefix five "
+     "--append-eod --tokenizer-model t300");
+  const CommandResult few = train("--tokenizer-model t300 --split 969,30,1", "five_text_document");
+  EXPECT_EQ(few.code, 0) << few.err;
+  EXPECT_NE(
+      few.err.find("leaves no validation and test data: that evaluation is left out; --split 3,1,1 gives "
+                   "each part some documents"),
+      std::string::npos)
+      << few.err;
+  const CommandResult advised = train("--tokenizer-model t300 --split 3,1,1", "five_text_document");
+  EXPECT_EQ(advised.code, 0) << advised.err;
+  EXPECT_EQ(advised.err, "");
+}
+
+TEST_F(Newcomer, NamesTheKeyThatIsThere) {
+  write_file(path("keyed.jsonl"), "{\"id\": 1, \"content\": \"some text\"}\n");
+  const CommandResult wrong =
+      run("megalith-preprocess --input keyed.jsonl --output-prefix k --append-eod --tokenizer-model t300");
+  EXPECT_EQ(wrong.code, 65) << wrong.all();
+  const std::string remedy = "--json-keys content";
+  EXPECT_NE(wrong.all().find("no \"text\"; the line has \"id\", \"content\"; give " + remedy),
+            std::string::npos)
+      << wrong.all();
+  ok("megalith-preprocess --input keyed.jsonl --output-prefix k --append-eod --tokenizer-model t300 " +
+     remedy);
+}
+
+TEST_F(Newcomer, SaysHowARunGetsToWeightsAndBiases) {
+  const CommandResult asked = train("--tokenizer-model t300 --wandb-project mine --wandb-exp-name first");
+  EXPECT_EQ(asked.code, 0) << asked.err;
+  EXPECT_NE(
+      asked.out.find("give --tensorboard-dir DIR, then wandb sync --sync-tensorboard --project mine DIR"),
+      std::string::npos)
+      << asked.out;
+  EXPECT_NE(asked.out.find("ignored, no effect here: --wandb-exp-name --wandb-project"), std::string::npos)
+      << asked.out;
+  EXPECT_EQ(train("--tokenizer-model t300").all().find("wandb"), std::string::npos);
+}
+
 TEST_F(Newcomer, NamesTheDatasetThatWasMeant) {
   const CommandResult result = train("--tokenizer-model t300", "c");
   EXPECT_EQ(result.code, 66) << result.err;

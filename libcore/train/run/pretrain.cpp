@@ -1,5 +1,6 @@
 #include "libcore/train/run/pretrain.h"
 
+#include <algorithm>
 #include <array>
 #include <exception>
 #include <memory>
@@ -306,6 +307,9 @@ class Opened {
     sets = {.train = data_set_of(data.splits[0], vocab),
             .valid = data_set_of(data.splits[1], vocab),
             .test = data_set_of(data.splits[2], vocab)};
+    if (config.data.has_own_paths()) return;
+    sets.divided = data.files.front().sequences();
+    for (const IndexedDataset& file : data.files) sets.divided = std::min(sets.divided, file.sequences());
   }
 
   std::unique_ptr<RunTexts> texts_;
