@@ -4,6 +4,7 @@
 #include "libcore/dialects/axolotl/axolotl.h"
 #include "libcore/dialects/llama_factory/factory_names.h"
 #include "libcore/dialects/megatron/fates.h"
+#include "libcore/dialects/megatron/wandb.h"
 #include "libcore/dialects/paddle/paddle_config.h"
 #include "libcore/finetune/finetune.h"
 #include "libcore/ops/backend/cuda_plugin.h"
@@ -37,6 +38,7 @@ struct Dialects {
 void add_dialects(Options& options, Dialects& dialects, FinetuneConfig& config) {
   options.add("PaddleNLP", dialects.paddle).add("LLaMA-Factory", dialects.factory);
   options.fates([] { return fates_in(kFinetune); }).translate(translate_axolotl);
+  explain_wandb(options);
   options.derive([&] {
     std::string& folder = config.run.train.tensorboard;
     if (folder.empty()) folder = dialects.paddle.tensorboard(config.run.checkpoint.save);

@@ -1,8 +1,25 @@
+#include <algorithm>
+#include <array>
+
 #include "apps/app.h"
 #include "apps/generate/mindformers.h"
 #include "apps/manual_notes.h"
+#include "libcore/base/log.h"
 #include "libcore/dialects/mindformers/run_file.h"
 #include "libcore/generate/run_generate.h"
+
+namespace megalith {
+namespace {
+
+/// Whether nobody has said how tokens are chosen.
+bool sampling_is_default(const Options& options, const MindFormersOptions& mindformers) {
+  constexpr std::array kSampling = {"temperature", "top-k", "top-p", "repetition-penalty", "seed"};
+  return !mindformers.do_sample && std::none_of(kSampling.begin(), kSampling.end(),
+                                                [&](const char* option) { return options.given(option); });
+}
+
+}  // namespace
+}  // namespace megalith
 
 int main(int argc, char** argv) {
   using namespace megalith;  // NOLINT(google-build-using-namespace): a main of a few lines
@@ -18,12 +35,17 @@ int main(int argc, char** argv) {
         .add("Running", config.run)
         .add("MindFormers", mindformers)
         .translate(translate_mindformers)
-        .derive([&] { mindformers.apply(config, options); });
+        .derive([&] { mindformers.apply(config, options); })
+        .derive([&] {
+          if (config.prompt.conversation() && !options.given("max-new-tokens"))
+            config.sampling.max_new_tokens = SampleOptions::kAnswerTokens;
+        });
     options
         .epilog(
             "megalith-generate --model hf --prompt 'def hello_world():' --temperature 0\n"
             "megalith-generate --model hf --prompts-file prompts.jsonl --json\n"
-            "echo 'Once upon a time' | megalith-generate --model checkpoint\n")
+            "echo 'Once upon a time' | megalith-generate --model checkpoint\n"
+            "megalith-generate --model hf --chat --temperature 0.8\n")
         .environment(thread_variables())
         .environment(tokenizer_variables());
     options.rule([&](Problems& problems) {
@@ -32,6 +54,8 @@ int main(int argc, char** argv) {
                      Opt{"temperature"}, " 0; give a higher temperature, such as 1");
     });
     if (!parse_options(options, argc, argv)) return 0;
+    if (progress_visible() && sampling_is_default(options, mindformers))
+      log("greedy: each token is the likeliest one; --temperature 0.8 draws it");
     run_generate(config);
     return 0;
   });

@@ -14,6 +14,7 @@
 #include "libcore/convert/sources/model_source.h"
 #include "libcore/data/samples/sample_order.h"
 #include "libcore/dialects/megatron/fates.h"
+#include "libcore/dialects/megatron/wandb.h"
 #include "libcore/dialects/mindformers/run_file.h"
 #include "libcore/dialects/paddle/paddle_config.h"
 #include "libcore/dialects/paddle/paddle_run.h"
@@ -98,6 +99,7 @@ class Training {
     plan_.add_to(options_, [this] { return only_asks(); });
     options_.add("PaddleNLP's names", paddle_).add("MindFormers", mindformers_).add("Running", running_);
     options_.rule([this](Problems& problems) { check_run(config_, problems); });
+    explain_wandb(options_);
     add_notes(options_);
   }
 
@@ -120,7 +122,7 @@ class Training {
     if (!planned()) config_.train.device_memory = plan_.options.memory_gb.value_or(0) * 1e9;
     settle_paddle_start(paddle_, config_, options_);
     take_step(config_.checkpoint);
-    if (config_.checkpoint.use_checkpoint_args)
+    if (config_.checkpoint.use_checkpoint_args || only_evaluates())
       if (const auto saved = saved_args(config_.checkpoint))
         options_.adopt(with_own_tokenizer(saved->args, saved->tokenizer), saved->folder,
                        {"Model", "Tokenizer"});
@@ -169,6 +171,8 @@ class Training {
   }
   bool planned() const { return task_ == Task::kPlannedRun; }
   bool only_asks() const { return task_ == Task::kAnswer; }
+  /// Whether the run evaluates a model whose shape is not given, so that it is that of --load.
+  bool only_evaluates() const { return config_.train.eval_only && !options_.given("num-layers"); }
   /// Whether --world-size refers to ranks on other machines: it does if no launcher started this process. The
   /// variables of a DLC container do not count as a launcher, since the container always sets them.
   bool ranks_are_elsewhere() const {

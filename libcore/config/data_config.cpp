@@ -47,7 +47,7 @@ std::string no_dataset(const std::string& path) {
 }  // namespace
 
 bool DataConfig::reads_texts() const {
-  return names_text(train_path);
+  return names_text(train_path.empty() ? valid_path : train_path);
 }
 
 /// Removes quotes around the value of --split: scripts that keep their options in an array pass the quotes
@@ -86,8 +86,6 @@ void DataConfig::validate(Problems& problems) const {
     problems.add(Opt{"data-path"}, ", ", Opt{"train-data-path"}, " (with ", Opt{"valid-data-path"}, " and ",
                  Opt{"test-data-path"}, ") and ", Opt{"mock-data"},
                  " contradict each other; give one of them");
-  if (has_own_paths() && train_path.empty())
-    problems.add(Opt{"valid-data-path"}, " and ", Opt{"test-data-path"}, " need ", Opt{"train-data-path"});
 }
 
 template std::vector<Field> fields_of<DataConfig>(DataConfig&);

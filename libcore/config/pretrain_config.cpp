@@ -60,6 +60,9 @@ void PretrainConfig::validate_together(Problems& problems) const {
   parallel.validate(model, problems);
   train.validate(parallel, problems);
   check_interleaving(*this, problems);
+  if (data.has_own_paths() && data.train_path.empty() && !train.eval_only)
+    problems.add(Opt{"valid-data-path"}, " and ", Opt{"test-data-path"}, " need ", Opt{"train-data-path"},
+                 ", or ", Opt{"eval-only"});
 }
 
 template std::vector<Field> fields_of<PretrainConfig>(PretrainConfig&);

@@ -87,6 +87,7 @@ int64_t TrainConfig::samples_of_steps(int64_t steps, int64_t consumed) const {
 void TrainConfig::finish() {
   if (eval_only) {
     epochs.reset();  // a run that only evaluates has no training steps
+    if (micro_batch == 0) micro_batch = 1;
     if (!iters && !samples) iters = 0;
   }
   if (!iters && samples && global_batch > 0) iters = steps_of(*samples, global_batch, ramp());

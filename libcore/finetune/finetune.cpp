@@ -112,7 +112,7 @@ void plan_start(FinetuneConfig& config) {
   std::string what = config.data.model + (adapter.empty() ? "" : " with the adapter " + adapter);
   if (!resume.folder.empty()) what = "the checkpoint in " + resume.folder;
   const std::string& output = config.run.checkpoint.save;
-  const bool others = resume.folder.empty() && latest_checkpoint(output).has_value();
+  const bool others = resume.folder.empty() && !output.empty() && latest_checkpoint(output).has_value();
   log("nothing is trained (--no-do-train): ", what, " is used unchanged",
       others ? concat("; the checkpoints in ", output, " are not (--resume-from-checkpoint ", output, ")")
              : "");

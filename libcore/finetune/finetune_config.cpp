@@ -178,6 +178,7 @@ FinetuneConfig::Resume FinetuneConfig::resume() const {
 
 std::vector<std::string> FinetuneConfig::earlier_results() const {
   std::vector<std::string> results;
+  if (run.checkpoint.save.empty()) return results;
   for (const std::string_view name : kTuningResults) {
     const std::string path = concat(run.checkpoint.save, "/", name), real = real_path(path);
     const auto holds = [&](const std::string& input) {
@@ -194,7 +195,9 @@ std::vector<std::string> FinetuneConfig::earlier_results() const {
 }
 
 void FinetuneConfig::check_folders(Problems& problems) const {
-  if (run.checkpoint.save.empty()) problems.add(Opt{"output-dir"}, " (", Opt{"save"}, ") is missing");
+  const bool writes = schedule.do_train || generation.wanted || !schedule.resume_from.empty();
+  if (writes && run.checkpoint.save.empty())
+    problems.add(Opt{"output-dir"}, " (", Opt{"save"}, ") is missing");
   if (!schedule.output.empty() && run.checkpoint.save != schedule.output)
     problems.add(Opt{"output-dir"}, ' ', schedule.output, " and ", Opt{"save"}, ' ', run.checkpoint.save,
                  " contradict each other; give one of them");
@@ -279,7 +282,7 @@ void check_files(const FinetuneConfig& config, RunFiles files) {
   files.reads("--adapter", config.method.adapter);
   reads_tokenizer(files, config.run.tokenizer);
   add_run_outputs(files, config.run);
-  files.keeps("--output-dir", save, kTuningResults);
+  if (!save.empty()) files.keeps("--output-dir", save, kTuningResults);
   files.check();
 }
 

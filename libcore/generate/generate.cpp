@@ -55,6 +55,7 @@ struct Generator::Slot {
   std::optional<KvCache> cache;
   std::optional<size_t> prompt;  // index of the prompt whose keys and values the cache begins with
   size_t sequence = 0;
+  int64_t kept = 0;                // number of tokens of the prompt that were in the cache before
   int64_t given = 0, max_new = 0;  // number of tokens of the prompt, and maximum number of new tokens
   bool cut_short = false;          // whether the model's positions end the sequence
   std::vector<int32_t> tokens;     // the prompt and the tokens chosen so far
@@ -91,6 +92,39 @@ Generator::Generator(const Stage& stage, Stream& stream, const Limits& limits)
 }
 Generator::~Generator() = default;
 
+std::optional<int64_t> Generator::longest_prompt() const {
+  const std::optional<LastPosition> last = last_position(stage_, stream_.backend());
+  if (!last) return std::nullopt;
+  return last->positions - (limits_.prefix ? limits_.prefix->tokens : 0);
+}
+
+int64_t Generator::tokens_kept(const Slot& slot, const std::vector<int32_t>& prompt) const {
+  if (!slot.cache) return 0;
+  const int64_t prefix = limits_.prefix ? limits_.prefix->tokens : 0;
+  const int64_t most = std::min(slot.cache->past() - prefix, static_cast<int64_t>(prompt.size()) - 1);
+  const auto last = slot.tokens.begin() + std::max<int64_t>(most, 0);
+  return std::mismatch(slot.tokens.begin(), last, prompt.begin()).first - slot.tokens.begin();
+}
+
+void Generator::make_room(Slot& slot, int64_t capacity) {
+  if (slot.cache && slot.cache->capacity() >= capacity) return;
+  std::optional<KvCache> before = std::move(slot.cache);
+  if (slot.kept > 0) {  // a sequence that grew once will grow again
+    const std::optional<LastPosition> last = last_position(stage_, stream_.backend());
+    capacity = std::max(capacity, std::min(2 * before->capacity(), last ? last->positions : INT64_MAX));
+  }
+  const bool narrow = limits_.bf16_cache && stage_.dtype() == DType::kF32;
+  slot.cache.emplace(
+      stream_.backend(), stage_.config(), stage_.layers(), TensorSplit{},
+      KvCache::Size{.batch = 1, .capacity = capacity, .dtype = narrow ? DType::kBf16 : stage_.dtype()});
+  const int64_t prefix = limits_.prefix ? limits_.prefix->tokens : 0;
+  if (slot.kept > 0) {
+    slot.cache->copy(stream_, *before, prefix + slot.kept);
+    stream_.synchronize();
+  }
+  slot.prompt.reset();
+}
+
 /// The maximum number of new tokens. The last new token needs no position, because nothing is read after it.
 int64_t Generator::room(int64_t prompt, int64_t wanted) const {
   const std::optional<LastPosition> last = last_position(stage_, stream_.backend());
@@ -123,16 +157,10 @@ void Generator::begin(Slot& slot, const Job& job, size_t sequence) {
   if (slot.cut_short)
     warn("only ", slot.max_new, " of ", wanted, " new tokens fit: the prompt has ", slot.given, " tokens, ",
          last_position(stage_, stream_.backend())->words);
+  slot.kept = job.continues ? tokens_kept(slot, prompt) : 0;
   slot.tokens = prompt;
   slot.tokens.reserve(static_cast<size_t>(slot.given + slot.max_new));
-  const int64_t capacity = prefix + slot.given + slot.max_new - 1;
-  if (!slot.cache || slot.cache->capacity() < capacity) {
-    const bool narrow = limits_.bf16_cache && stage_.dtype() == DType::kF32;
-    slot.cache.emplace(
-        stream_.backend(), stage_.config(), stage_.layers(), TensorSplit{},
-        KvCache::Size{.batch = 1, .capacity = capacity, .dtype = narrow ? DType::kBf16 : stage_.dtype()});
-    slot.prompt.reset();
-  }
+  make_room(slot, prefix + slot.given + slot.max_new - 1);
   if (slot.prompt == number) {
     slot.cache->truncate(prefix + slot.given);
   } else {
@@ -148,11 +176,12 @@ void Generator::begin(Slot& slot, const Job& job, size_t sequence) {
 
 void Generator::read_prompt(Slot& slot, const Job& job, size_t number) {
   const std::vector<int32_t>& prompt = job.prompts[number];
+  const int64_t prefix = limits_.prefix ? limits_.prefix->tokens : 0;
   slot.prompt.reset();
-  slot.cache->truncate(0);
-  if (limits_.prefix) slot.cache->put(stream_, limits_.prefix->tokens, limits_.prefix->values);
+  slot.cache->truncate(slot.kept > 0 ? prefix + slot.kept : 0);
+  if (limits_.prefix && slot.kept == 0) slot.cache->put(stream_, prefix, limits_.prefix->values);
   const auto start = std::chrono::steady_clock::now();
-  for (int64_t at = 0; at < slot.given;) {
+  for (int64_t at = slot.kept; at < slot.given;) {
     const int64_t rows = std::min(state_->prompt_rows, slot.given - at);
     const ArenaScope inputs_scope(state_->inputs), scratch_scope(state_->scratch);
     const View ids = state_->inputs.make(DType::kI32, {rows, 1}, "tokens");
@@ -169,7 +198,7 @@ void Generator::read_prompt(Slot& slot, const Job& job, size_t number) {
     state_->after_prompt.assign(state_->logits.begin(), state_->logits.begin() + vocabulary);
   }
   totals_.prompt_seconds += seconds_since(start);
-  totals_.prompt_tokens += slot.given;
+  totals_.prompt_tokens += slot.given - slot.kept;
 }
 
 bool Generator::take(Slot& slot, const Job& job, std::span<float> logits, Generated& out) {
@@ -230,8 +259,11 @@ void Generator::prepare(const Job& job, size_t sequences) {
     longest = std::max(longest, given);
   }
   longest = std::min(longest, kPromptRows);
-  if (!state_ || state_->prompt_rows < longest)
+  if (!state_ || state_->prompt_rows < longest) {
+    std::vector<Slot> slots = state_ ? std::move(state_->slots) : std::vector<Slot>();
     state_ = std::make_unique<State>(stage_, stream_, limits_, longest);
+    state_->slots = std::move(slots);  // their caches may hold what the job continues
+  }
   state_->sampler.emplace(job.sampling);
   state_->slots.resize(std::min(static_cast<size_t>(limits_.batch), sequences));
   for (Slot& slot : state_->slots) slot.prompt.reset();  // forget the prompts of an earlier job

@@ -79,6 +79,9 @@ class Generator {
     SampleOptions sampling;
     std::vector<int32_t> stop_tokens = {};
     int64_t max_length = 0;  // maximum for prompt and new tokens together; 0: no limit
+    /// For one prompt with one continuation: the beginning that the prompt has in common with the sequence
+    /// that ran last is not read again, as it is still in the cache.
+    bool continues = false;
     OnToken on_token = {};
     OnEnd on_end = {};
   };
@@ -90,6 +93,8 @@ class Generator {
   std::vector<Generated> run(const Job&);
 
   const GenerationTotals& totals() const { return totals_; }
+  /// The longest prompt that the model's positions allow; nothing: there is no limit.
+  std::optional<int64_t> longest_prompt() const;
 
  private:
   struct Slot;
@@ -100,7 +105,13 @@ class Generator {
   /// wasted. Allocates memory, and a slot for each concurrent sequence.
   void prepare(const Job&, size_t sequences);
   void begin(Slot&, const Job&, size_t sequence);
-  /// Puts the prompt's keys and values into the slot's cache, and the logits after the prompt into the state.
+  /// The number of the prompt's tokens that need not be read, because the slot's cache begins with them. At
+  /// least the last token is read, for the logits after it.
+  int64_t tokens_kept(const Slot& slot, const std::vector<int32_t>& prompt) const;
+  /// Makes room in the slot's cache for `capacity` positions. Positions that are kept stay in it.
+  void make_room(Slot& slot, int64_t capacity);
+  /// Puts the prompt's keys and values, without those that are kept, into the slot's cache, and the logits
+  /// after the prompt into the state.
   void read_prompt(Slot& slot, const Job& job, size_t number);
   /// Chooses the next token from these logits. Returns whether the sequence continues.
   bool take(Slot&, const Job&, std::span<float> logits, Generated&);

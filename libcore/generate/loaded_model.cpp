@@ -1,17 +1,37 @@
 #include "libcore/generate/loaded_model.h"
 
 #include <chrono>
+#include <exception>
+#include <functional>
+#include <string>
 #include <string_view>
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/process.h"
+#include "libcore/base/refusals.h"
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/native/params_io.h"
 #include "libcore/generate/prefix.h"
 #include "libcore/ops/backend/cuda_plugin.h"
 
 namespace megalith {
+
+namespace {
+/// Runs `load`. If that needs more memory than there is, the Error says that the weights are what is too
+/// large. `weights`: how many there are, and of which type.
+void load_weights(const ModelSource& source, const std::string& weights, const std::function<void()>& load) {
+  try {
+    load();
+  } catch (...) {
+    const Error error = as_error(std::current_exception());
+    const bool memory = std::string_view(error.what()).find("memory") != std::string_view::npos;
+    if (!memory || (error.kind() != ErrorKind::kSystem && error.kind() != ErrorKind::kDevice)) throw;
+    fail(error.kind(), source.path(), ": its weights, ", weights, ", are too large for the memory of this ",
+         error.kind() == ErrorKind::kDevice ? "device" : "machine", ": ", error.what());
+  }
+}
+}  // namespace
 
 LoadedModel::LoadedModel(const ModelSource& source, const LoadOptions& options)
     : backend_(make_backend(options.device)),
@@ -20,17 +40,19 @@ LoadedModel::LoadedModel(const ModelSource& source, const LoadOptions& options)
   const auto start = std::chrono::steady_clock::now();
   if (!options.adapter.empty()) read_adapter(source, options.adapter);
   const TensorFile& tensors = merged_ ? *merged_ : source.tensors();
-  std::string_view type = options.int8 ? "int8" : name_of(source.dtype());
-  if (std::string_view(backend_->name()) == "cpu" && !options.bf16) {
-    weights_.emplace(tensors, table_, stream_, WeightOptions{.int8 = options.int8});
-  } else {
-    if (options.int8)
-      fail(ErrorKind::kUsage, "--int8 is for the CPU; leave it out with --device ", options.device);
-    const DType dtype = options.bf16 || source.dtype() == DType::kBf16 ? DType::kBf16 : DType::kF32;
-    if (options.bf16) type = name_of(dtype);
-    params_.emplace(table_, stream_, StoreOptions{.dtype = dtype, .grads = false});
-    load_params(tensors, table_, stream_);
-  }
+  const bool stays = std::string_view(backend_->name()) == "cpu" && !options.bf16;
+  if (!stays && options.int8)
+    fail(ErrorKind::kUsage, "--int8 is for the CPU; leave it out with --device ", options.device);
+  const DType dtype = options.bf16 || source.dtype() == DType::kBf16 ? DType::kBf16 : DType::kF32;
+  const std::string_view type = options.int8 ? "int8" : name_of(options.bf16 ? dtype : source.dtype());
+  load_weights(source, concat(format_count(table_.elements()), " numbers in ", type), [&] {
+    if (stays) {
+      weights_.emplace(tensors, table_, stream_, WeightOptions{.int8 = options.int8});
+    } else {
+      params_.emplace(table_, stream_, StoreOptions{.dtype = dtype, .grads = false});
+      load_params(tensors, table_, stream_);
+    }
+  });
   report(type, seconds_since(start));
 }
 

@@ -35,7 +35,7 @@ bool Printer::token(size_t sequence, int32_t token) {
   return !text.stream.stopped();
 }
 
-void Printer::end(size_t sequence, const Generated& generated) {
+std::string Printer::end(size_t sequence, const Generated& generated) {
   Text& text = this->text(sequence);
   text.whole += text.stream.finish();
   text.ended = true;
@@ -51,7 +51,9 @@ void Printer::end(size_t sequence, const Generated& generated) {
                     .dump() +
                 "\n";
   }
+  std::string whole = text.whole;
   write();
+  return whole;
 }
 
 void Printer::write() {

@@ -23,11 +23,13 @@ class Printer {
     size_t continuations = 1;  // continuations of each prompt
     std::vector<std::string> stop;
   };
+  /// Prompts may be added to the vector later, but each before its sequences.
   Printer(const Tokenizer&, const std::vector<Prompt>&, Style);
 
   /// Adds a token to a sequence. Returns whether the sequence should continue.
   bool token(size_t sequence, int32_t token);
-  void end(size_t sequence, const Generated&);
+  /// Ends a sequence. Returns its text.
+  std::string end(size_t sequence, const Generated&);
 
  private:
   struct Text {

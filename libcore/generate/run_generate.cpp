@@ -9,6 +9,7 @@
 #include "libcore/base/process.h"
 #include "libcore/base/text.h"
 #include "libcore/convert/sources/model_source.h"
+#include "libcore/generate/conversation.h"
 #include "libcore/generate/generation_files.h"
 #include "libcore/generate/loaded_model.h"
 #include "libcore/generate/model_tokenizer.h"
@@ -37,28 +38,31 @@ std::unique_ptr<Tokenizer> tokenizer_of(const ModelSource& source, bool chat) {
   return tokenizer;
 }
 
+/// The ids of a prompt; those of an empty one are the token that ends a text.
 std::vector<int32_t> encode(const Tokenizer& tokenizer, const std::string& text, const ModelSource& source) {
   std::vector<int32_t> ids;
   tokenizer.encode(text, ids);
   check_ids(ids, source);
+  if (ids.empty()) ids.push_back(tokenizer.eod());
   return ids;
+}
+
+ChatTokens tokens_of(const GenerationFiles& files) {
+  return {.bos_token = files.bos_token, .eos_token = files.eos_token};
 }
 
 std::vector<Prompt> encode_prompts(const GenerateConfig& config, const ModelSource& source,
                                    const Tokenizer& tokenizer, const GenerationFiles& files) {
   std::vector<Prompt> prompts;
-  if (!config.prompt.chat.empty()) {
-    const Json messages = Json::parse(read_text(config.prompt.chat), config.prompt.chat);
+  if (config.prompt.chat) {
+    const Json messages = Json::parse(read_text(*config.prompt.chat), *config.prompt.chat);
     const ChatTemplate chat(files.chat_template, files.template_file);
-    const std::string text =
-        render_chat(chat, messages, {.bos_token = files.bos_token, .eos_token = files.eos_token});
+    const std::string text = render_chat(chat, messages, tokens_of(files));
     prompts.push_back({text, encode(tokenizer, text, source)});
   } else {
     for (const std::string& text : read_prompts(config.prompt))
       prompts.push_back({text, encode(tokenizer, text, source)});
   }
-  for (Prompt& prompt : prompts)
-    if (prompt.ids.empty()) prompt.ids.push_back(tokenizer.eod());
   return prompts;
 }
 
@@ -78,10 +82,14 @@ void report(const Generator& generator) {
 }  // namespace
 
 void PromptOptions::validate(Problems& problems) const {
-  const int given = int{!prompts.empty()} + int{!prompts_file.empty()} + int{!chat.empty()};
+  const int given = int{!prompts.empty()} + int{!prompts_file.empty()} + int{chat.has_value()};
   if (given > 1)
     problems.add(Opt{"prompt"}, ", ", Opt{"prompts-file"}, " and ", Opt{"chat"},
                  " exclude each other; give one of them");
+  if (conversation() && sequences > 1)
+    problems.add(Opt{"num-return-sequences"}, ' ', sequences,
+                 ": a conversation has one answer to a question; ", "leave it out, or give ", Opt{"chat"},
+                 " a file");
 }
 
 void EndOptions::validate(Problems& problems) const {
@@ -90,37 +98,82 @@ void EndOptions::validate(Problems& problems) const {
                  " is an empty text, which ends everything at once; give at least one character");
 }
 
-void run_generate(const GenerateConfig& config) {
-  set_cpu_threads(config.run.threads);
-  show_status(concat("loading ", config.model.model, " ..."));
-  const ModelSource source(config.model.model);
-  const std::unique_ptr<Tokenizer> tokenizer = tokenizer_of(source, !config.prompt.chat.empty());
-  const GenerationFiles files = generation_files(source, *tokenizer);
-  const std::vector<Prompt> prompts = encode_prompts(config, source, *tokenizer, files);
-  // The prompt that the user typed has overwritten the status line.
-  show_status(concat("loading ", config.model.model, " ..."));
-  LoadedModel model(source,
-                    {.adapter = config.model.adapter, .device = config.run.device, .int8 = config.run.int8});
+namespace {
 
-  Printer printer(*tokenizer, prompts,
+/// What a run has read of its model, apart from the weights.
+struct ModelTexts {
+  const ModelSource& source;
+  const Tokenizer& tokenizer;
+  const GenerationFiles& files;
+};
+
+Generator generator_of(const GenerateConfig& config, LoadedModel& model) {
+  return {model.stage(),
+          model.stream(),
+          {.batch = config.run.batch,
+           .bf16_cache = config.run.cache == CacheType::kBf16,
+           .prefix = model.prefix()}};
+}
+
+Generator::Job job_of(const GenerateConfig& config, const GenerationFiles& files) {
+  return {.prompts = {},
+          .continuations = config.prompt.sequences,
+          .sampling = config.sampling,
+          .stop_tokens = stop_tokens(config.end, files),
+          .max_length = config.end.max_length};
+}
+
+LoadedModel load(const GenerateConfig& config, const ModelSource& source) {
+  show_status(concat("loading ", config.model.model, " ..."));
+  return {source, {.adapter = config.model.adapter, .device = config.run.device, .int8 = config.run.int8}};
+}
+
+void continue_prompts(const GenerateConfig& config, const ModelTexts& texts) {
+  const std::vector<Prompt> prompts = encode_prompts(config, texts.source, texts.tokenizer, texts.files);
+  LoadedModel model = load(config, texts.source);
+  Printer printer(texts.tokenizer, prompts,
                   {.json = config.output.json,
-                   .echo = config.output.echo && config.prompt.chat.empty(),
+                   .echo = config.output.echo && !config.prompt.chat,
                    .continuations = static_cast<size_t>(config.prompt.sequences),
                    .stop = config.end.stop});
   std::vector<std::vector<int32_t>> ids;
   for (const Prompt& prompt : prompts) ids.push_back(prompt.ids);
-  Generator generator(model.stage(), model.stream(),
-                      {.batch = config.run.batch,
-                       .bf16_cache = config.run.cache == CacheType::kBf16,
-                       .prefix = model.prefix()});
-  generator.run({.prompts = ids,
-                 .continuations = config.prompt.sequences,
-                 .sampling = config.sampling,
-                 .stop_tokens = stop_tokens(config.end, files),
-                 .max_length = config.end.max_length,
-                 .on_token = [&](size_t sequence, int32_t token) { return printer.token(sequence, token); },
-                 .on_end = [&](size_t sequence, const Generated& made) { printer.end(sequence, made); }});
+  Generator generator = generator_of(config, model);
+  Generator::Job job = job_of(config, texts.files);
+  job.prompts = ids;
+  job.on_token = [&](size_t sequence, int32_t token) { return printer.token(sequence, token); };
+  job.on_end = [&](size_t sequence, const Generated& made) { printer.end(sequence, made); };
+  generator.run(job);
   report(generator);
+}
+
+void hold_conversation(const GenerateConfig& config, const ModelTexts& texts) {
+  const ChatTemplate chat(texts.files.chat_template, texts.files.template_file);
+  LoadedModel model = load(config, texts.source);
+  Generator generator = generator_of(config, model);
+  ChatHistory history(chat, tokens_of(texts.files),
+                      [&](const std::string& text) { return encode(texts.tokenizer, text, texts.source); });
+  converse({.generator = generator,
+            .tokenizer = texts.tokenizer,
+            .history = history,
+            .answer = job_of(config, texts.files),
+            .style = {.json = config.output.json, .echo = false, .stop = config.end.stop}});
+  report(generator);
+}
+
+}  // namespace
+
+void run_generate(const GenerateConfig& config) {
+  set_cpu_threads(config.run.threads);
+  show_status(concat("loading ", config.model.model, " ..."));
+  const ModelSource source(config.model.model);
+  const std::unique_ptr<Tokenizer> tokenizer = tokenizer_of(source, config.prompt.chat.has_value());
+  const GenerationFiles files = generation_files(source, *tokenizer);
+  const ModelTexts texts{source, *tokenizer, files};
+  if (config.prompt.conversation())
+    hold_conversation(config, texts);
+  else
+    continue_prompts(config, texts);
 }
 
 }  // namespace megalith

@@ -31,20 +31,24 @@ struct ModelOptions {
 
 struct PromptOptions {
   std::vector<std::string> prompts;
-  std::string prompts_file, chat;
+  std::string prompts_file;
+  std::optional<std::string> chat;  // a file; empty: a conversation with who is at stdin
   int sequences = 1;
+
+  bool conversation() const { return chat && chat->empty(); }
 
   template <class V>
   void fields(V&& v) {
     v("prompt", prompts, "Text to continue; may be given several times. Without any prompt, stdin is read.",
-      metavar("TEXT"), alias({"predict_data", "input_data"}));
+      metavar("TEXT"), alias({"-p", "predict_data", "input_data"}));
     v("prompts-file", prompts_file,
       "Prompts, one a line; of a .jsonl file the member \"prompt\" of each line. \"-\": stdin.",
       metavar("FILE"));
     v("chat", chat,
       "A conversation in JSON, [{\"role\": …, \"content\": …}, …]; the model's chat template turns it "
-      "into the prompt. \"-\": stdin.",
-      metavar("FILE"));
+      "into the prompt. \"-\": stdin. Without FILE: a conversation in the terminal; if stdin is not one, "
+      "its lines are the questions.",
+      metavar("[FILE]"));
     v("num-return-sequences", sequences, "Continuations of each prompt; needs --temperature above 0.",
       at_least(1));
   }

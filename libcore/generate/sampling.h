@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "libcore/base/error.h"
 #include "libcore/options/fields.h"
 
 namespace megalith {
@@ -11,6 +12,8 @@ namespace megalith {
 /// How the next token is chosen. The order and the meaning of the steps are those of transformers'
 /// generate(): repetition penalty, temperature, top-k, top-p.
 struct SampleOptions {
+  /// The default of max_new_tokens in a conversation: an answer should not end in the middle.
+  static constexpr int kAnswerTokens = 1024;
   int max_new_tokens = 50;
   double temperature = 0;  // 0: always the likeliest token
   int top_k = 0;           // 0: all tokens
@@ -20,10 +23,11 @@ struct SampleOptions {
 
   template <class V>
   void fields(V&& v) {
-    v("max-new-tokens", max_new_tokens, "Maximum number of tokens to add.", at_least(1));
+    v("max-new-tokens", max_new_tokens, "Maximum number of tokens to add.", at_least(1), alias({"-n"}),
+      default_text(concat("50; ", kAnswerTokens, " in a conversation")));
     v("temperature", temperature, "Divides the logits before sampling; 0: always the likeliest token.",
-      at_least(0));
-    v("top-k", top_k, "Sample from this many likeliest tokens; 0: from all.", at_least(0));
+      at_least(0), default_text("0"));
+    v("top-k", top_k, "Sample from this many likeliest tokens; 0: from all.", at_least(0), default_text("0"));
     v("top-p", top_p, "Sample from the likeliest tokens that together have this probability.", between(0, 1));
     v("repetition-penalty", repetition_penalty,
       "Divides the positive logits of tokens that occurred before, in the prompt too, and multiplies the "

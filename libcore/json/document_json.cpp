@@ -4,9 +4,13 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "libcore/base/error.h"
+#include "libcore/base/shell_word.h"
 #include "libcore/base/text.h"
 #include "libcore/base/utf8.h"
 #include "libcore/json/json_text_inl.h"
@@ -523,15 +527,32 @@ bool DocumentParser::check_slots() {
   return true;
 }
 
-bool DocumentParser::check_slot(const Slot& slot) {
-  if (slot.kind == Kind::kAbsent) {
-    std::string seen;
-    for (const Literal& key : seen_keys_)
-      seen += (seen.empty() ? "" : ", ") + quote({key.begin, static_cast<size_t>(key.end - key.begin)});
-    return reject(
-        DocumentFault::kMissingKey, begin_,
-        concat("no ", quote(slot.key), seen.empty() ? "; the object is empty" : "; the line has ", seen));
+namespace {
+/// The key of a line that is probably meant by one that is not there: one of a similar name, one by which
+/// texts are usual, or the only one. Nothing if none stands out.
+std::optional<std::string> meant_key(std::string_view wanted, const std::vector<std::string>& seen) {
+  if (auto near = nearest(wanted, seen)) return near;
+  for (const char* usual : {"text", "content", "body", "document", "raw_content", "article", "code"})
+    if (std::find(seen.begin(), seen.end(), usual) != seen.end()) return usual;
+  return seen.size() == 1 ? std::optional(seen[0]) : std::nullopt;
+}
+}  // namespace
+
+bool DocumentParser::reject_missing(const std::string& key) {
+  std::vector<std::string> seen, quoted;
+  for (const Literal& one : seen_keys_) {
+    seen.emplace_back(one.begin, static_cast<size_t>(one.end - one.begin));
+    quoted.push_back(quote(seen.back()));
   }
+  const auto meant = meant_key(key, seen);
+  return reject(DocumentFault::kMissingKey, begin_,
+                concat("no ", quote(key),
+                       seen.empty() ? "; the object is empty" : "; the line has " + join(quoted, ", "),
+                       meant ? "; give --json-keys " + shell_word(*meant) : ""));
+}
+
+bool DocumentParser::check_slot(const Slot& slot) {
+  if (slot.kind == Kind::kAbsent) return reject_missing(slot.key);
   if (slot.kind != Kind::kString && slot.kind != Kind::kList)
     return reject(DocumentFault::kWrongType, slot.at,
                   concat(quote(slot.key), " is ", article_and_name(slot.kind),

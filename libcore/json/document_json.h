@@ -120,6 +120,7 @@ class DocumentParser {
   std::string_view text_of(const Literal& key);
   bool check_slots();
   bool check_slot(const Slot& slot);
+  bool reject_missing(const std::string& key);
   void decode(Slot& slot);
   bool reject(DocumentFault fault, const char* at, std::string detail);
   bool reject_unexpected(const char* wanted);

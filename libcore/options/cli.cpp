@@ -30,7 +30,7 @@ struct General {
     v("config", config, "Read options from this YAML or JSON file; the command line has precedence.",
       metavar("FILE"));
     v("quiet", quiet, "Draw no progress line.");
-    v("help", help, "Print this text; also -h.");
+    v("help", help, "Print this text.", alias({"-h"}));
     v("version", version, "Print the version.");
     v("help-markdown", markdown, "Print this text as Markdown.", unlisted());
     v("help-man", man, "Print the manual page.", unlisted());

@@ -15,6 +15,18 @@ namespace megalith {
 
 namespace po = boost::program_options;
 
+namespace {
+/// Whether this is a name as "-n", which is given with its one dash, and only on the command line.
+bool is_short(const std::string& name) {
+  return name.size() == 2 && name[0] == '-' && std::isalpha(static_cast<unsigned char>(name[1]));
+}
+
+/// Whether the option may be given without a value, which sets the empty text.
+bool stands_alone(const Field& field) {
+  return field.metavar.starts_with('[');
+}
+}  // namespace
+
 void OptionTable::add(const Field& field) {
   const auto claim = [&](const std::string& name, bool negated) {
     if (!spellings.emplace(option_key(name), OptionMatch{fields.size(), negated}).second)
@@ -25,7 +37,8 @@ void OptionTable::add(const Field& field) {
   for (const std::string& name : field.opposites) claim(name, true);
   if (is_flag(field)) {
     claim("no-" + field.name, true);
-    for (const std::string& name : field.aliases) claim("no-" + name, true);
+    for (const std::string& name : field.aliases)
+      if (!is_short(name)) claim("no-" + name, true);
   }
   fields.push_back(&field);
 }
@@ -144,7 +157,7 @@ std::string OptionTable::did_you_mean(const std::string& name, const std::string
   const std::string own = option_key(name);
   std::vector<std::string> names;
   for (const auto& [key, match] : spellings)
-    if (!fields[match.field]->unlisted) names.push_back(key);
+    if (!fields[match.field]->unlisted && !is_short(key)) names.push_back(key);
   if (find(own)) return "; did you mean " + quote(prefix + own) + "?";  // the user typed "-lr", with one dash
   if (const char* ours = ours_of(own)) return concat("; here it is ", ours);
   // Another tool's option is not a typing mistake, so it gets no suggestion.
@@ -198,8 +211,8 @@ class OptionTaker {
 
   std::vector<po::option> operator()(std::vector<std::string>& args) {
     const std::string word = args.front();
-    if (word == "-h") {
-      args.front() = "--help";
+    if (const OptionMatch* match = is_short(word) ? table_.find(word) : nullptr) {
+      args.front() = "--" + table_.fields[match->field]->name;
       return (*this)(args);
     }
     if (!is_option(word)) return take_other(args);
@@ -251,6 +264,7 @@ class OptionTaker {
     } else {
       option.value = take_words(field, name, args);
       if (option.value.empty() && refused_) return {};
+      if (option.value.empty() && stands_alone(field)) option.value = {""};
     }
     if (!option.value.empty()) return {option};
     problems_.add(

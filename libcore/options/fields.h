@@ -79,7 +79,7 @@ struct Field {
   std::vector<std::pair<std::string, int64_t>> word_values = {};
   // Values that the shell offers. Other values are accepted, too.
   std::function<std::vector<std::string>()> known = {};
-  std::string metavar = {};       // name of the value in --help; empty: by type
+  std::string metavar = {};  // name of the value in --help; empty: by type; "[FILE]": may be left out ("")
   std::string default_text = {};  // default in --help, for a field that finish() sets
   bool required = false, positional = false, unlisted = false;
   bool last_counts = false;  // for several words: repeating the option replaces the words
@@ -93,7 +93,7 @@ Trait positive();                                   // greater than 0
 Trait one_of(std::vector<std::string> words);
 Trait word_value(std::string word,
                  int64_t value);  // for an integer: also accepts this word, to which no constraint applies
-Trait alias(std::vector<std::string> names);     // other spellings of the option
+Trait alias(std::vector<std::string> names);     // other spellings of the option; "-n" is given as -n
 Trait opposite(std::vector<std::string> names);  // other spellings of --no-NAME
 Trait metavar(std::string name);  // name of the value in --help; for FILE and DIR the shell completes paths
 Trait default_text(std::string text);

@@ -52,7 +52,7 @@ std::string note_of(const Field& field, const OptionDoc& doc, const std::string&
       if (!c.obvious) notes.push_back(c.text);
   std::vector<std::string> others;
   for (const auto* names : {&field.aliases, &field.opposites})
-    for (const std::string& name : *names) others.push_back("--" + name);
+    for (const std::string& name : *names) others.push_back(name.starts_with('-') ? name : "--" + name);
   if (!others.empty()) notes.push_back("also " + join(others, ", "));
   return join(notes, "; ");
 }
@@ -77,7 +77,8 @@ OptionDoc document(const Field& field, const std::string& default_value) {
   }
   doc.note = note_of(field, doc, default_value);
   doc.flags.push_back("--" + field.name);
-  for (const std::string& name : field.aliases) doc.flags.push_back("--" + name);
+  for (const std::string& name : field.aliases)
+    if (!name.starts_with('-')) doc.flags.push_back("--" + name);
   if (doc.spelling.starts_with("--[no-]")) doc.flags.push_back("--no-" + field.name);
   for (const std::string& name : field.opposites) doc.flags.push_back("--" + name);
   return doc;

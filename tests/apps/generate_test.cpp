@@ -50,12 +50,44 @@ TEST_P(GenerateApp, ReadsOurCheckpoints) {
   expect_goldens(dir_ / "ours");
 }
 
-// Users of other tools type "-n 5" and "-5". Such words must not be taken for prompts.
+TEST_P(GenerateApp, HasShortNames) {
+  const std::string model = app("generate") + " --model " + (dir_ / "model");
+  const CommandResult result = run_command(model + " -p 'The ' a -n 5");
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(result.out, run_command(model + " --prompt 'The ' a --max-new-tokens 5").out);
+}
+
+TEST_P(GenerateApp, SaysOnATerminalThatItIsGreedy) {
+  const std::string run = app("generate") + " --model " + (dir_ / "model") + " -p 'The ' -n 2 ";
+  const std::string words = "greedy: each token is the likeliest one; --temperature 0.8 draws it";
+  const std::string shown = run_on_terminal(run, 100).out;
+  const size_t at = shown.find(words);
+  ASSERT_NE(at, std::string::npos) << shown;
+  EXPECT_EQ(shown.find("greedy", at + 1), std::string::npos) << shown;
+  for (const char* chosen : {"--temperature 0", "--temperature 0.7", "--top-k 5", "--top-p 0.9",
+                             "--repetition-penalty 1.1", "--seed 7", "--quiet"})
+    EXPECT_EQ(run_on_terminal(run + chosen, 100).out.find("greedy"), std::string::npos) << chosen;
+  EXPECT_EQ(run_command(run).all().find("greedy"), std::string::npos);
+}
+
+TEST(GenerateOptions, NamesTheDefaultOfEverySamplingOption) {
+  const std::string help = run_command("COLUMNS=500 " + app("generate") + " --help").out;
+  const size_t begin = help.find("\nSampling:\n"), end = help.find("\n\n", begin + 1);
+  ASSERT_NE(begin, std::string::npos);
+  int options = 0;
+  for (const std::string& line : split(help.substr(begin + 11, end - begin - 11), '\n')) {
+    EXPECT_NE(line.find("[default: "), std::string::npos) << line;
+    ++options;
+  }
+  EXPECT_EQ(options, 6);
+}
+
+// Users of other tools type "-k 5" and "-5". Such words must not be taken for prompts.
 TEST(GenerateOptions, TakeNoWordWithOneDashForAPrompt) {
   const auto answer = [](const std::string& options) {
     return run_command(app("generate") + " --model megalith-test-none " + options);
   };
-  for (const std::string word : {"-5", "-0.7", "-.5", "-1e5", "-inf", "-n3"})
+  for (const std::string word : {"-5", "-0.7", "-.5", "-1e5", "-inf", "-n3", "-k"})
     for (const std::string before : {"--prompt x ", "--prompt x y "}) {
       const CommandResult refused = answer(before + word);
       EXPECT_EQ(refused.code, 64) << word;
@@ -172,9 +204,9 @@ TEST_P(GenerateApp, SaysOnATerminalWhatItWaitsFor) {
 }
 
 TEST_P(GenerateApp, TakesNoOptionForAPrompt) {
-  const CommandResult result = generate(dir_ / "model", "x", "-n 3");
+  const CommandResult result = generate(dir_ / "model", "x", "-k 3");
   EXPECT_EQ(result.code, 64) << result.out;
-  EXPECT_NE(result.err.find("unknown option \"-n\""), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("unknown option \"-k\""), std::string::npos) << result.err;
   EXPECT_EQ(generate(dir_ / "model", "-1 is", "--max-new-tokens 1").code, 0)
       << "a number or blanks make a text";
 }
@@ -283,7 +315,7 @@ TEST(GenerateDocs, CommandsRun) {
     EXPECT_EQ(result.code, 0) << command << "\n" << result.err;
     EXPECT_FALSE(result.out.empty()) << command;
   }
-  EXPECT_EQ(commands.size(), 6U);
+  EXPECT_EQ(commands.size(), 7U);
 }
 
 }  // namespace

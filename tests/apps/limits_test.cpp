@@ -106,6 +106,28 @@ TEST_F(Limits, OfAddressesEndEveryProgramWith71) {
   EXPECT_GT(times, 30);
 }
 
+// The weights are read as the file holds them, but with --int8 they are made anew.
+TEST_F(Limits, OfAddressesNameWeightsThatAreTooLarge) {
+  const std::string made =
+      "megalith-pretrain --num-layers 1 --hidden-size 1024 --num-attention-heads 16 --seq-length 8 "
+      "--max-position-embeddings 8 --micro-batch-size 1 --lr 0.01 --train-iters 1 --mock-data --eval-iters 0 "
+      "--tokenizer-model model --save large --no-save-optim && ";
+  ASSERT_EQ(run(made + "true").code, 0);
+  int times = 0;
+  for (int kib = 60'000; kib <= 160'000; kib += 10'000) {
+    const CommandResult result =
+        run(concat("ulimit -v ", kib,
+                   " && megalith-generate --model large --prompt a --max-new-tokens 1 --int8 --threads 1"));
+    const size_t at = result.err.find("large/iter_0000001: its weights, ");
+    if (result.code != 71 || at == std::string::npos) continue;
+    ++times;
+    EXPECT_NE(result.err.find(" in int8, are too large for the memory of this machine: ", at),
+              std::string::npos)
+        << result.err;
+  }
+  EXPECT_GT(times, 0);
+}
+
 TEST_F(Limits, OfStacksAreRefusedFirst) {
   for (const std::string& command : kCommands) {
     for (const int kib : {64, 128, 256, 383}) {

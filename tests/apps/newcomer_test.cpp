@@ -111,6 +111,103 @@ TEST_F(Newcomer, ContinuesWithNoOtherTokenizersDataset) {
   EXPECT_NE(forced.err.find("warning: b_text_document: was made with "), std::string::npos) << forced.err;
 }
 
+TEST_F(Newcomer, SaysOnceThatEndTokensAreMissing) {
+  const auto count = [](const std::string& text, const std::string& part) {
+    int n = 0;
+    for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++n;
+    return n;
+  };
+  const std::string forgotten = "--append-eod is not given";
+  const CommandResult without =
+      ok("megalith-preprocess --input corpus.jsonl --output-prefix w --tokenizer-model t300 --workers 2");
+  EXPECT_EQ(count(without.all(), forgotten), 1) << without.all();
+  const CommandResult with =
+      ok("megalith-preprocess --input corpus.jsonl --output-prefix v --append-eod --tokenizer-model t300");
+  EXPECT_EQ(count(with.all(), forgotten), 0) << with.all();
+  const std::string warning = ": no document ends with the end token (id ";
+  for (const char* option : {"--reset-position-ids", "--reset-attention-mask", "--eod-mask-loss"}) {
+    const CommandResult warned =
+        train(concat("--tokenizer-model t300 ", option), "w_text_document v_text_document");
+    EXPECT_EQ(warned.code, 0) << warned.err;
+    EXPECT_EQ(count(warned.all(), warning), 1) << warned.all();
+    EXPECT_NE(warned.err.find("warning: w_text_document" + warning), std::string::npos) << warned.err;
+    EXPECT_NE(warned.err.find(concat(", which ", option, " looks for; ")), std::string::npos) << warned.err;
+    EXPECT_EQ(count(train(concat("--tokenizer-model t300 ", option), "v_text_document").all(), warning), 0);
+  }
+  EXPECT_EQ(count(train("--tokenizer-model t300", "w_text_document").all(), warning), 0);
+}
+
+TEST_F(Newcomer, EvaluatesAModelOnAFile) {
+  ASSERT_EQ(train("--tokenizer-model t300 --save trained").code, 0);
+  ok("megalith-convert trained --output trained-hf --no-check");
+  const auto evaluate = [](const std::string& options, const std::string& model = "trained") {
+    return run(concat("megalith-pretrain --eval-only --threads 1 --load ", model, ' ', options));
+  };
+  const auto loss_of = [](const CommandResult& result) {
+    EXPECT_EQ(result.code, 0) << result.all();
+    const size_t at = result.out.find(" on validation set | ");
+    EXPECT_NE(at, std::string::npos) << result.all();
+    return at == std::string::npos ? std::string() : result.out.substr(at, result.out.find('\n', at) - at);
+  };
+  const CommandResult alone = evaluate("--valid-data-path c_text_document");
+  const std::string loss = loss_of(alone);
+  EXPECT_EQ(alone.out.find("training ..."), std::string::npos) << alone.out;
+  // A run that was trained continues in the validation samples; a model alone begins with the first ones.
+  loss_of(evaluate("--valid-data-path c_text_document", "trained-hf"));
+  // The same with all that the model and the run would be asked for otherwise.
+  EXPECT_EQ(loss_of(evaluate("--num-layers 1 --hidden-size 16 --num-attention-heads 2 --seq-length 16 "
+                             "--max-position-embeddings 16 --micro-batch-size 1 --tokenizer-model t300 "
+                             "--valid-data-path c_text_document")),
+            loss);
+  write_file(path("plain.txt"), read_file(path("corpus.jsonl")));
+  loss_of(evaluate("--valid-data-path plain.txt"));
+  EXPECT_EQ(run("megalith-pretrain --eval-only --load trained").code, 64);
+  const CommandResult trains = run("megalith-pretrain --load trained --valid-data-path c_text_document");
+  EXPECT_EQ(trains.code, 64);
+  EXPECT_NE(trains.err.find("need --train-data-path, or --eval-only"), std::string::npos) << trains.err;
+}
+
+// 5 documents: the default split of 969, 30 and 1 rounds to 5, 0 and 0.
+TEST_F(Newcomer, NamesASplitThatWorksWithFiveDocuments) {
+  ok("head -n 5 corpus.jsonl > five.jsonl; megalith-preprocess --input five.jsonl --output-prefix five "
+     "--append-eod --tokenizer-model t300");
+  const CommandResult few = train("--tokenizer-model t300 --split 969,30,1", "five_text_document");
+  EXPECT_EQ(few.code, 0) << few.err;
+  EXPECT_NE(
+      few.err.find("leaves no validation and test data: that evaluation is left out; --split 3,1,1 gives "
+                   "each part some documents"),
+      std::string::npos)
+      << few.err;
+  const CommandResult advised = train("--tokenizer-model t300 --split 3,1,1", "five_text_document");
+  EXPECT_EQ(advised.code, 0) << advised.err;
+  EXPECT_EQ(advised.err, "");
+}
+
+TEST_F(Newcomer, NamesTheKeyThatIsThere) {
+  write_file(path("keyed.jsonl"), "{\"id\": 1, \"content\": \"some text\"}\n");
+  const CommandResult wrong =
+      run("megalith-preprocess --input keyed.jsonl --output-prefix k --append-eod --tokenizer-model t300");
+  EXPECT_EQ(wrong.code, 65) << wrong.all();
+  const std::string remedy = "--json-keys content";
+  EXPECT_NE(wrong.all().find("no \"text\"; the line has \"id\", \"content\"; give " + remedy),
+            std::string::npos)
+      << wrong.all();
+  ok("megalith-preprocess --input keyed.jsonl --output-prefix k --append-eod --tokenizer-model t300 " +
+     remedy);
+}
+
+TEST_F(Newcomer, SaysHowARunGetsToWeightsAndBiases) {
+  const CommandResult asked = train("--tokenizer-model t300 --wandb-project mine --wandb-exp-name first");
+  EXPECT_EQ(asked.code, 0) << asked.err;
+  EXPECT_NE(
+      asked.out.find("give --tensorboard-dir DIR, then wandb sync --sync-tensorboard --project mine DIR"),
+      std::string::npos)
+      << asked.out;
+  EXPECT_NE(asked.out.find("ignored, no effect here: --wandb-exp-name --wandb-project"), std::string::npos)
+      << asked.out;
+  EXPECT_EQ(train("--tokenizer-model t300").all().find("wandb"), std::string::npos);
+}
+
 TEST_F(Newcomer, NamesTheDatasetThatWasMeant) {
   const CommandResult result = train("--tokenizer-model t300", "c");
   EXPECT_EQ(result.code, 66) << result.err;

@@ -403,7 +403,7 @@ TEST(PretrainConfig, ChecksTheBatchAndTheSchedule) {
             "--data-path, --train-data-path (with --valid-data-path and --test-data-path) and --mock-data "
             "contradict each other; give one of them");
   EXPECT_EQ(complaint(small() + "--valid-data-path a"),
-            "--valid-data-path and --test-data-path need --train-data-path");
+            "--valid-data-path and --test-data-path need --train-data-path, or --eval-only");
   EXPECT_EQ(complaint(small() + "--loss-scale 128"),
             "--loss-scale 128 needs --fp16 or --bf16: fp32 is trained without one");
   EXPECT_EQ(
@@ -523,6 +523,12 @@ TEST(PretrainConfig, EvaluatesAloneWhateverTheLength) {
     EXPECT_TRUE(train.iters) << length;
   }
   EXPECT_EQ(given(rest + "--num-epochs 2").train.iters, 0);
+  const PretrainConfig alone = given(
+      "--num-layers 4 --hidden-size 96 --num-attention-heads 6 --seq-length 32 --eval-only --valid-data-path "
+      "a");
+  EXPECT_EQ(alone.train.micro_batch, 1);
+  EXPECT_EQ(alone.train.global_batch, 1);
+  EXPECT_FALSE(alone.data.reads_texts());
 }
 
 TEST(PretrainConfig, IsTheSameFilledByHand) {

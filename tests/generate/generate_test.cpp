@@ -184,6 +184,44 @@ TEST(Generator, EndsWhereAWindowThatTheDeviceDoesNotSupportWouldHideSomething) {
   }
 }
 
+// What a sequence and the next prompt have in common is not read again, whatever the rest of the prompt is
+// and whether the cache must grow; the tokens are those of a generator that reads all of it.
+TEST(Generator, ContinuesASequenceWithoutReadingItAgain) {
+  for (const ModelConfig& config : {test::tiny_gpt2(), test::tiny_llama()}) {
+    TinyModel model(config);
+    KvPrefix prefix{.tokens = 1, .values = {}};
+    for (int64_t i = 0; i < config.layers * 2 * config.kv_heads() * config.kv_channels; ++i)
+      prefix.values.push_back(static_cast<float>(i % 7) / 7);
+    for (const KvPrefix* const before : {static_cast<const KvPrefix*>(nullptr), &std::as_const(prefix)}) {
+      const Generator::Limits limits{.batch = 2, .prefix = before};
+      Generator going_on(model.stage, model.stream, limits);
+      const auto answer = [&](Generator& generator, const std::vector<int32_t>& prompt, bool continues) {
+        const std::vector<std::vector<int32_t>> prompts{prompt};
+        return generator.run({.prompts = prompts, .sampling = {.max_new_tokens = 2}, .continues = continues})
+            .front()
+            .tokens;
+      };
+      const auto read = [&](const std::vector<int32_t>& prompt) {
+        const int64_t so_far = going_on.totals().prompt_tokens;
+        Generator fresh(model.stage, model.stream, limits);
+        EXPECT_EQ(answer(going_on, prompt, true), answer(fresh, prompt, false));
+        return going_on.totals().prompt_tokens - so_far;
+      };
+      std::vector<int32_t> prompt{3, 1};
+      EXPECT_EQ(read(prompt), 2);
+      const std::vector<int32_t> made = answer(going_on, prompt, true);
+      prompt.insert(prompt.end(), made.begin(), made.end());
+      prompt.push_back(4);
+      EXPECT_EQ(read(prompt), 2) << "the last token of an answer is not read before, and one is new";
+      EXPECT_EQ(read(prompt), 1) << "the last token is read for what comes after it";
+      prompt[3] = 9;
+      EXPECT_EQ(read(prompt), 2) << "what was changed, and what comes after it";
+      EXPECT_EQ(read({3}), 1);
+      EXPECT_EQ(read({5, 6}), 2);
+    }
+  }
+}
+
 // A cache in bf16 changes the logits a little, so a token may differ. Here the first two tokens are the same.
 TEST(Generator, KeepsKeysAndValuesInBf16) {
   TinyModel model(test::tiny_llama());

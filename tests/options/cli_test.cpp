@@ -204,6 +204,57 @@ TEST(CommandLine, KnowsTheShortFormOfHelp) {
   EXPECT_EQ(help->find("usage: megalith-paint"), 0u);
 }
 
+/// Options with short names, and one that may stand alone.
+struct Boat {
+  std::vector<std::string> crew;
+  int oars = 2;
+  std::optional<std::string> sail;
+
+  template <class V>
+  void fields(V&& v) {
+    v("crew", crew, "Who rows.", alias({"-c"}));
+    v("oars", oars, "How many.", alias({"-o", "paddles"}));
+    v("sail", sail, "Whose sail.", metavar("[FILE]"));
+  }
+};
+
+Boat boat_of(const std::vector<std::string>& arguments) {
+  Boat boat;
+  Options options("boat", "Row a boat.");
+  options.add("Rowing", boat);
+  EXPECT_FALSE(options.read(arguments));
+  options.check();
+  return boat;
+}
+
+TEST(CommandLine, KnowsShortNames) {
+  const Boat boat = boat_of({"-c", "a", "b", "-o", "3", "-c", "d"});
+  EXPECT_EQ(boat.crew, (std::vector<std::string>{"a", "b", "d"}));
+  EXPECT_EQ(boat.oars, 3);
+  EXPECT_EQ(boat_of({"-o", "3", "--oars", "4"}).oars, 4);
+  for (const std::vector<std::string>& refused : std::vector<std::vector<std::string>>{
+           {"-o", "x"}, {"-o"}, {"-o3"}, {"-O", "3"}, {"--o", "3"}, {"-o", "3", "--paddles", "4"}})
+    EXPECT_THROW(boat_of(refused), Error) << refused.front();
+  struct Twice {
+    int oars = 0, other = 0;
+    void fields(FieldList& v) {
+      v("oars", oars, "Some.", alias({"-o"}));
+      v("other", other, "Others.", alias({"-o"}));
+    }
+  } twice;
+  Options options("boat", "Row a boat.");
+  EXPECT_THROW(options.add("Rowing", twice), Error);
+}
+
+TEST(CommandLine, TakesAnOptionThatMayStandAlone) {
+  EXPECT_EQ(boat_of({}).sail, std::nullopt);
+  EXPECT_EQ(boat_of({"--sail"}).sail, "");
+  EXPECT_EQ(boat_of({"--sail", "-o", "1"}).sail, "");
+  EXPECT_EQ(boat_of({"--sail", "--oars", "1"}).sail, "");
+  EXPECT_EQ(boat_of({"--sail", "s"}).sail, "s");
+  EXPECT_EQ(boat_of({"--sail", "-"}).sail, "-");
+}
+
 TEST(CommandLine, SuggestsNoOptionThatOnlyLooksAlike) {
   const auto complaint_of = [](const std::string& option) -> std::string {
     PretrainConfig config;

@@ -54,6 +54,16 @@ struct RideOptions {
   }
 };
 
+TEST(Render, ShortNamesAndValuesThatMayBeLeftOut) {
+  std::optional<std::string> sail;
+  const Field field{
+      .name = "sail", .help = "Whose sail.", .slot = &sail, .aliases = {"-s", "canvas"}, .metavar = "[FILE]"};
+  const OptionDoc doc = document(field, "");
+  EXPECT_EQ(doc.spelling, "--sail [FILE]");
+  EXPECT_EQ(doc.note, "also -s, --canvas");
+  EXPECT_EQ(doc.flags, (std::vector<std::string>{"--sail", "--canvas"}));
+}
+
 TEST(Render, HelpText) {
   EXPECT_EQ(RideOptions().options.help(80),
             R"(usage: megalith-ride [options] START [STOP ...]
@@ -82,7 +92,7 @@ General:
   --config FILE                       Read options from this YAML or JSON file;
                                       the command line has precedence.
   --quiet                             Draw no progress line.
-  --help                              Print this text; also -h.
+  --help                              Print this text. [also -h]
   --version                           Print the version.
 
 Example:

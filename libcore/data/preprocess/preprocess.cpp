@@ -207,6 +207,9 @@ void log_settings(const PreprocessConfig& config, const Tokenizer& tokenizer) {
   log_padded_vocab(size, padded_vocab_size(size, config.vocab_divisor));
   log("Vocab size: ", size);
   log("Output prefix: ", printable(config.output_prefix));
+  if (!config.append_eod && !config.split_sentences)
+    log("--append-eod is not given: nothing marks the end of a document, so a model does not learn to end a "
+        "text, and --reset-position-ids finds no documents");
   if (config.dataset_impl != "mmap")
     warn("--dataset-impl ", config.dataset_impl,
          ": the mmap layout is written, which every current reader takes");

@@ -1,5 +1,7 @@
 #include "libcore/data/samples/documents.h"
 
+#include <algorithm>
+
 namespace megalith {
 
 void mark_documents(const SampleView& out, int32_t eod, bool mask_loss) {
@@ -10,6 +12,19 @@ void mark_documents(const SampleView& out, int32_t eod, bool mask_loss) {
     start = static_cast<int32_t>(row) + 1;
     if (mask_loss) out.loss_mask[row] = 0;
   }
+}
+
+bool ends_documents(const IndexedDataset& data, int32_t eod) {
+  constexpr int64_t kLooked = 100;
+  bool empty = true;
+  for (int64_t document = 0; document < std::min(data.documents(), kLooked); ++document) {
+    const int64_t end = data.document_begin(document + 1);
+    if (end == data.document_begin(document) || data.sequence_length(end - 1) == 0) continue;
+    const TokenSpan last = data.sequence(end - 1, data.sequence_length(end - 1) - 1);
+    if (last[0] == eod) return true;
+    empty = false;
+  }
+  return empty;
 }
 
 }  // namespace megalith

@@ -12,4 +12,8 @@ namespace megalith {
 /// get_ltor_masks_and_position_ids with reset_attention_mask, reset_position_ids and eod_mask_loss.
 void mark_documents(const SampleView& out, int32_t eod, bool mask_loss);
 
+/// Whether documents of the dataset end with `eod`, as far as its first documents show. True if they hold no
+/// token at all.
+bool ends_documents(const IndexedDataset& data, int32_t eod);
+
 }  // namespace megalith

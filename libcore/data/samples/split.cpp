@@ -1,5 +1,6 @@
 #include "libcore/data/samples/split.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -49,6 +50,15 @@ std::array<std::optional<SequenceRange>, 3> split_sequences(std::string_view spl
     begin = end;
   }
   return ranges;
+}
+
+std::string split_with_all_parts(std::string_view split, int64_t sequences) {
+  constexpr int64_t kPart = 20;  // a part that had too little gets one of this many
+  const auto ranges = split_sequences(split, sequences);
+  const int64_t part = std::max<int64_t>(1, sequences / kPart);
+  const int64_t valid = ranges[1] ? part : 0, test = ranges[2] ? part : 0;
+  if (!ranges[0] || sequences <= valid + test) return {};
+  return concat(sequences - valid - test, ',', valid, ',', test);
 }
 
 }  // namespace megalith

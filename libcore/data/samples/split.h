@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace megalith {
@@ -21,5 +22,9 @@ struct SequenceRange {
 /// empty if there are few sequences. The bounds are computed in double and rounded half to even, as in
 /// Megatron's parse_and_normalize_split and convert_split_vector_to_split_matrix. kUsage.
 std::array<std::optional<SequenceRange>, 3> split_sequences(std::string_view split, int64_t sequences);
+
+/// A split in which each part that has a weight in `split` gets at least one of the sequences: "3,1,1" for
+/// five. Empty if there are too few.
+std::string split_with_all_parts(std::string_view split, int64_t sequences);
 
 }  // namespace megalith

@@ -28,8 +28,9 @@ TextWindows open_windows(const std::string& path, const PretrainConfig& config, 
 class TextData final : public RunTexts {
  public:
   /// Throws kUsage when an epoch has no full batch, and whatever read_texts() throws.
-  TextData(PretrainConfig& config, const Tokenizer& tokenizer)
-      : train_(open_windows(config.data.train_path.front(), config, tokenizer, true)) {
+  TextData(PretrainConfig& config, const Tokenizer& tokenizer) {
+    if (!config.data.train_path.empty())
+      train_.emplace(open_windows(config.data.train_path.front(), config, tokenizer, true));
     if (!config.data.valid_path.empty()) {
       valid_.emplace(open_windows(config.data.valid_path.front(), config, tokenizer, false));
       if (valid_->epoch() == 0)
@@ -37,11 +38,11 @@ class TextData final : public RunTexts {
              " samples are fewer than --global-batch-size ", config.train.global_batch,
              "; give more text, a smaller --stride, or leave --valid-data-path out");
     }
-    if (train_.epoch() == 0)
-      fail(ErrorKind::kUsage, config.data.train_path.front(), ": ", train_.windows(),
+    if (train_ && train_->epoch() == 0)
+      fail(ErrorKind::kUsage, config.data.train_path.front(), ": ", train_->windows(),
            " samples are fewer than --global-batch-size ", config.train.global_batch,
            "; give more text, or a smaller --stride or --seq-length");
-    if (config.train.epochs) config.train.set_epoch_steps(train_.epoch() / config.train.global_batch);
+    if (config.train.epochs) config.train.set_epoch_steps(train_->epoch() / config.train.global_batch);
   }
 
   DataSets sets() const override {
@@ -51,7 +52,7 @@ class TextData final : public RunTexts {
                      .epoch = windows.epoch()};
     };
     DataSets sets;
-    sets.train = set_of(train_, std::numeric_limits<int64_t>::max());
+    if (train_) sets.train = set_of(*train_, std::numeric_limits<int64_t>::max());
     if (valid_) {
       sets.valid = set_of(*valid_, valid_->epoch());
       sets.valid.from_the_beginning = true;
@@ -59,10 +60,15 @@ class TextData final : public RunTexts {
     return sets;
   }
 
-  std::string hash() const override { return valid_ ? train_.hash() + valid_->hash() : train_.hash(); }
+  std::string hash() const override {
+    std::string out;
+    for (const auto* windows : {&train_, &valid_})
+      if (*windows) out += (*windows)->hash();
+    return out;
+  }
 
  private:
-  TextWindows train_;
+  std::optional<TextWindows> train_;  // nothing: the run only evaluates
   std::optional<TextWindows> valid_;
 };
 

@@ -93,6 +93,16 @@ int LockFile::open_file() const {
   return fd;
 }
 
+/// Says why the lock file could not be made in the folder of the output; errno is that of open().
+void LockFile::refuse_folder(const std::string& output) const {
+  const int error = errno;
+  const std::string folder = fs::path(path_).parent_path().string();
+  if (error == EACCES || error == EPERM || error == EROFS)
+    fail(ErrorKind::kIo, folder, ": this folder cannot be written (", std::strerror(error), "), where ",
+         quote(output), " is to be; make it writable, or give another name");
+  fail(ErrorKind::kIo, path_, ": cannot create: ", std::strerror(error));
+}
+
 /// Opens and locks the file. Returns whether the locked file still has its name: its last owner may have
 /// removed it meanwhile, and a lock on a nameless file would exclude no one.
 bool LockFile::try_lock(const std::string& output) {
@@ -105,7 +115,7 @@ bool LockFile::try_lock(const std::string& output) {
            quote(output), ", or that was killed: remove it in that case, otherwise give another name");
     errno = EACCES;
   }
-  if (fd_ < 0) fail(ErrorKind::kIo, path_, ": cannot create: ", std::strerror(errno));
+  if (fd_ < 0) refuse_folder(output);
   struct stat locked {
   }, named{};
   if (::fstat(fd_, &locked) != 0 || !S_ISREG(locked.st_mode)) {

@@ -29,6 +29,7 @@ class LockFile {
  private:
   int open_file() const;
   bool try_lock(const std::string& output);
+  [[noreturn]] void refuse_folder(const std::string& output) const;
   void write_owner() const;
   std::string read_owner() const;
 

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <utility>
 
 #include "libcore/base/log.h"
 #include "libcore/base/process.h"
 #include "libcore/base/text.h"
+#include "libcore/data/samples/split.h"
 
 namespace megalith {
 namespace {
@@ -73,6 +75,21 @@ EvaluationReport Evaluations::test(const TrainState& state) const {
           .batches = train_.eval_iters};
 }
 
+namespace {
+bool rounds_to_nothing(const std::optional<SequenceRange>& part) {
+  return part && part->begin == part->end;
+}
+
+/// The end of a warning about missing data: a split that works, if the given one only rounds to nothing.
+std::string advised_split(const std::string& split, int64_t documents) {
+  if (documents == 0) return {};
+  const auto parts = split_sequences(split, documents);
+  const bool rounded = rounds_to_nothing(parts[1]) || rounds_to_nothing(parts[2]);
+  const std::string other = rounded ? split_with_all_parts(split, documents) : std::string();
+  return other.empty() ? std::string() : concat("; --split ", other, " gives each part some documents");
+}
+}  // namespace
+
 // As in Megatron, evaluations without data are left out.
 void warn_of_missing_evaluations(const PretrainConfig& config, const DataSets& data) {
   const bool tested = data.test.size > 0 || config.data.reads_texts();
@@ -83,7 +100,8 @@ void warn_of_missing_evaluations(const PretrainConfig& config, const DataSets& d
   if (config.data.has_own_paths())
     warn("no ", parts, " data are given: that evaluation is left out");
   else
-    warn("--split ", quote(config.data.split), " leaves no ", parts, " data: that evaluation is left out");
+    warn("--split ", quote(config.data.split), " leaves no ", parts, " data: that evaluation is left out",
+         advised_split(config.data.split, data.divided));
 }
 
 }  // namespace megalith

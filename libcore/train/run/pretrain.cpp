@@ -1,5 +1,6 @@
 #include "libcore/train/run/pretrain.h"
 
+#include <algorithm>
 #include <array>
 #include <exception>
 #include <memory>
@@ -110,6 +111,21 @@ void tell_documents(DataSet& set, int32_t eod, bool mask_loss) {
     read(index, out);
     mark_documents(out, eod, mask_loss);
   };
+}
+
+/// Warns if the run tells documents apart, but they end without the token that it looks for.
+void warn_of_missing_ends(const std::vector<IndexedDataset>& files, int32_t eod, const DataConfig& data) {
+  std::vector<std::string> lacking, options;
+  for (const IndexedDataset& file : files)
+    if (!ends_documents(file, eod)) lacking.push_back(file.prefix());
+  if (lacking.empty()) return;
+  if (data.reset_position_ids) options.emplace_back("--reset-position-ids");
+  if (data.reset_attention_mask) options.emplace_back("--reset-attention-mask");
+  if (data.eod_mask_loss) options.emplace_back("--eod-mask-loss");
+  warn(printable(lacking[0]),
+       lacking.size() > 1 ? concat(" and ", lacking.size() - 1, " more") : std::string(),
+       ": no document ends with the end token (id ", eod, "), which ", join(options, ", "),
+       options.size() > 1 ? " look for" : " looks for", "; make it with megalith-preprocess --append-eod");
 }
 
 /// Samples of one pass over the data; 0 for a blend, whose parts end at different times.
@@ -268,6 +284,7 @@ class Opened {
     if (config.data.marks_documents())
       for (DataSet* const set : {&sets.train, &sets.valid, &sets.test})
         tell_documents(*set, tokenizer->eod(), config.data.eod_mask_loss);
+    if (config.data.marks_documents()) warn_of_missing_ends(data.files, tokenizer->eod(), config.data);
   }
 
   /// The hash of the texts that the run reads; empty if it reads none.
@@ -290,6 +307,9 @@ class Opened {
     sets = {.train = data_set_of(data.splits[0], vocab),
             .valid = data_set_of(data.splits[1], vocab),
             .test = data_set_of(data.splits[2], vocab)};
+    if (config.data.has_own_paths()) return;
+    sets.divided = data.files.front().sequences();
+    for (const IndexedDataset& file : data.files) sets.divided = std::min(sets.divided, file.sequences());
   }
 
   std::unique_ptr<RunTexts> texts_;

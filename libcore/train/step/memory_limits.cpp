@@ -113,18 +113,21 @@ bool fits(const RunShape& run, const MemoryLeft& left) {
   return fits_machine(run, ranks, left) && !beyond_limit(run, ranks) && !beyond_device(run, ranks, left);
 }
 
+std::string in_bytes(size_t n) {
+  return format_bytes(static_cast<double>(n));
+}
+
 /// The end of a message about missing memory: what to do.
 std::string advice(const RunShape& run, const MemoryLeft& left) {
   const std::string change = least_change(run, [&](const RunShape& other) { return fits(other, left); });
   if (!change.empty()) return concat("the least change that fits: ", change);
+  const RunMemory memory = run_memory(run);
   return concat(
       "no smaller --micro-batch-size",
       run.parallel.copies() > 1 ? ", recomputation or sharding of the optimizer" : " or recomputation",
-      " makes the run fit: take a smaller model", run.parallel.world > 1 ? ", or more ranks" : "");
-}
-
-std::string in_bytes(size_t n) {
-  return format_bytes(static_cast<double>(n));
+      " makes the run fit: weights, gradients and optimizer alone take ",
+      in_bytes(memory.weights + memory.grads + memory.optimizer), run.parallel.world > 1 ? " a rank" : "",
+      "; take a smaller model", run.parallel.world > 1 ? ", or more ranks" : "");
 }
 
 void log_memory(const RunShape& run, const std::vector<ModelRank>& ranks, int ranks_here) {

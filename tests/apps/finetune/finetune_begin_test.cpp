@@ -268,6 +268,18 @@ TEST_F(FinetuneBegin, WithoutTrainingEvaluatesWhatIsNamed) {
                  "--no-do-train leaves nothing to do: there are no records to evaluate on; give --eval-data");
 }
 
+TEST_F(FinetuneBegin, WithoutTrainingNeedsAModelAndAFileOnly) {
+  const std::string program = "cd " + dir_.path().string() + " && " + app("finetune") + " --model model ";
+  const CommandResult alone =
+      run_command(program + "--no-do-train --eval-data data/dev.json --log-json alone.jsonl");
+  expect_said(alone, "nothing is trained (--no-do-train): model is used unchanged");
+  ASSERT_EQ(tune("--no-do-train --log-json base.jsonl", "fresh").code, 0);
+  EXPECT_NEAR(last_evaluation("alone.jsonl"), last_evaluation("base.jsonl"), 1e-6);
+  expect_refused(run_command(program + "--data data"), "--output-dir (--save) is missing");
+  expect_refused(run_command(program + "--no-do-train --do-generation --eval-data data/dev.json"),
+                 "--output-dir (--save) is missing");
+}
+
 TEST_F(FinetuneBegin, WithoutTrainingNeedsNoRecordsToTrainOn) {
   const std::string alone = "--no-do-train --per_device_train_batch_size 4 ";
   ASSERT_EQ(tune(alone + "--log-json all.jsonl", "fresh").code, 0);

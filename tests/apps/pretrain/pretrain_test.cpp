@@ -80,7 +80,9 @@ TEST_F(PretrainApp, TakesADataPathForEachPart) {
 TEST_F(PretrainApp, TrainsWhereASplitRoundsToNoDocument) {
   const CommandResult result = train("--split 969,30,1");
   ASSERT_EQ(result.code, 0) << result.all();
-  EXPECT_EQ(result.err, "warning: --split \"969,30,1\" leaves no test data: that evaluation is left out\n");
+  EXPECT_EQ(result.err,
+            "warning: --split \"969,30,1\" leaves no test data: that evaluation is left out; --split 36,2,2 "
+            "gives each part some documents\n");
   EXPECT_NE(result.out.find(" validation loss at iteration 10 | "), std::string::npos) << result.out;
 }
 

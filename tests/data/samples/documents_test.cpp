@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include "libcore/data/indexed/indexed_dataset.h"
+#include "tests/support/files.h"
+
 namespace megalith::test {
 namespace {
 
@@ -25,6 +28,22 @@ TEST(Documents, TheLabelBehindAnEndCountsNotWhereThatIsAsked) {
   std::vector<float> mask(4, 1);
   mark_documents({tokens, labels, mask, {}}, kEnd, true);
   EXPECT_EQ(mask, (std::vector<float>{1, 0, 1, 0}));
+}
+
+TEST(Documents, EndWithTheTokenOrNot) {
+  const TempDir dir;
+  const auto ends = [&](const std::vector<Ints>& documents) {
+    IndexedDatasetWriter writer(dir / "d", IndexedDType::kI32);
+    for (const Ints& document : documents)
+      document.empty() ? writer.add_document({}, {})
+                       : writer.add_document(document, Ints{static_cast<int32_t>(document.size())});
+    writer.finish();
+    return ends_documents(IndexedDataset(dir / "d"), kEnd);
+  };
+  EXPECT_TRUE(ends({{5, kEnd}, {6, kEnd}}));
+  EXPECT_FALSE(ends({{5, 6}, {kEnd, 7}}));
+  EXPECT_TRUE(ends({{5, 6}, {}, {7, kEnd}})) << "a document may have been cut";
+  EXPECT_TRUE(ends({{}})) << "nothing shows that they do not";
 }
 
 }  // namespace

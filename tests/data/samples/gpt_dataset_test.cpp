@@ -57,6 +57,16 @@ TEST(Split, EqualsMegatronsRounding) {
   EXPECT_EQ(rows, 100);
 }
 
+TEST(Split, WithAllPartsGivesEachSome) {
+  EXPECT_EQ(split_with_all_parts("969, 30, 1", 5), "3,1,1");
+  EXPECT_EQ(split_with_all_parts("969, 30, 1", 300), "270,15,15");
+  EXPECT_EQ(split_with_all_parts("99,1", 5), "4,1,0");
+  EXPECT_EQ(split_with_all_parts("969, 30, 1", 2), "");
+  for (int64_t documents = 3; documents < 1000; ++documents)
+    for (const auto& part : split_sequences(split_with_all_parts("969, 30, 1", documents), documents))
+      EXPECT_TRUE(part && part->begin < part->end) << documents;
+}
+
 TEST(Split, RefusesWhatIsNoSplit) {
   EXPECT_THROW(split_sequences("1,2,3,4", 10), Error);
   EXPECT_THROW(split_sequences("0,0,0", 10), Error);

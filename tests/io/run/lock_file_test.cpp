@@ -135,6 +135,26 @@ TEST(LockFileDeathTest, NamesTheOwnerOfOneThatCannotBeRead) {
       "remove it");
 }
 
+TEST(LockFileDeathTest, NamesTheFolderThatCannotBeWritten) {
+  const test::TempDir dir;
+  std::filesystem::create_directory(dir / "closed");
+  ::chmod((dir / "closed").c_str(), 0555);
+  EXPECT_EXIT(
+      {
+        become_somebody(dir.path());
+        try {
+          const LockFile lock(dir / "closed/out");
+        } catch (const Error& error) {
+          std::fprintf(stderr, "%d %s\n", static_cast<int>(error.kind()), error.what());
+          std::_Exit(3);
+        }
+        std::_Exit(1);
+      },
+      testing::ExitedWithCode(3),
+      "^74 .*/closed: this folder cannot be written \\(Permission denied\\), where \".*/closed/out\" is to "
+      "be; ");
+}
+
 TEST(LockFile, NeedsAFolder) {
   const test::TempDir dir;
   EXPECT_THROW(LockFile(dir / "absent/out"), Error);

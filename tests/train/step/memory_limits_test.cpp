@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
+#include "libcore/base/text.h"
 #include "tests/train/run/tiny_run.h"
 
 namespace megalith {
@@ -181,8 +182,14 @@ TEST(LeastChange, EndsTheMessageOfARunThatIsTooLarge) {
   EXPECT_TRUE(
       message.ends_with("left; the least change that fits: --micro-batch-size 2 --global-batch-size 4"))
       << message;
+  const RunMemory& memory = ranks[0].memory;
+  const std::string fixed =
+      format_bytes(static_cast<double>(memory.weights + memory.grads + memory.optimizer));
   EXPECT_TRUE(with_left(1).ends_with(
-      "left; no smaller --micro-batch-size or recomputation makes the run fit: take a smaller model"));
+      concat("left; no smaller --micro-batch-size or recomputation makes the run fit: weights, gradients "
+             "and optimizer alone take ",
+             fixed, "; take a smaller model")))
+      << with_left(1);
 }
 
 TEST(AvailableMemory, IsKnownHereAndPlausible) {
