@@ -25,7 +25,7 @@ TEST(ReliabilityPage, NamesTestsThatThereAre) {
     std::string folder = "tests/";  // of the binary that the line names before the test
     for (const test::Pattern::Match& at : kName.all_in(line)) {
       if (!at[1].empty()) {
-        folder = concat("tests/", at[1], "/");
+        folder = "tests/" + at[1] + "/";
         continue;
       }
       ++names;
