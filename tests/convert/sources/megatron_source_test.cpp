@@ -334,7 +334,9 @@ TEST(Megatron, TakesNoSettingOfAnotherKindForAnAbsentOne) {
       const Spoiled a(name);
       std::string bytes = read_file(a / file);
       const auto [at, size] = value_after(bytes, key);
-      const bool unused = key == std::string("num_query_groups") && name == std::string("v1");
+      // The file "common.pt" has an iteration only among the arguments, where nothing reads it.
+      const bool unused = (key == std::string("num_query_groups") && name == std::string("v1")) ||
+                          (key == std::string("iteration") && name == std::string("dist"));
       if (size == 0 || unused) continue;
       bytes.replace(at, size, size == 1 ? ")" : "(" + std::string(size - 2, 'N') + "t");
       write_file(a / file, bytes);
@@ -344,17 +346,27 @@ TEST(Megatron, TakesNoSettingOfAnotherKindForAnAbsentOne) {
   EXPECT_GT(tried, 60);
 }
 
+/// A pickle of a dict with one member: the key, and `value` in the pickle's own bytes.
+std::string pickled_member(const std::string& key, const std::string& value) {
+  return std::string("\x80\4}(X", 5) + static_cast<char>(key.size()) + std::string(3, '\0') + key + value +
+         "u.";
+}
+
 TEST(Megatron, TakesNoObjectForAnAbsentSetting) {
-  const std::string big = std::string("\x8a\x09\0\0\0\0\0\0\0\0\1", 11);  // 2^64
-  for (const std::string& value :
-       {big, std::string("}"), std::string(")"), std::string("]"), std::string("C\1x"), std::string("\x8f")})
-    for (const char* key : {"rotary_base", "num_layers", "swiglu", "normalization"}) {
-      const std::string pickle = std::string("\x80\4}(X", 5) + static_cast<char>(std::strlen(key)) +
-                                 std::string("\0\0\0", 3) + key + value + "u.";
+  const std::vector<std::string> values{"\x8a\x09" + std::string(8, '\0') + '\1',  // 2^64
+                                        "}",
+                                        ")",
+                                        "]",
+                                        "C\1x",
+                                        "\x8f"};
+  for (const std::string& value : values)
+    for (const std::string key : {"rotary_base", "num_layers", "swiglu", "normalization"}) {
+      const std::string pickle = pickled_member(key, value);
       const PickleTree tree = parse_pickle(pickle, "x");
+      const Json read = args_json(tree, tree.root());
       Json args = Json::Object{
           {"num_layers", 1}, {"hidden_size", 8}, {"num_attention_heads", 2}, {"max_position_embeddings", 16}};
-      for (const auto& [name, json] : args_json(tree, tree.root()).as_object()) args.set(name, json);
+      for (const auto& [name, json] : read.as_object()) args.set(name, json);
       try {
         megatron_config(args, "x");
         ADD_FAILURE() << key << ": an object was taken";
