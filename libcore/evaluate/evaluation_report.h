@@ -19,7 +19,7 @@ struct TaskResult {
 std::string results_table(std::span<const TaskResult> results);
 /// The results under the keys that lm-evaluation-harness gives them ("acc,none").
 Json results_json(std::span<const TaskResult> results, const EvaluateConfig& config);
-/// One item: its texts, their log-likelihoods and what it counts.
-Json sample_json(const TaskRun& task, size_t item);
+/// The item of that number: its texts, their log-likelihoods and what it counts.
+Json sample_json(const TaskRun& task, size_t number);
 
 }  // namespace megalith

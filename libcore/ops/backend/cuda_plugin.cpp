@@ -86,7 +86,9 @@ cuda::DeviceMemory cuda_memory(int device) {
 }
 
 cuda::DeviceFacts cuda_facts(int device) {
-  return cuda_plugin().function<cuda::DeviceFacts(int)>("megalith_cuda_facts")(device);
+  cuda::DeviceFacts facts;
+  cuda_plugin().function<void(int, cuda::DeviceFacts&)>("megalith_cuda_facts")(device, facts);
+  return facts;
 }
 
 std::string resolved_device(const std::string& device) {

@@ -16,7 +16,8 @@ __attribute__((visibility("default"))) megalith::cuda::DeviceMemory megalith_cud
 }
 
 /// Throws kDevice.
-__attribute__((visibility("default"))) megalith::cuda::DeviceFacts megalith_cuda_facts(int device) {
-  return megalith::cuda::facts_of(device);
+__attribute__((visibility("default"))) void megalith_cuda_facts(int device,
+                                                                megalith::cuda::DeviceFacts& facts) {
+  facts = megalith::cuda::facts_of(device);
 }
 }
