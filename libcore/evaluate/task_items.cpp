@@ -9,6 +9,7 @@
 #include "libcore/base/text.h"
 #include "libcore/generate/prompts.h"
 #include "libcore/io/files/file.h"
+#include "libcore/io/streams/decoder.h"
 #include "libcore/json/json.h"
 #include "libcore/text/unicode/python_text.h"
 
@@ -165,9 +166,9 @@ void each_line(ItemFile& file, const std::function<void(const std::string&)>& vi
   }
 }
 
-/// PIQA's published answers: valid.jsonl has valid-labels.lst beside it.
+/// PIQA's published answers: valid.jsonl, or valid.jsonl.gz, has valid-labels.lst beside it.
 std::string labels_path(const std::string& path) {
-  std::filesystem::path file(path);
+  const std::filesystem::path file(uncompressed_name(path));
   return (file.parent_path() / (file.stem().string() + "-labels.lst")).string();
 }
 
