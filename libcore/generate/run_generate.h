@@ -32,7 +32,7 @@ struct ModelOptions {
 struct PromptOptions {
   std::vector<std::string> prompts;
   std::string prompts_file;
-  std::optional<std::string> chat;  // a file; empty: a conversation with who is at stdin
+  std::optional<std::string> chat;  // a file; empty: a conversation, whose questions come from stdin
   int sequences = 1;
 
   bool conversation() const { return chat && chat->empty(); }
