@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -19,7 +18,8 @@ struct Metric {
   bool higher_is_better = true;
 };
 
-/// The index of the likeliest choice, and of the likeliest by character. If several are equal, the first.
+/// The index of the choice with the largest log-likelihood, and with the largest log-likelihood per
+/// character. If several are equal, the first.
 size_t likeliest_choice(std::span<const Likelihood> choices);
 size_t likeliest_by_length(const TaskItem& item, std::span<const Likelihood> choices);
 

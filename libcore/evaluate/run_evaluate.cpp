@@ -69,8 +69,8 @@ std::vector<Likelihood> read_all(LikelihoodReader& reader, std::span<const Score
   });
 }
 
-void write_results(std::vector<TaskRun>& tasks, const EvaluateConfig& config, std::optional<AtomicFile>& json,
-                   std::optional<AtomicFile>& samples) {
+void write_results(std::span<const TaskRun> tasks, const EvaluateConfig& config,
+                   std::optional<AtomicFile>& json, std::optional<AtomicFile>& samples) {
   std::vector<TaskResult> results;
   for (const TaskRun& task : tasks) results.push_back({&task, task.metrics()});
   if (json) {
