@@ -9,7 +9,6 @@ both programs, one after the other; the table has medians, and the median of the
 loglikelihood() counts (tokenizing and running), at the fastest of --batches; of megalith-eval the whole process, with loading.
 "same" is the largest difference of log-likelihoods.
 """
-import argparse
 import json
 import os
 import random
@@ -18,6 +17,8 @@ import subprocess
 import sys
 import tempfile
 import time
+
+from generate import model_folder, parser_of
 
 SIZES = dict(hellaswag=dict(context=36, choices=4, choice=22), arc_easy=dict(context=20, choices=4, choice=4),
              piqa=dict(context=8, choices=2, choice=18))  # words
@@ -45,21 +46,16 @@ def make_items(task, count, seed):
     return items
 
 
-def make_model(folder, dtype):
-    """GPT-2 124M's shape with random weights, and a byte-level tokenizer that knows most of the words."""
+def word_tokenizer():
+    """A byte-level tokenizer that knows most of the words."""
     import tokenizers
-    import torch
-    import transformers
-    torch.manual_seed(0)
-    model = transformers.GPT2LMHeadModel(transformers.GPT2Config()).eval()
-    model.to(torch.bfloat16 if dtype == "bf16" else torch.float32).save_pretrained(folder)
     tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = tokenizers.decoders.ByteLevel()
     trainer = tokenizers.trainers.BpeTrainer(vocab_size=6000, special_tokens=["<|endoftext|>"], show_progress=False,
                                              initial_alphabet=tokenizers.pre_tokenizers.ByteLevel.alphabet())
     tokenizer.train_from_iterator([" ".join(make_words(4000)), "Question: Answer:"], trainer)
-    tokenizer.save(os.path.join(folder, "tokenizer.json"))
+    return tokenizer
 
 
 def write_lines(path, items):
@@ -123,9 +119,10 @@ def ours(args, folder, task, files, shots, dtype):
 
 def compare(args, theirs, folder, task, shots, dtype):
     files = {split: os.path.join(args.work, f"{task}-{split}.jsonl") for split in ("train", "test")}
+    quarter = max(4, args.items // 4)
+    count, few = (args.items, quarter) if shots == 0 else (quarter, 2)
     write_lines(files["train"], make_items(task, 200, 1))
-    write_lines(files["test"], make_items(task, args.items if shots == 0 else max(4, args.items // 4), 2))
-    few = max(4, args.items // 4) if shots == 0 else 2
+    write_lines(files["test"], make_items(task, count, 2))
     batch = min((int(b) for b in args.batches.split(",")), key=lambda b: theirs.run(task, files, shots, b, few)[0])
     times = []
     for _ in range(args.rounds):
@@ -133,30 +130,25 @@ def compare(args, theirs, folder, task, shots, dtype):
         our_seconds, got = ours(args, folder, task, files, shots, dtype)
         times.append((their_seconds, our_seconds))
     worst = max(abs(a - b) for a, b in zip(wanted, got))
-    count = len(open(files["test"]).readlines())
-    print(f"| {task} | {shots} | {dtype} | {count} | {batch} | {statistics.median(t for t, _ in times):.2f} | {statistics.median(o for _, o in times):.2f} "
-          f"| {statistics.median(t / o for t, o in times):.2f} ({min(t / o for t, o in times):.2f} – {max(t / o for t, o in times):.2f}) | {worst:.1e} |", flush=True)
+    their_median, our_median = (statistics.median(column) for column in zip(*times))
+    ratios = [t / o for t, o in times]
+    print(f"| {task} | {shots} | {dtype} | {count} | {batch} | {their_median:.2f} | {our_median:.2f} "
+          f"| {statistics.median(ratios):.2f} ({min(ratios):.2f} – {max(ratios):.2f}) | {worst:.1e} |", flush=True)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin", default="build/release/bin")
-    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser = parser_of("eval", __doc__)
     parser.add_argument("--tasks", default="hellaswag,arc_easy,piqa")
     parser.add_argument("--shots", default="0,5")
     parser.add_argument("--items", type=int, default=48, help="of a task without examples; a quarter of it with examples")
-    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--dtype", default="fp32")
     parser.add_argument("--batches", default="1,2,4,8,16")
-    parser.add_argument("--work", default=os.path.join(tempfile.gettempdir(), "megalith-bench-eval"))
     args = parser.parse_args()
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
     print(f"{args.threads} threads, {args.rounds} rounds\n")
     print("| task | examples | type | items | their batch | lm_eval s | megalith s | ratio (min – max) | same |\n|---|--:|---|--:|--:|--:|--:|--:|--:|")
     for dtype in args.dtype.split(","):
-        folder = os.path.join(args.work, "gpt2-124m-" + dtype)
-        if not os.path.exists(os.path.join(folder, "tokenizer.json")):
-            make_model(folder, dtype)
+        folder = model_folder(args, dtype, word_tokenizer, 1.0)
         theirs = Theirs(args, folder, dtype)
         for task in args.tasks.split(","):
             for shots in map(int, args.shots.split(",")):

@@ -8,7 +8,6 @@ records of Alpaca's lengths (5 to 512 tokens, most below 100), padded batches of
 round runs the programs one after the other; the table has medians of records' tokens a second over all steps but the
 first, and the max memory of each process. The model and the records are made once and kept in --work.
 """
-import argparse
 import json
 import os
 import random
@@ -17,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 
-from generate import make_model
+from generate import make_model, parser_of
 
 LENGTHS = {"512": None, "alpaca": (4.2, 0.75)}  # mean and deviation of the logarithm
 
@@ -91,16 +90,10 @@ def theirs(args, folder, records):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin", default="build/release/bin")
-    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser = parser_of("finetune", __doc__)
     parser.add_argument("--steps", type=int, default=6)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--work", default=os.path.join(tempfile.gettempdir(), "megalith-bench-finetune"))
     args = parser.parse_args()
-    folder = os.path.join(args.work, "gpt2-124m-fp32")
-    if not os.path.exists(os.path.join(folder, "tokenizer.json")):
-        make_model(folder, "fp32")
+    folder = make_model(args, "fp32")
     print(f"{args.threads} threads, {args.steps} steps, medians of {args.rounds} rounds\n")
     print("| records | program | ms a step | tokens/s | beside peft | memory GiB |\n|---|---|--:|--:|--:|--:|")
     for kind in LENGTHS:

@@ -20,18 +20,41 @@ import tempfile
 PROMPT = "The quick brown fox jumps over the lazy dog and returns to the"
 
 
-def make_model(folder, dtype):
-    """GPT-2 124M's shape with random weights and a byte-level tokenizer of the right size."""
+def parser_of(name, doc):
+    """What the scripts that measure beside another program have in common: bench/generate.py, finetune.py, eval.py."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bin", default="build/release/bin")
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--work", default=os.path.join(tempfile.gettempdir(), "megalith-bench-" + name))
+    return parser
+
+
+def model_folder(args, dtype, make_tokenizer, scale):
+    """A folder in --work, made once: GPT-2 124M's shape with random weights, matrices times `scale`, and a tokenizer."""
+    folder = os.path.join(args.work, "gpt2-124m-" + dtype)
+    path = os.path.join(folder, "tokenizer.json")
+    if not os.path.exists(path):
+        import torch
+        import transformers
+        torch.manual_seed(0)
+        model = transformers.GPT2LMHeadModel(transformers.GPT2Config()).eval()
+        with torch.no_grad():
+            for parameter in model.parameters():
+                if parameter.dim() == 2:
+                    parameter.mul_(scale)
+        model.to(torch.bfloat16 if dtype == "bf16" else torch.float32).save_pretrained(folder)
+        make_tokenizer().save(path)
+    return folder
+
+
+def make_model(args, dtype):
+    return model_folder(args, dtype, byte_tokenizer, 2.0)  # twice as large, so that logits lie apart
+
+
+def byte_tokenizer():
+    """A byte-level tokenizer without merges, of GPT-2's size."""
     import tokenizers
-    import torch
-    import transformers
-    torch.manual_seed(0)
-    model = transformers.GPT2LMHeadModel(transformers.GPT2Config()).eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            if parameter.dim() == 2:
-                parameter.mul_(2.0)  # so that logits lie apart
-    model.to(torch.bfloat16 if dtype == "bf16" else torch.float32).save_pretrained(folder)
     letters = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
     vocabulary = {letter: i for i, letter in enumerate(letters)}
     vocabulary.update({letter + letters[i % 256] * (2 + i // 256): len(letters) + i
@@ -40,7 +63,7 @@ def make_model(folder, dtype):
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = tokenizers.decoders.ByteLevel()
     tokenizer.add_special_tokens(["<|endoftext|>"])
-    tokenizer.save(os.path.join(folder, "tokenizer.json"))
+    return tokenizer
 
 
 def ours(args, folder, extra):
@@ -83,20 +106,14 @@ def theirs(args, folder, dtype):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin", default="build/release/bin")
-    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser = parser_of("generate", __doc__)
     parser.add_argument("--tokens", type=int, default=128)
-    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--dtype", default="bf16,fp32")
-    parser.add_argument("--work", default=os.path.join(tempfile.gettempdir(), "megalith-bench-generate"))
     args = parser.parse_args()
     print(f"{args.threads} threads, {args.tokens} new tokens, medians of {args.rounds} rounds\n")
     print("| weights | program | tokens/s | beside transformers | prompt tokens/s | load ms | same |\n|---|---|--:|--:|--:|--:|--:|")
     for dtype in args.dtype.split(","):
-        folder = os.path.join(args.work, "gpt2-124m-" + dtype)
-        if not os.path.exists(os.path.join(folder, "tokenizer.json")):
-            make_model(folder, dtype)
+        folder = make_model(args, dtype)
         runs = {"transformers": lambda: theirs(args, folder, dtype), "megalith": lambda: ours(args, folder, [])}
         if dtype == "bf16":
             runs["megalith --int8"] = lambda: ours(args, folder, ["--int8"])

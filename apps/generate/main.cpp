@@ -11,7 +11,7 @@
 namespace megalith {
 namespace {
 
-/// Whether nobody has said how tokens are chosen.
+/// Whether no option says how tokens are chosen.
 bool sampling_is_default(const Options& options, const MindFormersOptions& mindformers) {
   constexpr std::array kSampling = {"temperature", "top-k", "top-p", "repetition-penalty", "seed"};
   return !mindformers.do_sample && std::none_of(kSampling.begin(), kSampling.end(),

@@ -50,7 +50,8 @@ class ArraySeed {
   std::array<uint32_t, kWords> state_{};
 };
 
-/// From this size on, Python's sample() keeps a set of the places it took; below, a list of those left.
+/// The size of a population above which Python's sample() keeps a set of the places that it took; up to it,
+/// it keeps a list of those that are left.
 size_t set_size(size_t count) {
   if (count <= 5) return 21;
   const double power = std::ceil(std::log(static_cast<double>(count * 3)) / std::log(4.0));

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "libcore/options/fields.h"
+#include "libcore/generate/device_options.h"
 
 namespace megalith {
 
@@ -56,11 +56,9 @@ struct ResultOptions {
   }
 };
 
-struct EvaluationRunOptions {
+struct EvaluationRunOptions : DeviceOptions {
   int64_t batch = 0, max_length = 0;
-  int threads = 0;
   bool bf16 = false;
-  std::string device = "cpu";
 
   template <class V>
   void fields(V&& v) {
@@ -69,10 +67,7 @@ struct EvaluationRunOptions {
       at_least(1), word_value("auto", 0), default_text("auto"));
     v("max-length", max_length, "Positions of the model that are used; 0: all.", at_least(0));
     v("bf16", bf16, "Compute in bf16, with weights in bf16.");
-    v("threads", threads, "Threads of the CPU; 0: all of this machine.", between(0, 4096));
-    v("device", device,
-      "Where the model runs; cuda: the first device; gpu: that device, or the CPU if there is none.",
-      one_of({"cpu", "cuda", "gpu"}));
+    DeviceOptions::fields(v);
   }
 };
 

@@ -2,15 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 
 #include "libcore/base/error.h"
 #include "libcore/model/ctx.h"
 
 namespace megalith {
 namespace {
-
-constexpr size_t kAlignment = 256;
 
 /// How much memory passes of one reading need.
 struct PassSize {
@@ -63,7 +60,7 @@ struct LikelihoodReader::State {
         scratch(make_arena(stream.backend(), "scratch", scratch_bytes(stage, wanted))),
         inputs(make_arena(
             stream.backend(), "tokens",
-            static_cast<size_t>(wanted.rows + 4 * wanted.targets) * sizeof(int32_t) + 5 * kAlignment)),
+            static_cast<size_t>(wanted.rows + 4 * wanted.targets) * sizeof(int32_t) + 5 * Arena::kAlignment)),
         cache(stream.backend(), stage.config(), stage.layers(), TensorSplit{},
               {.batch = 1, .capacity = wanted.capacity, .dtype = stage.dtype()}) {}
 
@@ -81,7 +78,7 @@ LikelihoodReader::LikelihoodReader(const Stage& stage, Stream& stream, const Lim
 LikelihoodReader::~LikelihoodReader() = default;
 
 void LikelihoodReader::prepare(const ReadingPlan& plan) {
-  const int64_t prefix = limits_.prefix ? limits_.prefix->tokens : 0;
+  const int64_t prefix = positions_of(limits_.prefix);
   const PassSize wanted{.rows = std::min(plan.rows, kPassRows),
                         .targets = target_rows(stage_, static_cast<int64_t>(plan.targets.size())),
                         .capacity = prefix + plan.longest};
@@ -118,7 +115,7 @@ std::vector<Likelihood> LikelihoodReader::read(std::span<const ScoredTokens> tex
 
 LikelihoodReader::Pass LikelihoodReader::next_pass(ReadingPlan& plan, size_t& next,
                                                    std::span<const ScoredTokens> texts) const {
-  const int64_t prefix = limits_.prefix ? limits_.prefix->tokens : 0;
+  const int64_t prefix = positions_of(limits_.prefix);
   Pass pass;
   int64_t room = state_->size.rows;
   while (next < plan.pieces.size() && room > 0 &&

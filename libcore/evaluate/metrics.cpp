@@ -5,6 +5,7 @@
 
 #include "libcore/base/python_random.h"
 #include "libcore/base/utf8.h"
+#include "libcore/ops/cpu/threads.h"
 #include "libcore/text/unicode/python_text.h"
 
 namespace megalith {
@@ -61,6 +62,16 @@ std::vector<Metric> text_metrics(std::span<const TaskItem> items,
           figure("word_perplexity", std::exp(-log / words))};
 }
 
+/// Sets each of `perplexities` to that of as many numbers as there are, drawn with replacement.
+void resample(std::span<const double> numbers, uint64_t seed, std::span<double> perplexities) {
+  PythonRandom random(seed);
+  for (double& perplexity : perplexities) {
+    double sum = 0;
+    for (size_t i = 0; i < numbers.size(); ++i) sum += numbers[random.choice(numbers.size())];
+    perplexity = std::exp(-sum / static_cast<double>(numbers.size()));
+  }
+}
+
 }  // namespace
 
 size_t likeliest_choice(std::span<const Likelihood> choices) {
@@ -93,19 +104,14 @@ std::optional<double> error_of_mean(std::span<const double> numbers) {
 }
 
 std::optional<double> error_of_perplexity(std::span<const double> numbers) {
-  constexpr uint64_t kSeeds = 100;  // each draws a thousand times
-  constexpr int kDraws = 1000;
+  constexpr size_t kSeeds = 100, kSamples = 1000;  // of each seed
   if (numbers.size() < 2) return std::nullopt;
-  std::vector<double> drawn;
-  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
-    PythonRandom random(seed);
-    for (int draw = 0; draw < kDraws; ++draw) {
-      double sum = 0;
-      for (size_t i = 0; i < numbers.size(); ++i) sum += numbers[random.choice(numbers.size())];
-      drawn.push_back(std::exp(-sum / static_cast<double>(numbers.size())));
-    }
-  }
-  return standard_deviation(drawn);
+  std::vector<double> perplexities(kSeeds * kSamples);
+  cpu::for_each_block(kSeeds, [&](int64_t block) {
+    const auto seed = static_cast<size_t>(block);
+    resample(numbers, seed, std::span(perplexities).subspan(seed * kSamples, kSamples));
+  });
+  return standard_deviation(perplexities);
 }
 
 }  // namespace megalith

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -19,7 +18,8 @@ struct Metric {
   bool higher_is_better = true;
 };
 
-/// The index of the likeliest choice, and of the likeliest by character. If several are equal, the first.
+/// The index of the choice with the largest log-likelihood, and with the largest log-likelihood per
+/// character. If several are equal, the first.
 size_t likeliest_choice(std::span<const Likelihood> choices);
 size_t likeliest_by_length(const TaskItem& item, std::span<const Likelihood> choices);
 
@@ -31,8 +31,8 @@ std::vector<Metric> task_metrics(TaskKind kind, std::span<const TaskItem> items,
 /// The mean of numbers, and its standard error: nothing for a single number.
 double mean_of(std::span<const double> numbers);
 std::optional<double> error_of_mean(std::span<const double> numbers);
-/// The standard error of exp(-mean), by 100,000 draws of as many numbers, as lm-evaluation-harness draws
-/// them.
+/// The standard error of exp(-mean), by the bootstrap: from 100,000 samples, which are drawn as
+/// lm-evaluation-harness draws them.
 std::optional<double> error_of_perplexity(std::span<const double> numbers);
 
 }  // namespace megalith

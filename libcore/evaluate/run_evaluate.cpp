@@ -52,7 +52,7 @@ std::vector<TaskRun> read_tasks(const std::vector<TaskSpec>& specs, const TaskOp
 int64_t text_length(const EvaluateConfig& config, LoadedModel& model) {
   constexpr int64_t kWithoutEnd = 2048;
   const std::optional<LastPosition> last = last_position(model.stage(), model.stream().backend());
-  const int64_t prefix = model.prefix() ? model.prefix()->tokens : 0, wanted = config.run.max_length;
+  const int64_t prefix = positions_of(model.prefix()), wanted = config.run.max_length;
   if (last && wanted + prefix > last->positions)
     fail(ErrorKind::kUsage, "--max-length ", wanted, ": ", last->words,
          prefix > 0 ? concat(", of which the prefix takes ", prefix) : std::string(), "; give less");
@@ -69,8 +69,8 @@ std::vector<Likelihood> read_all(LikelihoodReader& reader, std::span<const Score
   });
 }
 
-void write_results(std::vector<TaskRun>& tasks, const EvaluateConfig& config, std::optional<AtomicFile>& json,
-                   std::optional<AtomicFile>& samples) {
+void write_results(std::span<const TaskRun> tasks, const EvaluateConfig& config,
+                   std::optional<AtomicFile>& json, std::optional<AtomicFile>& samples) {
   std::vector<TaskResult> results;
   for (const TaskRun& task : tasks) results.push_back({&task, task.metrics()});
   if (json) {

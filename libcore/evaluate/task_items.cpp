@@ -9,22 +9,11 @@
 #include "libcore/base/text.h"
 #include "libcore/generate/prompts.h"
 #include "libcore/io/files/file.h"
+#include "libcore/io/streams/decoder.h"
 #include "libcore/json/json.h"
 #include "libcore/text/unicode/python_text.h"
 
 namespace megalith {
-namespace {
-
-constexpr TaskForm kForms[] = {
-    {"hellaswag", TaskKind::kChoices, OwnExample::kLeftOut, "ctx_a, ctx_b, endings, label, activity_label"},
-    {"arc_easy", TaskKind::kChoices, OwnExample::kLeftOutOfOwnFile, "question, answerKey"},
-    {"arc_challenge", TaskKind::kChoices, OwnExample::kLeftOutOfOwnFile, "question, answerKey"},
-    {"piqa", TaskKind::kChoices, OwnExample::kLeftOut, "goal, sol1, sol2 and, here or beside it, label"},
-    {"lambada", TaskKind::kLastWord, OwnExample::kNotLeftOut, "text"},
-    {"lambada_openai", TaskKind::kLastWord, OwnExample::kNotLeftOut, "text"},
-    {"lambada_standard", TaskKind::kLastWord, OwnExample::kNotLeftOut, "text"},
-};
-constexpr const char* kOwnMembers = "context, choices, answer, or text alone";
 
 /// The items of a file as they are read: the place of the current one, and what its form wants.
 struct ItemFile {
@@ -69,6 +58,8 @@ struct ItemFile {
     return static_cast<size_t>(*number);
   }
 };
+
+namespace {
 
 TaskItem hellaswag_item(const ItemFile& file, const Json& object) {
   TaskItem item;
@@ -147,27 +138,33 @@ TaskItem own_item(const ItemFile& file, const Json& object) {
   return item;
 }
 
-using ReadItem = TaskItem (*)(const ItemFile&, const Json&);
-ReadItem reader_of(const TaskForm* form) {
-  if (form == nullptr) return own_item;
-  const std::string_view name = form->name;
-  if (name == "hellaswag") return hellaswag_item;
-  if (name == "piqa") return piqa_item;
-  return form->kind == TaskKind::kLastWord ? lambada_item : arc_item;
-}
+constexpr TaskForm kForms[] = {
+    {"hellaswag", TaskKind::kChoices, OwnExample::kLeftOut, "ctx_a, ctx_b, endings, label, activity_label",
+     hellaswag_item},
+    {"arc_easy", TaskKind::kChoices, OwnExample::kLeftOutOfOwnFile, "question, answerKey", arc_item},
+    {"arc_challenge", TaskKind::kChoices, OwnExample::kLeftOutOfOwnFile, "question, answerKey", arc_item},
+    {"piqa", TaskKind::kChoices, OwnExample::kLeftOut, "goal, sol1, sol2 and, here or beside it, label",
+     piqa_item},
+    {"lambada", TaskKind::kLastWord, OwnExample::kNotLeftOut, "text", lambada_item},
+    {"lambada_openai", TaskKind::kLastWord, OwnExample::kNotLeftOut, "text", lambada_item},
+    {"lambada_standard", TaskKind::kLastWord, OwnExample::kNotLeftOut, "text", lambada_item},
+};
+/// Our own form. A file of texts has kind kText, as its first item shows.
+constexpr TaskForm kOwnForm{"", TaskKind::kChoices, OwnExample::kLeftOut,
+                            "context, choices, answer, or text alone", own_item};
 
 /// Calls visit(line) for each line that is not blank, after setting file.line.
-void each_line(ItemFile& file, const std::function<void(const std::string&)>& visit) {
+void each_line(ItemFile& file, const std::function<void(std::string_view)>& visit) {
   const std::string text = read_text(file.path);
   for (const std::string& line : split(text, '\n')) {
     ++file.line;
-    if (const std::string_view content = trim(line); !content.empty()) visit(std::string(content));
+    if (const std::string_view content = trim(line); !content.empty()) visit(content);
   }
 }
 
-/// PIQA's published answers: valid.jsonl has valid-labels.lst beside it.
+/// PIQA's published answers: valid.jsonl, or valid.jsonl.gz, has valid-labels.lst beside it.
 std::string labels_path(const std::string& path) {
-  std::filesystem::path file(path);
+  const std::filesystem::path file(uncompressed_name(path));
   return (file.parent_path() / (file.stem().string() + "-labels.lst")).string();
 }
 
@@ -175,7 +172,7 @@ std::string labels_path(const std::string& path) {
 class PiqaLabels {
  public:
   explicit PiqaLabels(const std::string& path) : file_{labels_path(path), "0 or 1 in each line"} {
-    if (file_exists(file_.path)) each_line(file_, [&](const std::string& line) { labels_.push_back(line); });
+    if (file_exists(file_.path)) each_line(file_, [&](std::string_view line) { labels_.emplace_back(line); });
   }
   void add(const ItemFile& items, Json& object) {
     if (object.find("label") != nullptr) return;
@@ -212,14 +209,12 @@ std::vector<std::string> task_form_names() {
 }
 
 TaskItems read_task_items(const std::string& path, const TaskForm* form) {
-  ItemFile file{path, form ? form->members : kOwnMembers};
-  TaskItems out{.kind = form ? form->kind : TaskKind::kChoices,
-                .own = form ? form->own : OwnExample::kLeftOut,
-                .items = {}};
-  const ReadItem read = reader_of(form);
+  const TaskForm& rules = form ? *form : kOwnForm;
+  ItemFile file{path, rules.members};
+  TaskItems out{.kind = rules.kind, .own = rules.own, .items = {}};
   std::optional<PiqaLabels> labels;
-  if (read == piqa_item) labels.emplace(path);
-  each_line(file, [&](const std::string& line) {
+  if (rules.read == piqa_item) labels.emplace(path);
+  each_line(file, [&](std::string_view line) {
     Json object = Json::parse(line, concat(path, ":", file.line));
     if (!object.is_object()) file.refuse("found ", shortened(line, 60), "; wanted an object");
     if (labels) labels->add(file, object);
@@ -228,8 +223,8 @@ TaskItems read_task_items(const std::string& path, const TaskForm* form) {
     if (form == nullptr && text != (out.kind == TaskKind::kText))
       file.refuse(text ? "is a text" : "has choices", "; the items before it ",
                   text ? "have choices" : "are texts", ", and a file holds one kind");
-    out.items.push_back(read(file, object));
-    out.items.back().source = labels ? object.dump() : line;
+    out.items.push_back(rules.read(file, object));
+    out.items.back().source = labels ? object.dump() : std::string(line);
   });
   if (labels) labels->check_end();
   if (out.items.empty())

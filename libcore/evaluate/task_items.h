@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstddef>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,15 +31,19 @@ enum class OwnExample {
   kNotLeftOut,        // all
 };
 
-/// A form of published files. The rules of each are those of lm-evaluation-harness 0.4.13.
+class Json;
+struct ItemFile;
+
+/// A form of files. The rules of published ones are those of lm-evaluation-harness 0.4.13.
 struct TaskForm {
   const char* name;
   TaskKind kind;
   OwnExample own;
   const char* members;  // what its items hold, for messages
+  TaskItem (*read)(const ItemFile&, const Json& object);
 };
 
-/// The form of this name ("hellaswag"); null if there is none.
+/// The published form of this name ("hellaswag"); null if there is none.
 const TaskForm* find_task_form(std::string_view name);
 std::vector<std::string> task_form_names();
 

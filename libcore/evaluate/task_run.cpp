@@ -1,6 +1,7 @@
 #include "libcore/evaluate/task_run.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "libcore/base/error.h"

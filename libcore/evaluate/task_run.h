@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,8 +16,9 @@ namespace megalith {
 /// made of these.
 class TaskRun {
  public:
-  /// Reads the items. kUsage if examples are wanted of a file of texts, which have none, or of another form;
-  /// and the errors of read_task_items().
+  /// Reads the items, and those that examples are drawn from. kUsage if --fewshot-data names a file for
+  /// texts, which have no examples; kData if the items of that file are of another kind; and the errors of
+  /// read_task_items().
   TaskRun(TaskSpec spec, const TaskOptions& options);
 
   /// Appends the texts of all items to `texts`.

@@ -28,8 +28,7 @@ std::vector<std::string> comma_separated(const std::vector<std::string>& words) 
 
 /// The name of a task of our own form: that of its file.
 std::string stem_of(const std::string& path) {
-  const std::string plain = compression_of(path).empty() ? path : std::filesystem::path(path).stem().string();
-  return std::filesystem::path(plain).stem().string();
+  return std::filesystem::path(uncompressed_name(path)).stem().string();
 }
 
 std::string wanted_form() {

@@ -23,7 +23,7 @@ constexpr std::string_view kHelp =
     "/system TEXT  give the model a system message; without TEXT: none\n"
     "/help         print this text\n"
     "/exit         end; also Ctrl-D, or Ctrl-C twice\n"
-    "Ctrl-C ends an answer. A line that is to begin with \"/\" is given with a blank before it.";
+    "Ctrl-C ends an answer. To say something that begins with \"/\", type a blank before it.";
 
 /// A line as a command. `name` is empty if the line is a question.
 struct Command {
@@ -35,10 +35,6 @@ Command command_of(std::string_view line) {
   const size_t end = std::min(line.find(' '), line.size());
   const size_t rest = std::min(line.find_first_not_of(' ', end), line.size());
   return {.name = line.substr(0, end), .rest = line.substr(rest)};
-}
-
-bool blank(std::string_view line) {
-  return line.find_first_not_of(" \t") == std::string_view::npos;
 }
 
 class Conversation {
@@ -66,7 +62,7 @@ class Conversation {
   std::vector<Prompt> prompts_;  // one of each turn; only the last is kept
   std::string text_;             // the last answer
   Printer printer_;
-  bool terminal_, signs_;
+  bool terminal_, signs_;  // whether stdin is a terminal, and whether "> " asks for each line
   std::optional<AnswerStop> stop_;
 };
 
@@ -87,8 +83,8 @@ std::optional<Prompt> Conversation::prompt_for(std::string_view question) {
     const auto tokens = static_cast<int64_t>(fitted.prompt.ids.size());
     if (fitted.dropped > 0)
       log("the history no longer fits into ", longest, " tokens; forgot the oldest ",
-          fitted.dropped == 1 ? "question" : concat(fitted.dropped, " questions"), " and what answered ",
-          fitted.dropped == 1 ? "it" : "them");
+          fitted.dropped == 1 ? "question and its answer"
+                              : concat(fitted.dropped, " questions and their answers"));
     if (tokens > longest)
       fail(ErrorKind::kUsage, "the question makes a prompt of ", tokens, " tokens, of which at most ",
            longest, " fit; shorten it");
@@ -180,7 +176,7 @@ void Conversation::run() {
       continue;
     }
     if (stop_) stop_->clear();
-    if (!blank(line) && !obey(line)) return;
+    if (!trim(line).empty() && !obey(line)) return;
     if (stop_) stop_->clear();
   }
 }

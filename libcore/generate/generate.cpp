@@ -67,8 +67,9 @@ struct Generator::State {
         scratch(make_arena(stream.backend(), "scratch",
                            std::max(scratch_bytes(stage, prompt, 1),
                                     scratch_bytes(stage, 1, static_cast<size_t>(limits.batch))))),
-        inputs(make_arena(stream.backend(), "tokens",
-                          static_cast<size_t>(std::max(prompt, limits.batch)) * sizeof(int32_t) + 256)),
+        inputs(make_arena(
+            stream.backend(), "tokens",
+            static_cast<size_t>(std::max(prompt, limits.batch)) * sizeof(int32_t) + Arena::kAlignment)),
         logits(static_cast<size_t>(stage.config().vocab_size * limits.batch)) {}
 
   int64_t prompt_rows;
@@ -95,12 +96,12 @@ Generator::~Generator() = default;
 std::optional<int64_t> Generator::longest_prompt() const {
   const std::optional<LastPosition> last = last_position(stage_, stream_.backend());
   if (!last) return std::nullopt;
-  return last->positions - (limits_.prefix ? limits_.prefix->tokens : 0);
+  return last->positions - positions_of(limits_.prefix);
 }
 
 int64_t Generator::tokens_kept(const Slot& slot, const std::vector<int32_t>& prompt) const {
   if (!slot.cache) return 0;
-  const int64_t prefix = limits_.prefix ? limits_.prefix->tokens : 0;
+  const int64_t prefix = positions_of(limits_.prefix);
   const int64_t most = std::min(slot.cache->past() - prefix, static_cast<int64_t>(prompt.size()) - 1);
   const auto last = slot.tokens.begin() + std::max<int64_t>(most, 0);
   return std::mismatch(slot.tokens.begin(), last, prompt.begin()).first - slot.tokens.begin();
@@ -117,9 +118,8 @@ void Generator::make_room(Slot& slot, int64_t capacity) {
   slot.cache.emplace(
       stream_.backend(), stage_.config(), stage_.layers(), TensorSplit{},
       KvCache::Size{.batch = 1, .capacity = capacity, .dtype = narrow ? DType::kBf16 : stage_.dtype()});
-  const int64_t prefix = limits_.prefix ? limits_.prefix->tokens : 0;
   if (slot.kept > 0) {
-    slot.cache->copy(stream_, *before, prefix + slot.kept);
+    slot.cache->copy(stream_, *before, positions_of(limits_.prefix) + slot.kept);
     stream_.synchronize();
   }
   slot.prompt.reset();
@@ -129,7 +129,7 @@ void Generator::make_room(Slot& slot, int64_t capacity) {
 int64_t Generator::room(int64_t prompt, int64_t wanted) const {
   const std::optional<LastPosition> last = last_position(stage_, stream_.backend());
   if (!last) return wanted;
-  const int64_t prefix = limits_.prefix ? limits_.prefix->tokens : 0, left = last->positions - prefix;
+  const int64_t prefix = positions_of(limits_.prefix), left = last->positions - prefix;
   if (prompt > left)
     fail(ErrorKind::kUsage, "the prompt has ", prompt, " tokens, ", last->words,
          prefix > 0 ? concat(", of which the prefix takes ", prefix) : std::string(), "; shorten the prompt");
@@ -148,7 +148,7 @@ int64_t Generator::wanted_tokens(const Job& job, int64_t given) {
 void Generator::begin(Slot& slot, const Job& job, size_t sequence) {
   const size_t number = sequence / static_cast<size_t>(job.continuations);
   const std::vector<int32_t>& prompt = job.prompts[number];
-  const int64_t prefix = limits_.prefix ? limits_.prefix->tokens : 0;
+  const int64_t prefix = positions_of(limits_.prefix);
   slot.sequence = sequence;
   slot.given = static_cast<int64_t>(prompt.size());
   const int64_t wanted = wanted_tokens(job, slot.given);
@@ -176,7 +176,7 @@ void Generator::begin(Slot& slot, const Job& job, size_t sequence) {
 
 void Generator::read_prompt(Slot& slot, const Job& job, size_t number) {
   const std::vector<int32_t>& prompt = job.prompts[number];
-  const int64_t prefix = limits_.prefix ? limits_.prefix->tokens : 0;
+  const int64_t prefix = positions_of(limits_.prefix);
   slot.prompt.reset();
   slot.cache->truncate(slot.kept > 0 ? prefix + slot.kept : 0);
   if (limits_.prefix && slot.kept == 0) slot.cache->put(stream_, prefix, limits_.prefix->values);

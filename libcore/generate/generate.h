@@ -51,6 +51,10 @@ struct KvPrefix {
   int64_t tokens = 0;
   std::vector<float> values;  // [layers, 2 (k, v), groups, tokens, head]
 };
+/// The number of positions that a prefix takes; 0 without one.
+inline int64_t positions_of(const KvPrefix* prefix) {
+  return prefix ? prefix->tokens : 0;
+}
 
 /// Continues sequences of tokens. The model must be whole and placed on the stream's backend. The result for
 /// a sequence does not depend on the rest of the batch: prompts are read one by one (at most kPromptRows

@@ -16,8 +16,8 @@
 #include "libcore/ops/backend/cuda_plugin.h"
 
 namespace megalith {
-
 namespace {
+
 /// Runs `load`. If that needs more memory than there is, the Error says that the weights are what is too
 /// large. `weights`: how many there are, and of which type.
 void load_weights(const ModelSource& source, const std::string& weights, const std::function<void()>& load) {
@@ -31,6 +31,7 @@ void load_weights(const ModelSource& source, const std::string& weights, const s
          error.kind() == ErrorKind::kDevice ? "device" : "machine", ": ", error.what());
   }
 }
+
 }  // namespace
 
 LoadedModel::LoadedModel(const ModelSource& source, const LoadOptions& options)
@@ -40,13 +41,14 @@ LoadedModel::LoadedModel(const ModelSource& source, const LoadOptions& options)
   const auto start = std::chrono::steady_clock::now();
   if (!options.adapter.empty()) read_adapter(source, options.adapter);
   const TensorFile& tensors = merged_ ? *merged_ : source.tensors();
-  const bool stays = std::string_view(backend_->name()) == "cpu" && !options.bf16;
-  if (!stays && options.int8)
+  const bool as_stored = std::string_view(backend_->name()) == "cpu" && !options.bf16;
+  if (!as_stored && options.int8)
     fail(ErrorKind::kUsage, "--int8 is for the CPU; leave it out with --device ", options.device);
-  const DType dtype = options.bf16 || source.dtype() == DType::kBf16 ? DType::kBf16 : DType::kF32;
-  const std::string_view type = options.int8 ? "int8" : name_of(options.bf16 ? dtype : source.dtype());
+  const DType computed = options.bf16 || source.dtype() == DType::kBf16 ? DType::kBf16 : DType::kF32;
+  const DType dtype = as_stored ? source.dtype() : computed;
+  const std::string_view type = options.int8 ? "int8" : name_of(dtype);
   load_weights(source, concat(format_count(table_.elements()), " numbers in ", type), [&] {
-    if (stays) {
+    if (as_stored) {
       weights_.emplace(tensors, table_, stream_, WeightOptions{.int8 = options.int8});
     } else {
       params_.emplace(table_, stream_, StoreOptions{.dtype = dtype, .grads = false});

@@ -1,7 +1,5 @@
 #include "libcore/generate/prompts.h"
 
-#include <filesystem>
-
 #include <unistd.h>
 
 #include "libcore/base/error.h"
@@ -34,8 +32,7 @@ std::vector<std::string> read_lines(const std::string& path) {
   std::string text = read_text(path);
   if (text.ends_with('\n')) text.pop_back();
   if (text.empty()) fail(ErrorKind::kData, path, ": holds no prompt");
-  const std::string name = compression_of(path).empty() ? path : std::filesystem::path(path).stem().string();
-  const bool json = name.ends_with(".jsonl");
+  const bool json = uncompressed_name(path).ends_with(".jsonl");
   for (std::string& line : split(text, '\n')) {
     const std::string where = concat(path, ":", prompts.size() + 1);
     if (line.ends_with('\r')) line.pop_back();

@@ -88,7 +88,7 @@ void PromptOptions::validate(Problems& problems) const {
                  " exclude each other; give one of them");
   if (conversation() && sequences > 1)
     problems.add(Opt{"num-return-sequences"}, ' ', sequences,
-                 ": a conversation has one answer to a question; ", "leave it out, or give ", Opt{"chat"},
+                 ": a conversation has one answer to a question; leave it out, or give ", Opt{"chat"},
                  " a file");
 }
 

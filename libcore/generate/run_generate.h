@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "libcore/generate/device_options.h"
 #include "libcore/generate/generate.h"
-#include "libcore/options/fields.h"
 
 namespace megalith {
 
@@ -32,7 +32,7 @@ struct ModelOptions {
 struct PromptOptions {
   std::vector<std::string> prompts;
   std::string prompts_file;
-  std::optional<std::string> chat;  // a file; empty: a conversation with who is at stdin
+  std::optional<std::string> chat;  // a file; empty: a conversation, whose questions come from stdin
   int sequences = 1;
 
   bool conversation() const { return chat && chat->empty(); }
@@ -85,11 +85,10 @@ struct OutputOptions {
   }
 };
 
-struct RunOptions {
-  int batch = 1, threads = 0;
+struct RunOptions : DeviceOptions {
+  int batch = 1;
   bool int8 = false;
   CacheType cache = CacheType::kFp32;
-  std::string device = "cpu";
 
   template <class V>
   void fields(V&& v) {
@@ -97,10 +96,7 @@ struct RunOptions {
       between(1, Project::kFewRows));
     v("int8", int8, "Round the matrices to 8 bits with a scale a row while loading; CPU only.");
     v("kv-cache", cache, "Type of the kept keys and values.");
-    v("threads", threads, "Threads of the CPU; 0: all of this machine.", between(0, 4096));
-    v("device", device,
-      "Where the model runs; cuda: the first device; gpu: that device, or the CPU if there is none.",
-      one_of({"cpu", "cuda", "gpu"}));
+    DeviceOptions::fields(v);
   }
 };
 

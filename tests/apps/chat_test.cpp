@@ -6,10 +6,10 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
-#include "libcore/base/text.h"
 #include "libcore/io/files/file.h"
 #include "libcore/json/json.h"
 #include "tests/support/files.h"
+#include "tests/support/json_log.h"
 #include "tests/support/terminal.h"
 
 namespace megalith::test {
@@ -58,14 +58,6 @@ class ChatApp : public testing::Test {
   }
   TempDir dir_;
 };
-
-std::vector<Json> json_lines(const CommandResult& result) {
-  EXPECT_EQ(result.code, 0) << result.err;
-  std::vector<Json> out;
-  for (const std::string& line : split(result.out, '\n'))
-    if (!line.empty()) out.push_back(Json::parse(line, "stdout"));
-  return out;
-}
 
 TEST_F(ChatApp, AnswersEachLineWithItsHistory) {
   make_endless();  // three turns are more than 64 positions

@@ -395,6 +395,22 @@ TEST(EmulatedCudaGenerate, WritesTheTextOfTheCpu) {
   }
 }
 
+// The CPU keeps fp16 as it is stored; the device has fp32 of it.
+TEST(EmulatedCudaGenerate, SaysWhichTypeTheWeightsHave) {
+  const EmulatedDeviceForPrograms device(2);
+  const TempDir dir;
+  fs::copy(test_data("parity/goldens/generate-gpt2"), dir / "model");
+  fs::copy(test_data("text/goldens/trained/tokenizer.json"), dir / "model");
+  const CommandResult made =
+      run_command(app("convert") + " " + (dir / "model") + " --dtype fp16 --output " + (dir / "half"));
+  ASSERT_EQ(made.code, 0) << made.all();
+  const std::string command =
+      app("generate") + " --model " + (dir / "half") + " --prompt The --max-new-tokens 1 --device ";
+  const CommandResult cpu = run_command(command + "cpu"), cuda = run_command(command + "cuda");
+  EXPECT_NE(cpu.err.find("of weights (fp16"), std::string::npos) << cpu.all();
+  EXPECT_NE(cuda.err.find("of weights (fp32)"), std::string::npos) << cuda.all();
+}
+
 TEST(EmulatedCudaEval, GivesTheFiguresOfTheCpu) {
   const EmulatedDeviceForPrograms device(2);
   for (const char* model : {"generate-gpt2", "generate-llama"}) {

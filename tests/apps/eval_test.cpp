@@ -10,6 +10,7 @@
 #include "libcore/io/files/file.h"
 #include "libcore/json/json.h"
 #include "tests/support/files.h"
+#include "tests/support/json_log.h"
 #include "tests/support/terminal.h"
 
 namespace megalith::test {
@@ -55,12 +56,7 @@ class EvalApp : public testing::Test {
     return run_command("cd " + dir_.path().string() + " && " + app("eval") + " " + options);
   }
   Json results() { return Json::load(dir_ / "results.json"); }
-  std::vector<Json> samples() {
-    std::vector<Json> out;
-    for (const std::string& line : split(read_file(dir_ / "samples.jsonl"), '\n'))
-      if (!line.empty()) out.push_back(Json::parse(line, "samples.jsonl"));
-    return out;
-  }
+  std::vector<Json> samples() { return json_lines(read_file(dir_ / "samples.jsonl"), "samples.jsonl"); }
 
   static constexpr const char* kTasks =
       " --tasks hellaswag=tasks/hellaswag.jsonl,arc_easy=tasks/arc.jsonl,piqa=tasks/piqa.jsonl,"

@@ -10,6 +10,7 @@
 #include "libcore/io/files/file.h"
 #include "libcore/json/json.h"
 #include "tests/support/files.h"
+#include "tests/support/json_log.h"
 #include "tests/support/terminal.h"
 
 namespace megalith::test {
@@ -132,15 +133,6 @@ TEST_P(GenerateApp, SaysWhatIsMissing) {
   const CommandResult mute = generate(dir_ / "model", "a", "");
   EXPECT_EQ(mute.code, 64) << mute.err;
   EXPECT_NE(mute.err.find("without a tokenizer"), std::string::npos) << mute.err;
-}
-
-/// Parses the objects that --json prints.
-std::vector<Json> json_lines(const CommandResult& result) {
-  EXPECT_EQ(result.code, 0) << result.err;
-  std::vector<Json> out;
-  for (const std::string& line : split(result.out, '\n'))
-    if (!line.empty()) out.push_back(Json::parse(line, "stdout"));
-  return out;
 }
 
 TEST_P(GenerateApp, RunsAdaptersAsPeftDoes) {

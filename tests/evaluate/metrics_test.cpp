@@ -42,6 +42,12 @@ TEST(Metrics, OfTextsWeighWordsAndBytes) {
   for (const Metric& metric : metrics) EXPECT_FALSE(metric.error || metric.higher_is_better) << metric.name;
 }
 
+// The expected error is that of Python 3.11: random.Random(seed).choices() for each seed, statistics.stdev().
+TEST(Metrics, OfPerplexitiesHaveAnErrorByTheBootstrap) {
+  const std::vector<double> logs{-1, -2.5, -0.25, -4};
+  EXPECT_NEAR(*error_of_perplexity(logs), 7.4182219170485535, 1e-9);
+}
+
 TEST(Metrics, OfASingleItemHaveNoStandardError) {
   const std::vector<double> one{-3};
   EXPECT_FALSE(error_of_mean(one));

@@ -62,6 +62,8 @@ TEST_F(TaskItemFiles, TakesPiqasLabelsFromTheItemOrTheFileBesideIt) {
   const TaskItems items = read("piqa", item + "\n\n" + item + "\n");
   EXPECT_EQ(items.items[0].answer, 1U);
   EXPECT_EQ(items.items[1].answer, 0U);
+  ASSERT_EQ(test::run_command("gzip -k " + file(item + "\n" + item)).code, 0);
+  EXPECT_EQ(read_task_items(dir_ / "items.jsonl.gz", find_task_form("piqa")).items[0].answer, 1U);
   EXPECT_NE(refusal("piqa", item).find("items-labels.lst: has 2 labels for 1 items"), std::string::npos);
   EXPECT_NE(
       refusal("piqa", item + "\n" + item + "\n" + item).find("items.jsonl:3: the item is number 3, but"),

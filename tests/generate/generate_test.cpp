@@ -194,7 +194,7 @@ TEST(Generator, ContinuesASequenceWithoutReadingItAgain) {
       prefix.values.push_back(static_cast<float>(i % 7) / 7);
     for (const KvPrefix* const before : {static_cast<const KvPrefix*>(nullptr), &std::as_const(prefix)}) {
       const Generator::Limits limits{.batch = 2, .prefix = before};
-      Generator going_on(model.stage, model.stream, limits);
+      Generator continuing(model.stage, model.stream, limits);
       const auto answer = [&](Generator& generator, const std::vector<int32_t>& prompt, bool continues) {
         const std::vector<std::vector<int32_t>> prompts{prompt};
         return generator.run({.prompts = prompts, .sampling = {.max_new_tokens = 2}, .continues = continues})
@@ -202,14 +202,14 @@ TEST(Generator, ContinuesASequenceWithoutReadingItAgain) {
             .tokens;
       };
       const auto read = [&](const std::vector<int32_t>& prompt) {
-        const int64_t so_far = going_on.totals().prompt_tokens;
+        const int64_t so_far = continuing.totals().prompt_tokens;
         Generator fresh(model.stage, model.stream, limits);
-        EXPECT_EQ(answer(going_on, prompt, true), answer(fresh, prompt, false));
-        return going_on.totals().prompt_tokens - so_far;
+        EXPECT_EQ(answer(continuing, prompt, true), answer(fresh, prompt, false));
+        return continuing.totals().prompt_tokens - so_far;
       };
       std::vector<int32_t> prompt{3, 1};
       EXPECT_EQ(read(prompt), 2);
-      const std::vector<int32_t> made = answer(going_on, prompt, true);
+      const std::vector<int32_t> made = answer(continuing, prompt, true);
       prompt.insert(prompt.end(), made.begin(), made.end());
       prompt.push_back(4);
       EXPECT_EQ(read(prompt), 2) << "the last token of an answer is not read before, and one is new";

@@ -41,7 +41,7 @@ struct CorpusName {
 
   explicit CorpusName(std::string_view name) {
     if (name.starts_with('.')) return;
-    if (!compression_of(name).empty()) name = name.substr(0, name.rfind('.'));
+    name = uncompressed_name(name);
     is_text = name.ends_with(".txt");
     is_json = name.ends_with(".json") || name.ends_with(".jsonl");
   }

@@ -41,6 +41,10 @@ std::string_view compression_of(std::string_view path) {
   return {};
 }
 
+std::string_view uncompressed_name(std::string_view path) {
+  return compression_of(path).empty() ? path : path.substr(0, path.rfind('.'));
+}
+
 bool magic_undecided(std::string_view head) {
   for (const Magic& magic : kMagics)
     if (head.size() < magic.bytes.size() && magic.bytes.starts_with(head)) return true;

@@ -37,6 +37,8 @@ std::unique_ptr<Decoder> make_decoder(std::string_view head);
 /// The format, such as "gzip", that the extension of a file name implies (.gz, .zst, .bz2, .xz); empty for
 /// any other extension.
 std::string_view compression_of(std::string_view path);
+/// The path without such an extension: "x.jsonl" for "x.jsonl.gz" and for "x.jsonl".
+std::string_view uncompressed_name(std::string_view path);
 
 /// Whether `head`, the beginning of the data, is too short to tell how the data is compressed.
 bool magic_undecided(std::string_view head);

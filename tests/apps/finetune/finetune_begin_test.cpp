@@ -32,11 +32,7 @@ class FinetuneBegin : public FinetuneApp {
     EXPECT_NE(result.all().find(text), std::string::npos) << result.all();
   }
   std::vector<Json> predictions(const std::string& folder) const {
-    std::vector<Json> out;
-    for (const std::string& line :
-         split(trim(read_file(dir_ / (folder + "/generated_predictions.jsonl"))), '\n'))
-      out.push_back(Json::parse(line, folder));
-    return out;
+    return json_lines(read_file(dir_ / (folder + "/generated_predictions.jsonl")), folder);
   }
 };
 

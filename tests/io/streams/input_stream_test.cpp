@@ -147,6 +147,13 @@ TEST_F(InputStreamTest, SkipsDecompressedBytes) {
   }
 }
 
+TEST(UncompressedName, LeavesOutTheExtensionOfACompression) {
+  for (const char* path :
+       {"a.b/x.jsonl", "a.b/x.jsonl.gz", "a.b/x.jsonl.zst", "a.b/x.jsonl.bz2", "a.b/x.jsonl.xz"})
+    EXPECT_EQ(uncompressed_name(path), "a.b/x.jsonl") << path;
+  EXPECT_EQ(uncompressed_name("x"), "x");
+}
+
 TEST_F(InputStreamTest, NamesWhatIsNotAFile) {
   EXPECT_NE(error_of(dir_ / "absent", ErrorKind::kNoInput).find("No such file"), std::string::npos);
   EXPECT_NE(error_of(dir_.path().string(), ErrorKind::kNoInput).find("is a folder"), std::string::npos);
