@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "libcore/text/unigram/unigram_lattice.h"
+#include "libcore/text/unicode/unicode.h"
 
 namespace megalith {
 namespace {

@@ -5,6 +5,8 @@
 #include <queue>
 #include <type_traits>
 
+#include "libcore/text/unicode/unicode.h"
+
 namespace megalith {
 namespace {
 

@@ -15,12 +15,6 @@ namespace megalith {
 /// In bytes. SentencePiece refuses pieces of 8000.
 constexpr size_t kLongestUnigramToken = UINT16_MAX;
 
-/// The number of bytes of a character, by its first one; the text must be valid UTF-8.
-inline size_t character_bytes(char first) {
-  const auto byte = static_cast<uint8_t>(first);
-  return byte < 0xC0 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;
-}
-
 /// Finds the best way to cut a text (see UnigramRules), with the sums of the reference: `Sum` is float or
 /// double. Needs two bytes for each byte of a text. A text that arrives in parts is passed on as soon as all
 /// ways that may still be the best have the same beginning, so most need memory for a few tokens only.
