@@ -49,8 +49,8 @@ HfParts with_normal_tokens(HfParts parts) {
   return parts;
 }
 
-bool is_space_at(std::string_view utf8, size_t at) {
-  return char_traits(code_point_at(utf8.substr(at)).value).kind() == CharKind::kSpace;
+bool ends_with_space(std::string_view utf8) {
+  return is_space(code_point_at(utf8.substr(character_begin(utf8, utf8.size() - 1))).value);
 }
 
 }  // namespace
@@ -92,12 +92,12 @@ std::string_view HfTokenizer::spaced(std::string_view utf8, Position position, s
 /// Appends the words of a text, each with a mark. `begins`: whether a word begins at the start of the text.
 void HfTokenizer::append_words(std::string_view utf8, bool begins, std::string& out) const {
   for (size_t at = 0; at < utf8.size();) {
-    const size_t bytes = code_point_at(utf8.substr(at)).bytes;
-    const bool is_space = is_space_at(utf8, at);
-    if (!is_space && begins && !utf8.substr(at).starts_with(metaspace_->mark)) out += metaspace_->mark;
-    if (!is_space) out += utf8.substr(at, bytes);
-    begins = is_space;
-    at += bytes;
+    const CodePoint c = code_point_at(utf8.substr(at));
+    const bool separates = is_space(c.value);
+    if (!separates && begins && !utf8.substr(at).starts_with(metaspace_->mark)) out += metaspace_->mark;
+    if (!separates) out += utf8.substr(at, c.bytes);
+    begins = separates;
+    at += c.bytes;
   }
 }
 
@@ -116,8 +116,7 @@ bool HfTokenizer::encode_bit_by_bit(std::string_view part, bool is_first, Text&&
     const std::string_view normal = bits_->normalizer(is_first_bit, part.empty()).apply(bit, scratch);
     if (normal.empty()) continue;
     stream->add(spaced(normal, {.begins = begins, .first = is_first}, storage));
-    begins =
-        metaspace_ && metaspace_->words && is_space_at(normal, character_begin(normal, normal.size() - 1));
+    begins = metaspace_ && metaspace_->words && ends_with_space(normal);
   }
   stream->finish();
   return true;

@@ -62,7 +62,7 @@ struct Reader {
 
   size_t blank(size_t at) const {
     if (is_ascii(text[at])) return ascii_has(text[at], kBlank);
-    return char_traits(character(at)).kind() == CharKind::kSpace ? bytes(at) : 0;
+    return is_space(character(at)) ? bytes(at) : 0;
   }
   /// ‘ ’ “ ” « », treated as their ASCII forms.
   size_t quote(size_t at) const {
