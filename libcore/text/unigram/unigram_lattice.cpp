@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <queue>
 #include <type_traits>
 
@@ -11,8 +12,6 @@ namespace megalith {
 namespace {
 
 constexpr size_t kFirstCheck = size_t{1} << 16;
-/// SentencePiece subtracts a sum beyond this from all sums, to keep their precision.
-constexpr float kFarthest = 100000;
 
 size_t longest_of(const TokenTexts& tokens) {
   size_t longest = 4;
@@ -101,7 +100,7 @@ template <class Sum>
 void UnigramLattice<Sum>::rebase() {
   if constexpr (std::is_same_v<Sum, float>) {
     const Sum here = best(at_);
-    if (!(here < -kFarthest || here > kFarthest)) return;
+    if (!(std::abs(here) > kFarthestSum)) return;
     for (size_t i = at_ + 1; i <= last_; ++i)
       if (lengths_[i] != 0) best(i) -= here;
     best(at_) = 0;

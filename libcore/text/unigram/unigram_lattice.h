@@ -15,6 +15,9 @@ namespace megalith {
 /// In bytes. SentencePiece refuses pieces of 8000.
 constexpr size_t kLongestUnigramToken = UINT16_MAX;
 
+/// SentencePiece subtracts a sum beyond this from all sums, to keep their precision.
+constexpr float kFarthestSum = 100000;
+
 /// Finds the best way to cut a text (see UnigramRules), with the sums of the reference: `Sum` is float or
 /// double. Needs two bytes for each byte of a text. A text that arrives in parts is passed on as soon as all
 /// ways that may still be the best have the same beginning, so most need memory for a few tokens only.
@@ -50,7 +53,7 @@ class UnigramLattice {
   const UnigramTables& tables_;
   Sum unknown_score_;
   TakePiece take_;
-  size_t longest_ = 4;     // bytes of the longest token or character
+  size_t longest_;         // bytes of the longest token or character
   std::string held_;       // what text_ is, if the text arrives in parts
   std::string_view text_;  // what is not passed on yet
   size_t at_ = 0;          // all tokens that begin before are found

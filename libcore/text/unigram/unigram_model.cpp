@@ -48,11 +48,11 @@ std::string hash_of(const UnigramModel& model) {
 }  // namespace
 
 bool UnigramTables::fit(const UnigramTables& tables) {
-  const auto is_short = [&](size_t id) { return tables.tokens[id].size() <= kLongestUnigramToken; };
-  size_t id = 0;
-  while (id < tables.tokens.size() && is_short(id)) ++id;
-  return id == tables.tokens.size() && tables.scores.size() == id &&
-         PrefixTrie::fit(tables.trie, tables.tokens.size()) && CharacterBorders::fit(tables.borders);
+  const size_t ids = tables.tokens.size();
+  for (size_t id = 0; id < ids; ++id)
+    if (tables.tokens[id].size() > kLongestUnigramToken) return false;
+  return tables.scores.size() == ids && PrefixTrie::fit(tables.trie, ids) &&
+         CharacterBorders::fit(tables.borders);
 }
 
 UnigramTables make_unigram_tables(const UnigramModel& model) {
