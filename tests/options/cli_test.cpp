@@ -19,13 +19,19 @@ using test::Colour;
 using test::LogLines;
 using test::Paint;
 
-Paint painted(const std::vector<std::string>& arguments) {
-  Paint paint;
-  Options options("paint", "Paint a wall.");
-  options.add("Painting", paint);
+/// Options that a program reads from these arguments.
+template <class Config>
+Config read_options(const std::vector<std::string>& arguments) {
+  Config config;
+  Options options("test", "Test options.");
+  options.add("Testing", config);
   EXPECT_FALSE(options.read(arguments));
   options.check();
-  return paint;
+  return config;
+}
+
+Paint painted(const std::vector<std::string>& arguments) {
+  return read_options<Paint>(arguments);
 }
 
 TEST(Options, TellWhatWasGivenAsWords) {
@@ -219,12 +225,7 @@ struct Boat {
 };
 
 Boat boat_of(const std::vector<std::string>& arguments) {
-  Boat boat;
-  Options options("boat", "Row a boat.");
-  options.add("Rowing", boat);
-  EXPECT_FALSE(options.read(arguments));
-  options.check();
-  return boat;
+  return read_options<Boat>(arguments);
 }
 
 TEST(CommandLine, KnowsShortNames) {
