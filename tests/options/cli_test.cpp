@@ -215,12 +215,14 @@ struct Boat {
   std::vector<std::string> crew;
   int oars = 2;
   std::optional<std::string> sail;
+  std::string seats;
 
   template <class V>
   void fields(V&& v) {
     v("crew", crew, "Who rows.", alias({"-c"}));
     v("oars", oars, "How many.", alias({"-o", "paddles"}));
     v("sail", sail, "Whose sail.", metavar("[FILE]"));
+    v("seats", seats, "Which seats.", metavar("[A,B)"));
   }
 };
 
@@ -254,6 +256,7 @@ TEST(CommandLine, TakesAnOptionThatMayStandAlone) {
   EXPECT_EQ(boat_of({"--sail", "--oars", "1"}).sail, "");
   EXPECT_EQ(boat_of({"--sail", "s"}).sail, "s");
   EXPECT_EQ(boat_of({"--sail", "-"}).sail, "-");
+  EXPECT_THROW(boat_of({"--seats", "--sail"}), Error);
 }
 
 TEST(CommandLine, SuggestsNoOptionThatOnlyLooksAlike) {
