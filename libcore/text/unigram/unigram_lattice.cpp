@@ -12,12 +12,7 @@ namespace megalith {
 namespace {
 
 constexpr size_t kFirstCheck = size_t{1} << 16;
-
-size_t longest_of(const TokenTexts& tokens) {
-  size_t longest = 4;
-  for (size_t id = 0; id < tokens.size(); ++id) longest = std::max(longest, tokens[id].size());
-  return longest;
-}
+constexpr size_t kLongestCharacter = 4;
 
 }  // namespace
 
@@ -27,7 +22,7 @@ UnigramLattice<Sum>::UnigramLattice(const UnigramTables& tables, double unknown_
       tables_(tables),
       unknown_score_(static_cast<Sum>(unknown_score)),
       take_(std::move(take)),
-      longest_(longest_of(tables.tokens)),
+      longest_(std::max(kLongestCharacter, tables.longest())),
       best_(std::bit_ceil(longest_ + 1)) {}
 
 template <class Sum>
