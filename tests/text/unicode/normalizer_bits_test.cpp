@@ -5,27 +5,19 @@
 
 #include <gtest/gtest.h>
 
-#include "libcore/io/files/file.h"
-#include "libcore/text/formats/sentencepiece/sentencepiece_table.h"
-#include "tests/text/fixtures.h"
+#include "tests/text/unicode/precompiled.h"
 
 namespace megalith {
 namespace {
 
 using N = Normalizer;
 
-N::Precompiled precompiled() {
-  const std::string path = test::test_data("text/goldens/sentencepiece/nmt_nfkc_cf.model");
-  return {
-      std::make_shared<const Charsmap>(parse_sentencepiece_table(read_file(path), path).rules.charsmap, path),
-      ""};
-}
-
 std::vector<Normalizer> normalizers() {
+  const N::Precompiled precompiled = test::precompiled("sentencepiece/nmt_nfkc_cf.model");
   return {
       Normalizer({N::Prepend{"_"}, N::Replace{" ", "_"}}),
-      Normalizer({N::Strip{true, true}, precompiled(), N::JoinBlanks{" "}}),
-      Normalizer({precompiled(), N::Strip{false, true}, N::JoinBlanks{"\u2581"}}),
+      Normalizer({N::Strip{true, true}, precompiled, N::JoinBlanks{" "}}),
+      Normalizer({precompiled, N::Strip{false, true}, N::JoinBlanks{"\u2581"}}),
       Normalizer(
           {N::Replace{"``", "\""}, N::Decompose{Decomposition::kNfkd}, N::StripAccents{}, N::Lowercase{}}),
       Normalizer({N::Nmt{}, N::Nfkc{}, N::Replace{" ", "\u2581"}, N::Prepend{"x"}}),
