@@ -63,7 +63,7 @@ HfTokenizer::HfTokenizer(Ready, HfParts parts)
       normalized_added_(added_for(parts, true)),
       core_(make_core(core_model(parts))),
       normalizer_(std::move(parts.normalizer)),
-      bits_(NormalizerBits::of(normalizer_)),
+      stream_normalizer_(StreamNormalizer::of(normalizer_)),
       metaspace_(std::move(parts.metaspace)),
       around_(std::move(parts.around)),
       decoder_(std::move(parts.decoder)),
@@ -104,16 +104,17 @@ void HfTokenizer::append_words(std::string_view utf8, bool begins, std::string& 
 /// Encodes a long part of a text with little memory. Returns false, and does nothing, if the model needs it
 /// as a whole.
 template <class Text, class Ids>
-bool HfTokenizer::encode_bit_by_bit(std::string_view part, bool is_first, Text&& text, Ids&& ids) const {
+bool HfTokenizer::encode_as_stream(std::string_view utf8, bool is_first, Text&& text, Ids&& ids) const {
   const std::unique_ptr<CoreTokenizer::Stream> stream = core_->stream({.text = text, .ids = ids});
   if (!stream) return false;
   Normalizer::Scratch scratch;
   std::string storage;
   bool begins = true;  // whether a word may begin here
-  for (bool is_first_bit = true; !part.empty(); is_first_bit = false) {
-    const std::string_view bit = bits_->next(part, CoreTokenizer::kBit);
-    part.remove_prefix(bit.size());
-    const std::string_view normal = bits_->normalizer(is_first_bit, part.empty()).apply(bit, scratch);
+  for (bool begins_text = true; !utf8.empty(); begins_text = false) {
+    const std::string_view part = stream_normalizer_->next(utf8, CoreTokenizer::kPartBytes);
+    utf8.remove_prefix(part.size());
+    const std::string_view normal =
+        stream_normalizer_->normalizer(begins_text, utf8.empty()).apply(part, scratch);
     if (normal.empty()) continue;
     stream->add(spaced(normal, {.begins = begins, .first = is_first}, storage));
     begins = metaspace_ && metaspace_->words && ends_with_space(normal);
@@ -131,13 +132,13 @@ void HfTokenizer::each_part(std::string_view utf8, Text&& text, Ids&& ids) const
   } else {
     Normalizer::Scratch scratch;
     std::string storage;
-    const bool in_bits = bits_ && normalized_added_.empty();
+    const bool as_stream = stream_normalizer_ && normalized_added_.empty();
     raw_added_.split(
         utf8,
         [&](std::string_view part) {
           const bool is_first = part.data() == utf8.data();
-          if (in_bits && part.size() > CoreTokenizer::kLongText &&
-              encode_bit_by_bit(part, is_first, text, ids))
+          if (as_stream && part.size() > CoreTokenizer::kLongText &&
+              encode_as_stream(part, is_first, text, ids))
             return;
           const std::string_view normal = normalizer_.apply(part, scratch);
           normalized_added_.split(

@@ -40,9 +40,9 @@ class Worker : public UnigramWorker {
       return hand_over();
     }
     while (!text.empty()) {
-      const std::string_view bit = first_characters(text, CoreTokenizer::kBit);
-      add(bit);
-      text.remove_prefix(bit.size());
+      const std::string_view part = first_characters(text, CoreTokenizer::kPartBytes);
+      add(part);
+      text.remove_prefix(part.size());
     }
     finish();
   }
