@@ -16,14 +16,15 @@ namespace megalith {
 namespace po = boost::program_options;
 
 namespace {
-/// Whether this is a name as "-n", which is given with its one dash, and only on the command line.
+/// Whether this is a name like "-n", which is given with its one dash, and only on the command line.
 bool is_short(const std::string& name) {
   return name.size() == 2 && name[0] == '-' && std::isalpha(static_cast<unsigned char>(name[1]));
 }
 
-/// Whether the option may be given without a value, which sets the empty text.
+/// Whether the option may be given without a value, which sets the empty text. "[A,B)" is an interval, not a
+/// value that may be left out.
 bool stands_alone(const Field& field) {
-  return field.metavar.starts_with('[');
+  return field.metavar.starts_with('[') && field.metavar.ends_with(']');
 }
 }  // namespace
 

@@ -13,8 +13,8 @@ namespace megalith {
 /// prepared.
 class CoreTokenizer : public Tokenizer {
  public:
-  static constexpr size_t kLongText = size_t{1} << 20;  // shorter texts need no stream
-  static constexpr size_t kBit = size_t{1} << 16;       // a good size for the parts of a stream
+  static constexpr size_t kLongText = size_t{1} << 20;   // shorter texts need no stream
+  static constexpr size_t kPartBytes = size_t{1} << 16;  // a good size for the parts of a stream
 
   /// Encodes a text that arrives in parts, so that it need not be in memory as a whole.
   class Stream {

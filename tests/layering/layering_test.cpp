@@ -192,7 +192,7 @@ TEST(Layering, ThirdPartyHeadersStayInTheirRoom) {
       {"^yaml-cpp/.*", "libcore/options/plugin_yaml.cpp"},
       {"^sentencepiece_.*", "libcore/text/formats/sentencepiece/plugin_sentencepiece.cpp"},
       {"^simdjson.*", "libcore/(json/.*|base/utf8_validation\\.cpp)"},
-      {"^utf8proc.*", "libcore/(base/utf8|text/unicode/(nfc|forms|python_text))\\.cpp"},
+      {"^utf8proc.*", "libcore/(base/utf8|text/unicode/(forms|python_text))\\.cpp"},
       {"^nettle/.*", "libcore/hash/(sha256|hmac).cpp"},
       {"^xxh.*", "libcore/hash/xxh64.cpp"},
       {"^libdeflate.*", "libcore/checkpoint/torch/plugin_deflate.cpp"},

@@ -19,13 +19,30 @@ using test::Colour;
 using test::LogLines;
 using test::Paint;
 
-Paint painted(const std::vector<std::string>& arguments) {
-  Paint paint;
-  Options options("paint", "Paint a wall.");
-  options.add("Painting", paint);
+/// Options that a program reads from these arguments.
+template <class Config>
+Config read_options(const std::vector<std::string>& arguments) {
+  Config config;
+  Options options("test", "Test options.");
+  options.add("Testing", config);
   EXPECT_FALSE(options.read(arguments));
   options.check();
-  return paint;
+  return config;
+}
+
+Paint painted(const std::vector<std::string>& arguments) {
+  return read_options<Paint>(arguments);
+}
+
+/// The message of check() about these arguments; empty when it accepts them.
+std::string complaint(const std::vector<std::string>& arguments) {
+  try {
+    painted(arguments);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+    return error.what();
+  }
+  return {};
 }
 
 TEST(Options, TellWhatWasGivenAsWords) {
@@ -159,20 +176,8 @@ TEST(Options, RefuseNoKeyThatIsNull) {
 }
 
 TEST(CommandLine, TakesNoWordWithOneDashAsAValue) {
-  const auto refused = [](const std::vector<std::string>& arguments) -> std::string {
-    Paint paint;
-    Options options("paint", "Paint a wall.");
-    options.add("Painting", paint);
-    EXPECT_FALSE(options.read(arguments));
-    try {
-      options.check();
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "accepted";
-  };
-  EXPECT_EQ(refused({"w", "--keys", "a", "-n", "3"}), "unknown option \"-n\"");
-  EXPECT_EQ(refused({"w", "--brush", "-n"}),
+  EXPECT_EQ(complaint({"w", "--keys", "a", "-n", "3"}), "unknown option \"-n\"");
+  EXPECT_EQ(complaint({"w", "--brush", "-n"}),
             "--brush needs a value; one that begins with \"-\" is given as \"--brush=-n\"");
   EXPECT_EQ(painted({"w", "--keys", "a", "- b", "-1", "-"}).keys,
             (std::vector<std::string>{"a", "- b", "-1", "-"}));
@@ -209,22 +214,19 @@ struct Boat {
   std::vector<std::string> crew;
   int oars = 2;
   std::optional<std::string> sail;
+  std::string seats;
 
   template <class V>
   void fields(V&& v) {
     v("crew", crew, "Who rows.", alias({"-c"}));
     v("oars", oars, "How many.", alias({"-o", "paddles"}));
     v("sail", sail, "Whose sail.", metavar("[FILE]"));
+    v("seats", seats, "Which seats.", metavar("[A,B)"));
   }
 };
 
 Boat boat_of(const std::vector<std::string>& arguments) {
-  Boat boat;
-  Options options("boat", "Row a boat.");
-  options.add("Rowing", boat);
-  EXPECT_FALSE(options.read(arguments));
-  options.check();
-  return boat;
+  return read_options<Boat>(arguments);
 }
 
 TEST(CommandLine, KnowsShortNames) {
@@ -253,6 +255,7 @@ TEST(CommandLine, TakesAnOptionThatMayStandAlone) {
   EXPECT_EQ(boat_of({"--sail", "--oars", "1"}).sail, "");
   EXPECT_EQ(boat_of({"--sail", "s"}).sail, "s");
   EXPECT_EQ(boat_of({"--sail", "-"}).sail, "-");
+  EXPECT_THROW(boat_of({"--seats", "--sail"}), Error);
 }
 
 TEST(CommandLine, SuggestsNoOptionThatOnlyLooksAlike) {
@@ -276,17 +279,6 @@ TEST(CommandLine, SuggestsNoOptionThatOnlyLooksAlike) {
   EXPECT_EQ(complaint_of("--seq-lenght"), "unknown option \"--seq-lenght\"; did you mean \"--seq-length\"?");
   EXPECT_EQ(complaint_of("--num-layer"), "unknown option \"--num-layer\"; did you mean \"--num-layers\"?");
   EXPECT_EQ(complaint_of("--numlayers"), "unknown option \"--numlayers\"; did you mean \"--num-layers\"?");
-}
-
-/// The message of check() about these arguments; empty when it accepts them.
-std::string complaint(const std::vector<std::string>& arguments) {
-  try {
-    painted(arguments);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kUsage);
-    return error.what();
-  }
-  return {};
 }
 
 TEST(Options, ReadEveryType) {

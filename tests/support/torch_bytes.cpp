@@ -44,6 +44,12 @@ std::string directory_entry(const ZipMember& member, uint64_t place, bool wide) 
          u16(0) + u32(0) + u32(wide ? 0xFFFFFFFF : static_cast<uint32_t>(place)) + member.name + extra;
 }
 
+size_t value_of_key(const std::string& pickle, size_t at, const std::string& key) {
+  if (at == std::string::npos) return at;
+  const size_t end = at + text(key).size();
+  return end + (pickle[end] == 'q' ? 2 : pickle[end] == 'r' ? 5 : 0);  // BINPUT, LONG_BINPUT
+}
+
 }  // namespace
 
 std::string u8(int value) {
@@ -102,6 +108,12 @@ std::string pickled_dict(const std::vector<std::pair<std::string, std::string>>&
   std::string out = "\x80\x02}(";
   for (const auto& [key, value] : items) out += text(key) + value;
   return out + "u.";
+}
+size_t first_value(const std::string& pickle, const std::string& key) {
+  return value_of_key(pickle, pickle.find(text(key)), key);
+}
+size_t last_value(const std::string& pickle, const std::string& key) {
+  return value_of_key(pickle, pickle.rfind(text(key)), key);
 }
 std::string tensor(const PickledTensor& t) {
   return global("torch._utils", "_rebuild_tensor_v2") +

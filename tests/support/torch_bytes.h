@@ -32,6 +32,10 @@ std::string tuple(const std::vector<std::string>& items);
 std::string wholes(const std::vector<int64_t>& items);  // a tuple of LONG1
 /// The pickle of the dict {key: value, …}, complete from PROTO 2 to STOP.
 std::string pickled_dict(const std::vector<std::pair<std::string, std::string>>& items);
+/// Where the value of a text key begins in `pickle`, after the key and its memo: that of the key's first or
+/// last place. npos if the key is not there.
+size_t first_value(const std::string& pickle, const std::string& key);
+size_t last_value(const std::string& pickle, const std::string& key);
 
 struct PickledTensor {
   std::vector<int64_t> extents, strides;

@@ -27,7 +27,7 @@ import tempfile
 
 import sentencepiece
 from sentencepiece import sentencepiece_model_pb2 as proto
-from tokenizers import Regex, Tokenizer, decoders, models as hf_models, normalizers, pre_tokenizers, processors
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models as hf_models, normalizers, pre_tokenizers, processors
 
 TEXTS, BLOCK = 2000, 100
 MARK = "\u2581"
@@ -210,15 +210,13 @@ def forms(by_name):
     t5.add_special_tokens(["<pad>", "<extra_id_0>", "<extra_id_1>"])
     t5.post_processor = around(t5, [], ["</s>"])
     yield "t5", t5
-    from tokenizers import AddedToken
     xlmr = made("plain", normalizers.Sequence([normalizers.Precompiled(charsmap), blanks(" ")]), words)
     xlmr.add_special_tokens([AddedToken("<mask>", lstrip=True, normalized=False)])
     xlmr.post_processor = around(xlmr, ["<s>"], ["</s>"])
     yield "xlmr", xlmr
     yield "deberta", made("user", normalizers.Sequence([normalizers.Strip(), normalizers.Precompiled(charsmap), blanks(" ")]), always)
     yield "mbart", made("ties", normalizers.Sequence([normalizers.Precompiled(charsmap), normalizers.Strip(left=False), blanks(MARK)]), always)
-    albert = made("random", normalizers.Sequence([normalizers.Replace("``", '"'), normalizers.Replace("''", '"'), normalizers.NFKD(), normalizers.StripAccents(), normalizers.Lowercase(), normalizers.Precompiled(charsmap)]), words)
-    yield "albert", albert
+    yield "albert", made("random", normalizers.Sequence([normalizers.Replace("``", '"'), normalizers.Replace("''", '"'), normalizers.NFKD(), normalizers.StripAccents(), normalizers.Lowercase(), normalizers.Precompiled(charsmap)]), words)
     yield "first", made("bytes", None, pre_tokenizers.Metaspace(prepend_scheme="first", split=False), True)
     yield "never", made("tiny", None, pre_tokenizers.Metaspace(prepend_scheme="never"))
     yield "whole", made("ties", None, None)

@@ -100,15 +100,15 @@ void RenamedTensorFile::refuse_another_head() const {
   if (head->shape() != words.shape) refuse_shape(*theirs_, *head, words.shape);
   const int64_t rows = words.shape[0], columns = words.shape[1];
   const int64_t step = std::max<int64_t>(kComparedAtOnce / columns, 1);
-  for (int64_t row = 0; row < rows; row += step) {
+  const auto values_of = [&](const std::string& name, int64_t row) {
     const Shape shape{std::min(step, rows - row), columns};
-    std::vector<float> values[2];
-    for (const size_t i : {size_t{0}, size_t{1}}) {
-      values[i].resize(static_cast<size_t>(shape.elements()));
-      theirs_->read({i == 0 ? words.name : kHead, words.shape, {row, 0}},
-                    {values[i].data(), DType::kF32, shape});
-    }
-    if (std::memcmp(values[0].data(), values[1].data(), values[0].size() * sizeof(float)) != 0)
+    std::vector<float> values(static_cast<size_t>(shape.elements()));
+    theirs_->read({name, words.shape, {row, 0}}, {values.data(), DType::kF32, shape});
+    return values;
+  };
+  for (int64_t row = 0; row < rows; row += step) {
+    const std::vector<float> of_head = values_of(kHead, row), of_words = values_of(words.name, row);
+    if (std::memcmp(of_head.data(), of_words.data(), of_head.size() * sizeof(float)) != 0)
       fail(ErrorKind::kData, path(), ": tensor ", quote(kHead), " is not equal to ", quote(words.name),
            ", but the configuration ties them; set \"tie_word_embeddings\" to false, or remove one of them");
   }

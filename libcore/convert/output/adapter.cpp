@@ -14,6 +14,7 @@
 #include "libcore/checkpoint/safetensors/safetensors.h"
 #include "libcore/checkpoint/views/rows.h"
 #include "libcore/convert/sources/hf_config.h"
+#include "libcore/convert/sources/settings.h"
 #include "libcore/io/files/file.h"
 #include "libcore/json/small_json.h"
 
@@ -47,59 +48,35 @@ bool is_off(const Json& value) {
          (value.is_array() && value.as_array().empty()) || (value.is_object() && value.as_object().empty());
 }
 
-class Settings {
- public:
-  Settings(const Json& json, std::string where) : json_(json), where_(std::move(where)) {}
+// A number that fp32 holds.
+double finite(const Settings& settings, const char* key, const Json& value) {
+  if (!value.is_number()) settings.refuse(quote(key), " is ", value.dump(), ", wanted a number");
+  if (!std::isfinite(static_cast<float>(value.as_double())))
+    settings.refuse(quote(key), " is ", value.dump(), ", wanted a finite number of fp32");
+  return value.as_double();
+}
 
-  template <class... Parts>
-  [[noreturn]] void refuse(const Parts&... parts) const {
-    fail(ErrorKind::kData, where_, ": ", parts...);
-  }
-  int64_t count(const char* key) const {
-    const Json* value = json_.find(key);
-    if (!value || !value->is_int() || value->as_int() < 1) refuse(quote(key), " is not a positive integer");
-    return value->as_int();
-  }
-  std::string text(const char* key) const {
-    const Json* value = json_.find(key);
-    return value && value->is_string() ? value->as_string() : std::string();
-  }
-  bool flag(const char* key) const {
-    const Json* value = json_.find(key);
-    if (value && !value->is_null() && !value->is_bool())
-      refuse(quote(key), " is ", value->dump(), ", wanted true or false");
-    return value && value->is_bool() && value->as_bool();
-  }
-  double number(const char* key) const {
-    const Json* value = json_.find(key);
-    if (!value) refuse(quote(key), " is not a number");
-    return finite(*value, key);
-  }
-  // The value that a pattern gives to a module. As in peft, a pattern fits a module if it equals the module's
-  // whole name or its last components.
-  std::optional<double> pattern(const char* key, const std::string& module) const {
-    const Json* patterns = json_.find(key);
-    if (!patterns || patterns->is_null()) return {};
-    if (!patterns->is_object()) refuse(quote(key), " is ", patterns->dump(), ", wanted an object");
-    for (const auto& [name, value] : patterns->as_object()) {
-      if (name.find_first_of("*+?()[]|^$\\") != std::string::npos)
-        refuse(quote(key), " holds the pattern ", quote(name), "; only names of modules are supported");
-      if (module == name || module.ends_with("." + name)) return finite(value, key);
-    }
-    return {};
-  }
+double alpha_of(const Settings& settings) {
+  constexpr const char* kAlpha = "lora_alpha";
+  const Json* value = settings.find(kAlpha);
+  if (!value) settings.refuse("has no ", quote(kAlpha));
+  return finite(settings, kAlpha, *value);
+}
 
- private:
-  double finite(const Json& value, const char* key) const {
-    if (!value.is_number()) refuse(quote(key), " is not a number");
-    if (!std::isfinite(static_cast<float>(value.as_double())))
-      refuse(quote(key), " is ", value.dump(), ", wanted a finite number of fp32");
-    return value.as_double();
+// The value that a pattern gives to a module. As in peft, a pattern fits a module if it equals the module's
+// whole name or its last components.
+std::optional<double> from_pattern(const Settings& settings, const char* key, const std::string& module) {
+  const Json* patterns = settings.find(key);
+  if (!patterns) return {};
+  if (!patterns->is_object()) settings.refuse(quote(key), " is ", patterns->dump(), ", wanted an object");
+  for (const auto& [name, value] : patterns->as_object()) {
+    if (name.find_first_of("*+?()[]|^$\\") != std::string::npos)
+      settings.refuse(quote(key), " holds the pattern ", quote(name),
+                      "; only names of modules are supported");
+    if (module == name || module.ends_with("." + name)) return finite(settings, key, value);
   }
-
-  const Json& json_;
-  std::string where_;
-};
+  return {};
+}
 
 std::string with_end(std::string_view module, std::string_view end) {
   return concat(kModelPrefix, module, end);
@@ -128,13 +105,13 @@ AdapterKind adapter_kind(const std::string& path) {
 Adapter::Adapter(const std::string& folder)
     : folder_(folder), config_(load_own_small(folder + "/" + kConfig)) {
   const Settings settings(config_, folder + "/" + kConfig);
-  kind_ = settings.text("peft_type");
+  kind_ = settings.text("peft_type", "");
   if (kind_ != kPeftLora && kind_ != kPeftPrefix)
     settings.refuse("\"peft_type\" is ", quote(kind_), "; ", kPeftLora, " and ", kPeftPrefix, " can be read");
   for (const char* key : kMustBeOff)
     if (const Json* value = config_.find(key); value && !is_off(*value))
       settings.refuse(quote(key), " ", value->dump(), " is not supported");
-  if (const std::string bias = settings.text("bias"); kind_ == kPeftLora && bias != "none")
+  if (const std::string bias = settings.text("bias", ""); kind_ == kPeftLora && bias != "none")
     settings.refuse("\"bias\" ", quote(bias), " is not supported; only none is");
   tensors_ = std::make_unique<SafetensorsFile>(folder + "/" + kWeights);
   for (const StoredTensor& tensor : tensors_->tensors())
@@ -150,13 +127,12 @@ Adapter::Adapter(const std::string& folder)
 void Adapter::set_scale(Module& module) const {
   const Settings settings(config_, folder_ + "/" + kConfig);
   const auto rank = static_cast<double>(module.rank);
-  const double wanted =
-      settings.pattern("rank_pattern", module.name).value_or(static_cast<double>(settings.count("r")));
+  const double wanted = from_pattern(settings, "rank_pattern", module.name).value_or(settings.count("r"));
   if (wanted != rank)
     settings.refuse("the rank of ", quote(module.name), " is ", wanted, ", but its matrices have ",
                     module.rank);
-  module.alpha = settings.pattern("alpha_pattern", module.name).value_or(settings.number("lora_alpha"));
-  module.scale = module.alpha / (settings.flag("use_rslora") ? std::sqrt(rank) : rank);
+  module.alpha = from_pattern(settings, "alpha_pattern", module.name).value_or(alpha_of(settings));
+  module.scale = module.alpha / (settings.flag("use_rslora", false) ? std::sqrt(rank) : rank);
 }
 
 void Adapter::find_modules() {

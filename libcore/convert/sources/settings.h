@@ -13,8 +13,8 @@
 
 namespace megalith {
 
-/// The members of another tool's configuration (config.json, Megatron's args). Errors are kData and name the
-/// file and the member. A member that is null counts as absent.
+/// The members of another tool's configuration (config.json, Megatron's args, an adapter's settings). Errors
+/// are kData and name the file and the member. A member that is null counts as absent.
 class Settings {
  public:
   Settings(const Json& json, std::string where);  // `json` must outlive this object

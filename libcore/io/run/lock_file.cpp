@@ -98,8 +98,8 @@ void LockFile::refuse_folder(const std::string& output) const {
   const int error = errno;
   const std::string folder = fs::path(path_).parent_path().string();
   if (error == EACCES || error == EPERM || error == EROFS)
-    fail(ErrorKind::kIo, folder, ": this folder cannot be written (", std::strerror(error), "), where ",
-         quote(output), " is to be; make it writable, or give another name");
+    fail(ErrorKind::kIo, folder, ": cannot write to this folder (", std::strerror(error),
+         "), which is to hold ", quote(output), "; make it writable, or give another name");
   fail(ErrorKind::kIo, path_, ": cannot create: ", std::strerror(error));
 }
 

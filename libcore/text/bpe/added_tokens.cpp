@@ -13,10 +13,6 @@ void set_bit(size_t bit, std::vector<uint64_t>& bits) {
   bits[bit / 64] |= uint64_t{1} << (bit % 64);
 }
 
-bool is_space(uint32_t code_point) {
-  return char_traits(code_point).kind() == CharKind::kSpace;
-}
-
 /// The index at which the white space at the end of `utf8` begins.
 size_t trailing_space(std::string_view utf8) {
   size_t at = utf8.size();

@@ -25,7 +25,8 @@ class CharacterBorders {
   /// `symbols`: the text of each id of `merges`.
   CharacterBorders(const std::vector<std::string>& symbols, std::span<const TokenMerge> merges,
                    const CharacterIds& characters);
-  /// For a vocabulary without merges.
+  /// For a vocabulary without merges: `tokens` are the texts of its ids, `mark` is that of
+  /// always_cut_before().
   CharacterBorders(std::span<const std::string> tokens, std::string_view mark);
 
   struct Arrays {

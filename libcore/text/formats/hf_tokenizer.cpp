@@ -49,8 +49,8 @@ HfParts with_normal_tokens(HfParts parts) {
   return parts;
 }
 
-bool is_space_at(std::string_view utf8, size_t at) {
-  return char_traits(code_point_at(utf8.substr(at)).value).kind() == CharKind::kSpace;
+bool ends_with_space(std::string_view utf8) {
+  return is_space(code_point_at(utf8.substr(character_begin(utf8, utf8.size() - 1))).value);
 }
 
 }  // namespace
@@ -63,7 +63,7 @@ HfTokenizer::HfTokenizer(Ready, HfParts parts)
       normalized_added_(added_for(parts, true)),
       core_(make_core(core_model(parts))),
       normalizer_(std::move(parts.normalizer)),
-      bits_(NormalizerBits::of(normalizer_)),
+      stream_normalizer_(StreamNormalizer::of(normalizer_)),
       metaspace_(std::move(parts.metaspace)),
       around_(std::move(parts.around)),
       decoder_(std::move(parts.decoder)),
@@ -92,32 +92,32 @@ std::string_view HfTokenizer::spaced(std::string_view utf8, Position position, s
 /// Appends the words of a text, each with a mark. `begins`: whether a word begins at the start of the text.
 void HfTokenizer::append_words(std::string_view utf8, bool begins, std::string& out) const {
   for (size_t at = 0; at < utf8.size();) {
-    const size_t bytes = code_point_at(utf8.substr(at)).bytes;
-    const bool is_space = is_space_at(utf8, at);
-    if (!is_space && begins && !utf8.substr(at).starts_with(metaspace_->mark)) out += metaspace_->mark;
-    if (!is_space) out += utf8.substr(at, bytes);
-    begins = is_space;
-    at += bytes;
+    const CodePoint c = code_point_at(utf8.substr(at));
+    const bool separates = is_space(c.value);
+    if (!separates && begins && !utf8.substr(at).starts_with(metaspace_->mark)) out += metaspace_->mark;
+    if (!separates) out += utf8.substr(at, c.bytes);
+    begins = separates;
+    at += c.bytes;
   }
 }
 
 /// Encodes a long part of a text with little memory. Returns false, and does nothing, if the model needs it
 /// as a whole.
 template <class Text, class Ids>
-bool HfTokenizer::encode_bit_by_bit(std::string_view part, bool is_first, Text&& text, Ids&& ids) const {
+bool HfTokenizer::encode_as_stream(std::string_view utf8, bool is_first, Text&& text, Ids&& ids) const {
   const std::unique_ptr<CoreTokenizer::Stream> stream = core_->stream({.text = text, .ids = ids});
   if (!stream) return false;
   Normalizer::Scratch scratch;
   std::string storage;
   bool begins = true;  // whether a word may begin here
-  for (bool is_first_bit = true; !part.empty(); is_first_bit = false) {
-    const std::string_view bit = bits_->next(part, CoreTokenizer::kBit);
-    part.remove_prefix(bit.size());
-    const std::string_view normal = bits_->normalizer(is_first_bit, part.empty()).apply(bit, scratch);
+  for (bool begins_text = true; !utf8.empty(); begins_text = false) {
+    const std::string_view part = stream_normalizer_->next(utf8, CoreTokenizer::kPartBytes);
+    utf8.remove_prefix(part.size());
+    const std::string_view normal =
+        stream_normalizer_->normalizer(begins_text, utf8.empty()).apply(part, scratch);
     if (normal.empty()) continue;
     stream->add(spaced(normal, {.begins = begins, .first = is_first}, storage));
-    begins =
-        metaspace_ && metaspace_->words && is_space_at(normal, character_begin(normal, normal.size() - 1));
+    begins = metaspace_ && metaspace_->words && ends_with_space(normal);
   }
   stream->finish();
   return true;
@@ -132,13 +132,13 @@ void HfTokenizer::each_part(std::string_view utf8, Text&& text, Ids&& ids) const
   } else {
     Normalizer::Scratch scratch;
     std::string storage;
-    const bool in_bits = bits_ && normalized_added_.empty();
+    const bool as_stream = stream_normalizer_ && normalized_added_.empty();
     raw_added_.split(
         utf8,
         [&](std::string_view part) {
           const bool is_first = part.data() == utf8.data();
-          if (in_bits && part.size() > CoreTokenizer::kLongText &&
-              encode_bit_by_bit(part, is_first, text, ids))
+          if (as_stream && part.size() > CoreTokenizer::kLongText &&
+              encode_as_stream(part, is_first, text, ids))
             return;
           const std::string_view normal = normalizer_.apply(part, scratch);
           normalized_added_.split(

@@ -11,7 +11,7 @@
 #include "libcore/text/bpe/token_texts.h"
 #include "libcore/text/formats/hf_stages.h"
 #include "libcore/text/formats/packed_model.h"
-#include "libcore/text/unicode/normalizer_bits.h"
+#include "libcore/text/unicode/stream_normalizer.h"
 
 namespace megalith {
 
@@ -54,7 +54,7 @@ class HfTokenizer : public Tokenizer {
   template <class Text, class Ids>
   void each_part(std::string_view utf8, Text&& text, Ids&& ids) const;
   template <class Text, class Ids>
-  bool encode_bit_by_bit(std::string_view part, bool is_first, Text&& text, Ids&& ids) const;
+  bool encode_as_stream(std::string_view utf8, bool is_first, Text&& text, Ids&& ids) const;
   struct Position {
     bool begins;  // whether the text begins a piece
     bool first;   // whether it is in the first piece of the whole text
@@ -66,7 +66,7 @@ class HfTokenizer : public Tokenizer {
   AddedTokens raw_added_, normalized_added_;
   std::unique_ptr<CoreTokenizer> core_;
   Normalizer normalizer_;
-  std::optional<NormalizerBits> bits_;  // empty: texts are normalized whole
+  std::optional<StreamNormalizer> stream_normalizer_;  // empty: texts are normalized whole
   std::optional<Metaspace> metaspace_;
   HfTemplate around_;
   TokenDecoder decoder_;

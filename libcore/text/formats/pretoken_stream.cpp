@@ -9,7 +9,7 @@ namespace megalith {
 void PretokenStream::add(std::string_view part) {
   held_ += part;
   if (giant_) continue_giant(look_ahead_);
-  if (giant_ || held_.size() < kBit) return;
+  if (giant_ || held_.size() < kPartBytes) return;
   if (const size_t end = last_end(); end > 0) {
     take_.text(std::string_view(held_).substr(0, end));
     held_.erase(0, end);

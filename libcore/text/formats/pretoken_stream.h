@@ -22,7 +22,7 @@ class PretokenStream : public CoreTokenizer::Stream {
   void finish() override;
 
  private:
-  static constexpr size_t kBit = CoreTokenizer::kBit, kLongText = CoreTokenizer::kLongText;
+  static constexpr size_t kPartBytes = CoreTokenizer::kPartBytes, kLongText = CoreTokenizer::kLongText;
   void continue_giant(size_t look_ahead);
   void begin_giant();
   void add_to_giant(size_t bytes);

@@ -116,7 +116,7 @@ class SentencePieceTokenizer : public Pieces {
     }
     const std::unique_ptr<CoreTokenizer::Stream> stream = core_->stream({.text = text, .ids = ids});
     for (bool more = true; more; normal.clear()) {
-      more = run.next(CoreTokenizer::kBit, normal);
+      more = run.next(CoreTokenizer::kPartBytes, normal);
       stream->add(normal);
     }
     stream->finish();
@@ -222,7 +222,7 @@ std::string pack_parts(const SentencePieceParts& parts, const CoreTokenizer& cor
   return out.take();
 }
 
-/// Whether the model can encode long texts bit by bit, as all do that are packed here.
+/// Whether the model can encode long texts part by part, as all do that are packed here.
 bool takes_any_text(const CoreModel& model) {
   const auto* const bpe = std::get_if<ByteLevelModel>(&model);
   return !bpe || bpe->borders;

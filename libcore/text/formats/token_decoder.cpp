@@ -6,16 +6,12 @@
 #include "libcore/base/text.h"
 #include "libcore/base/utf8.h"
 #include "libcore/text/bpe/byte_alphabet.h"
+#include "libcore/text/unicode/python_text.h"
 
 namespace megalith {
 namespace {
 
 using Tokens = std::vector<std::string>;
-
-void replace_all(std::string& text, const std::string& from, const std::string& to) {
-  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
-    text.replace(at, from.size(), to);
-}
 
 // `tokens` is passed by value in all overloads: for a reference, std::apply() would be the better match.
 // NOLINTBEGIN(performance-unnecessary-value-param)
@@ -70,7 +66,7 @@ Tokens apply(const TokenDecoder::ByteFallback&, Tokens tokens) {
 }
 
 Tokens apply(const TokenDecoder::Replace& step, Tokens tokens) {
-  for (std::string& token : tokens) replace_all(token, step.from, step.to);
+  for (std::string& token : tokens) token = replaced(token, step.from, step.to);
   return tokens;
 }
 
@@ -89,7 +85,7 @@ Tokens apply(const TokenDecoder::Strip& step, Tokens tokens) {
 
 Tokens apply(const TokenDecoder::Metaspace& step, Tokens tokens) {
   for (size_t i = 0; i < tokens.size(); ++i)
-    replace_all(tokens[i], step.mark, i == 0 && step.drop_first ? "" : " ");
+    tokens[i] = replaced(tokens[i], step.mark, i == 0 && step.drop_first ? "" : " ");
   return tokens;
 }
 

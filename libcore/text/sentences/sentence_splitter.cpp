@@ -51,11 +51,6 @@ bool is_ascii(char c) {
   return static_cast<signed char>(c) >= 0;
 }
 
-size_t character_bytes(char lead) {
-  const auto byte = static_cast<unsigned char>(lead);
-  return byte < 0x80 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;
-}
-
 /// Reads the characters of a text. A function named after a kind of character returns the length in bytes of
 /// the character at `at` if it is of that kind, otherwise 0.
 struct Reader {
@@ -67,7 +62,7 @@ struct Reader {
 
   size_t blank(size_t at) const {
     if (is_ascii(text[at])) return ascii_has(text[at], kBlank);
-    return char_traits(character(at)).kind() == CharKind::kSpace ? bytes(at) : 0;
+    return is_space(character(at)) ? bytes(at) : 0;
   }
   /// ‘ ’ “ ” « », treated as their ASCII forms.
   size_t quote(size_t at) const {

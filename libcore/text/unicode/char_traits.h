@@ -74,9 +74,14 @@ inline CharTraits char_traits(uint32_t code_point) {
   return CharTraits(kTraits[kTraitBlockOf[code_point >> 6] << 6 | (code_point & 63)]);
 }
 
+/// Unicode's White_Space, as in Rust's char::is_whitespace().
+inline bool is_space(uint32_t code_point) {
+  return char_traits(code_point).kind() == CharKind::kSpace;
+}
+
 /// Python's str.isspace(), which is also what strip() removes: White_Space and four separators more.
 inline bool is_python_space(uint32_t code_point) {
-  return (code_point >= 0x1C && code_point <= 0x1F) || char_traits(code_point).kind() == CharKind::kSpace;
+  return (code_point >= 0x1C && code_point <= 0x1F) || is_space(code_point);
 }
 
 }  // namespace megalith

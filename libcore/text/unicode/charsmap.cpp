@@ -25,7 +25,7 @@ uint32_t value_of(uint32_t unit) {
 
 }  // namespace
 
-/// A walk from the root of a double array. The array may be damaged, so each step is checked.
+/// Walks from the root of a double array. The array may be damaged, so each step is checked.
 class Charsmap::Walk {
  public:
   explicit Walk(const std::vector<uint32_t>& units) : units_(units), at_(offset_of(units[0])) {}
@@ -59,16 +59,16 @@ Charsmap::Charsmap(std::string_view map, const std::string& where) : where_(wher
   trie_.resize(bytes / sizeof(uint32_t));
   std::memcpy(trie_.data(), map.data() + sizeof bytes, trie_.size() * sizeof(uint32_t));
   replacements_ = map.substr(sizeof bytes + bytes);
-  for (uint8_t c = 0; c < plain_.size(); ++c) plain_[c] = find_plain(c);
+  for (uint8_t c = 0; c < may_change_.size(); ++c) may_change_[c] = may_change(c);
 }
 
-bool Charsmap::find_plain(uint8_t ascii) const {
+bool Charsmap::may_change(uint8_t ascii) const {
   Walk walk(trie_);
-  if (!walk.step(ascii)) return true;
-  if (walk.has_value()) return false;
-  for (uint8_t next = 0; next < plain_.size(); ++next)
-    if (Walk(walk).step(next)) return false;
-  return true;
+  if (!walk.step(ascii)) return false;
+  if (walk.has_value()) return true;
+  for (uint8_t next = 0; next < may_change_.size(); ++next)
+    if (Walk(walk).step(next)) return true;
+  return false;
 }
 
 std::string_view Charsmap::replacement(uint32_t value) const {

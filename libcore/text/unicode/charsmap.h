@@ -30,22 +30,17 @@ class Charsmap {
   std::optional<Match> shortest(std::string_view utf8) const;
   /// Whether the character stays as it is before any other ASCII character: no rule is for it alone or begins
   /// with two such characters.
-  bool is_plain(uint8_t ascii) const { return plain_[ascii]; }
+  bool is_plain(uint8_t ascii) const { return !may_change_[ascii]; }
 
  private:
   class Walk;
-  static std::array<bool, 128> all() {
-    std::array<bool, 128> all;
-    all.fill(true);
-    return all;
-  }
-  bool find_plain(uint8_t ascii) const;
+  bool may_change(uint8_t ascii) const;
   std::string_view replacement(uint32_t value) const;
 
   std::string where_;
-  std::vector<uint32_t> trie_;  // a double array of darts-clone
-  std::string replacements_;    // texts that end with NUL
-  std::array<bool, 128> plain_ = all();
+  std::vector<uint32_t> trie_;          // a double array of darts-clone
+  std::string replacements_;            // texts that end with NUL
+  std::array<bool, 128> may_change_{};  // of ASCII: see is_plain()
 };
 
 }  // namespace megalith

@@ -16,19 +16,18 @@ struct Free {
   void operator()(utf8proc_uint8_t* text) const { std::free(text); }
 };
 
-void append_decomposed(Decomposition form, std::string_view part, std::string& out) {
-  const int options = UTF8PROC_STABLE | UTF8PROC_DECOMPOSE |
-                      (form == Decomposition::kNfkd ? static_cast<int>(UTF8PROC_COMPAT) : 0);
-  utf8proc_uint8_t* decomposed = nullptr;
+/// Appends what utf8proc makes of `part` with these options.
+void append_mapped(std::string_view part, int options, std::string& out) {
+  utf8proc_uint8_t* mapped = nullptr;
   const utf8proc_ssize_t bytes = utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(part.data()),
-                                              static_cast<utf8proc_ssize_t>(part.size()), &decomposed,
-                                              static_cast<utf8proc_option_t>(options));
-  const std::unique_ptr<utf8proc_uint8_t, Free> owner(decomposed);
+                                              static_cast<utf8proc_ssize_t>(part.size()), &mapped,
+                                              static_cast<utf8proc_option_t>(UTF8PROC_STABLE | options));
+  const std::unique_ptr<utf8proc_uint8_t, Free> owner(mapped);
   if (bytes == UTF8PROC_ERROR_NOMEM) throw std::bad_alloc();
   if (bytes < 0)  // not UTF-8, which callers exclude
     out += part;
   else
-    out.append(reinterpret_cast<const char*>(decomposed), static_cast<size_t>(bytes));
+    out.append(reinterpret_cast<const char*>(mapped), static_cast<size_t>(bytes));
 }
 
 /// The length of the run of characters at the start of `utf8` that decompose, or that do not.
@@ -56,18 +55,24 @@ utf8proc_int32_t known(uint32_t code_point) {
 }  // namespace
 
 std::string_view decompose(Decomposition form, std::string_view utf8, std::string& storage) {
+  const int options =
+      UTF8PROC_DECOMPOSE | (form == Decomposition::kNfkd ? static_cast<int>(UTF8PROC_COMPAT) : 0);
   size_t at = run_of(false, utf8);
   if (at == utf8.size()) return utf8;
   storage.assign(utf8.substr(0, at));
   while (at < utf8.size()) {
     const std::string_view changes = utf8.substr(at, run_of(true, utf8.substr(at)));
-    append_decomposed(form, changes, storage);
+    append_mapped(changes, options, storage);
     at += changes.size();
     const size_t same = run_of(false, utf8.substr(at));
     storage += utf8.substr(at, same);
     at += same;
   }
   return storage;
+}
+
+void append_composed(std::string_view utf8, std::string& out) {
+  append_mapped(utf8, UTF8PROC_COMPOSE, out);
 }
 
 size_t cluster_end(std::string_view utf8) {

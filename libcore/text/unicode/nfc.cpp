@@ -1,13 +1,8 @@
 #include "libcore/text/unicode/nfc.h"
 
-#include <cstdlib>
-#include <memory>
-#include <new>
-
-#include <utf8proc.h>
-
 #include "libcore/base/utf8.h"
 #include "libcore/text/unicode/char_traits.h"
+#include "libcore/text/unicode/forms.h"
 #include "libcore/text/unicode/unicode.h"
 
 namespace megalith {
@@ -51,24 +46,6 @@ size_t changes_end(std::string_view utf8, size_t at) {
   return at;
 }
 
-struct Free {
-  void operator()(utf8proc_uint8_t* text) const { std::free(text); }
-};
-
-/// Appends the NFC of `part` to `out`.
-void append_nfc(std::string_view part, std::string& out) {
-  utf8proc_uint8_t* composed = nullptr;
-  const utf8proc_ssize_t bytes = utf8proc_map(
-      reinterpret_cast<const utf8proc_uint8_t*>(part.data()), static_cast<utf8proc_ssize_t>(part.size()),
-      &composed, static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
-  const std::unique_ptr<utf8proc_uint8_t, Free> owner(composed);
-  if (bytes == UTF8PROC_ERROR_NOMEM) throw std::bad_alloc();
-  if (bytes < 0)  // not UTF-8, which callers exclude
-    out += part;
-  else
-    out.append(reinterpret_cast<const char*>(composed), static_cast<size_t>(bytes));
-}
-
 }  // namespace
 
 std::string_view to_nfc(std::string_view utf8, std::string& storage) {
@@ -80,7 +57,7 @@ std::string_view to_nfc(std::string_view utf8, std::string& storage) {
     const size_t begin = lead_of(utf8, copied, at);
     const size_t end = changes_end(utf8, at);
     part.clear();
-    append_nfc(utf8.substr(begin, end - begin), part);
+    append_composed(utf8.substr(begin, end - begin), part);
     if (part != utf8.substr(begin, end - begin)) {
       storage += utf8.substr(copied, begin - copied);
       storage += part;

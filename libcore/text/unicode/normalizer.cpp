@@ -108,15 +108,15 @@ std::string_view apply_step(const Normalizer::JoinBlanks& step, std::string_view
   return out;
 }
 
-bool is_space(std::string_view utf8, size_t at) {
-  return char_traits(code_point_at(utf8.substr(at)).value).kind() == CharKind::kSpace;
-}
-
 std::string_view apply_step(const Normalizer::Strip& step, std::string_view utf8, std::string&, size_t) {
-  while (step.left && !utf8.empty() && is_space(utf8, 0)) utf8.remove_prefix(code_point_at(utf8).bytes);
+  while (step.left && !utf8.empty()) {
+    const CodePoint first = code_point_at(utf8);
+    if (!is_space(first.value)) break;
+    utf8.remove_prefix(first.bytes);
+  }
   while (step.right && !utf8.empty()) {
     const size_t last = character_begin(utf8, utf8.size() - 1);
-    if (!is_space(utf8, last)) break;
+    if (!is_space(code_point_at(utf8.substr(last)).value)) break;
     utf8.remove_suffix(utf8.size() - last);
   }
   return utf8;

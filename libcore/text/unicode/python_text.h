@@ -17,7 +17,7 @@ int64_t blank_separated_parts(std::string_view text);
 /// whose title case has several characters ("ß") is left as it is. `text` is valid UTF-8.
 std::string capitalized(std::string_view text);
 
-/// `text` with each `from` (not empty) replaced by `to`, from left to right.
+/// Python's str.replace(): `text` with each `from` (not empty) replaced by `to`, from left to right.
 std::string replaced(std::string_view text, std::string_view from, std::string_view to);
 
 }  // namespace megalith

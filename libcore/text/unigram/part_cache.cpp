@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "libcore/text/unigram/unigram_lattice.h"
+#include "libcore/text/unicode/unicode.h"
 
 namespace megalith {
 namespace {
@@ -22,7 +22,7 @@ struct Place {
 }  // namespace
 
 /// Cuts a part with sums from 0. Nothing if the cut cannot be kept.
-std::optional<PartCut> PartCache::make(std::string_view part, const UnigramRules& rules) const {
+std::optional<PartCut> PartCache::make(std::string_view part) const {
   std::array<Place, PartKey::kLongest + 1> places{};
   const auto offer = [&](size_t end, size_t bytes, double sum, int32_t id) {
     Place& place = places[end];
@@ -34,7 +34,7 @@ std::optional<PartCut> PartCache::make(std::string_view part, const UnigramRules
       place.margin = std::min(place.margin, place.sum - sum);
   };
   size_t characters = 0;
-  double largest = std::abs(rules.unknown_score);
+  double largest = std::abs(rules_.unknown_score);
   for (size_t at = 0; at < part.size(); ++characters) {
     const size_t character = std::min(character_bytes(part[at]), part.size() - at);
     bool is_known = false;
@@ -44,13 +44,13 @@ std::optional<PartCut> PartCache::make(std::string_view part, const UnigramRules
       offer(at + bytes, bytes, score + places[at].sum, id);
       is_known = is_known || bytes == character;
     });
-    if (!is_known) offer(at + character, character, rules.unknown_score + places[at].sum, rules.unknown);
+    if (!is_known) offer(at + character, character, rules_.unknown_score + places[at].sum, rules_.unknown);
     at += character;
   }
   PartCut cut;
   double margin = kNoOther;
   for (size_t end = part.size(); end > 0; end -= places[end].bytes) {
-    if (places[end].id == rules.unknown || cut.count == PartCut::kMostIds) return std::nullopt;
+    if (places[end].id == rules_.unknown || cut.count == PartCut::kMostIds) return std::nullopt;
     margin = std::min(margin, places[end].margin);
     cut.ids[cut.count++] = places[end].id;
   }

@@ -65,16 +65,18 @@ static_assert(sizeof(PartCut) == 64);
 /// The parts that one thread has cut lately.
 class PartCache {
  public:
-  explicit PartCache(const UnigramTables& tables) : cuts_(kCuts), trie_(tables.trie), tables_(tables) {}
+  /// Keeps references to both.
+  PartCache(const UnigramTables& tables, const UnigramRules& rules)
+      : cuts_(kCuts), trie_(tables.trie), tables_(tables), rules_(rules) {}
 
   /// The cut of the first `bytes` bytes (at most PartKey::kLongest) of `text`. Null if it has an unknown
   /// character or more than kMostIds ids.
-  const PartCut* find(std::string_view text, size_t bytes, const UnigramRules& rules) {
+  const PartCut* find(std::string_view text, size_t bytes) {
     const PartKey key = PartKey::of(text.data(), bytes, text.data() + text.size());
     PartCut& cut = cuts_[key.hash() >> (64 - kBits)];
     if (cut.key == key) [[likely]]
       return &cut;
-    std::optional<PartCut> made = make(text.substr(0, bytes), rules);
+    std::optional<PartCut> made = make(text.substr(0, bytes));
     if (!made) return nullptr;
     made->key = key;
     cut = *made;
@@ -84,11 +86,12 @@ class PartCache {
  private:
   static constexpr int kBits = 16;
   static constexpr size_t kCuts = size_t{1} << kBits;
-  std::optional<PartCut> make(std::string_view part, const UnigramRules& rules) const;
+  std::optional<PartCut> make(std::string_view part) const;
 
   std::vector<PartCut> cuts_;
   PrefixTrie trie_;
   const UnigramTables& tables_;
+  const UnigramRules& rules_;
 };
 
 }  // namespace megalith

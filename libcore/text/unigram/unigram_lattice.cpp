@@ -2,21 +2,17 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <queue>
 #include <type_traits>
+
+#include "libcore/text/unicode/unicode.h"
 
 namespace megalith {
 namespace {
 
 constexpr size_t kFirstCheck = size_t{1} << 16;
-/// SentencePiece subtracts a sum beyond this from all sums, to keep their precision.
-constexpr float kFarthest = 100000;
-
-size_t longest_of(const TokenTexts& tokens) {
-  size_t longest = 4;
-  for (size_t id = 0; id < tokens.size(); ++id) longest = std::max(longest, tokens[id].size());
-  return longest;
-}
+constexpr size_t kLongestCharacter = 4;
 
 }  // namespace
 
@@ -26,7 +22,7 @@ UnigramLattice<Sum>::UnigramLattice(const UnigramTables& tables, double unknown_
       tables_(tables),
       unknown_score_(static_cast<Sum>(unknown_score)),
       take_(std::move(take)),
-      longest_(longest_of(tables.tokens)),
+      longest_(std::max(kLongestCharacter, tables.longest())),
       best_(std::bit_ceil(longest_ + 1)) {}
 
 template <class Sum>
@@ -99,7 +95,7 @@ template <class Sum>
 void UnigramLattice<Sum>::rebase() {
   if constexpr (std::is_same_v<Sum, float>) {
     const Sum here = best(at_);
-    if (!(here < -kFarthest || here > kFarthest)) return;
+    if (!(std::abs(here) > kFarthestSum)) return;
     for (size_t i = at_ + 1; i <= last_; ++i)
       if (lengths_[i] != 0) best(i) -= here;
     best(at_) = 0;

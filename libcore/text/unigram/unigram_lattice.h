@@ -15,11 +15,8 @@ namespace megalith {
 /// In bytes. SentencePiece refuses pieces of 8000.
 constexpr size_t kLongestUnigramToken = UINT16_MAX;
 
-/// The number of bytes of a character, by its first one; the text must be valid UTF-8.
-inline size_t character_bytes(char first) {
-  const auto byte = static_cast<uint8_t>(first);
-  return byte < 0xC0 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;
-}
+/// SentencePiece subtracts a sum beyond this from all sums, to keep their precision.
+constexpr float kFarthestSum = 100000;
 
 /// Finds the best way to cut a text (see UnigramRules), with the sums of the reference: `Sum` is float or
 /// double. Needs two bytes for each byte of a text. A text that arrives in parts is passed on as soon as all
@@ -56,7 +53,7 @@ class UnigramLattice {
   const UnigramTables& tables_;
   Sum unknown_score_;
   TakePiece take_;
-  size_t longest_ = 4;     // bytes of the longest token or character
+  size_t longest_;         // bytes of the longest token or character
   std::string held_;       // what text_ is, if the text arrives in parts
   std::string_view text_;  // what is not passed on yet
   size_t at_ = 0;          // all tokens that begin before are found

@@ -47,12 +47,16 @@ std::string hash_of(const UnigramModel& model) {
 
 }  // namespace
 
+size_t UnigramTables::longest() const {
+  size_t longest = 0;
+  for (size_t id = 0; id < tokens.size(); ++id) longest = std::max(longest, tokens[id].size());
+  return longest;
+}
+
 bool UnigramTables::fit(const UnigramTables& tables) {
-  const auto is_short = [&](size_t id) { return tables.tokens[id].size() <= kLongestUnigramToken; };
-  size_t id = 0;
-  while (id < tables.tokens.size() && is_short(id)) ++id;
-  return id == tables.tokens.size() && tables.scores.size() == id &&
-         PrefixTrie::fit(tables.trie, tables.tokens.size()) && CharacterBorders::fit(tables.borders);
+  const size_t ids = tables.tokens.size();
+  return tables.longest() <= kLongestUnigramToken && tables.scores.size() == ids &&
+         PrefixTrie::fit(tables.trie, ids) && CharacterBorders::fit(tables.borders);
 }
 
 UnigramTables make_unigram_tables(const UnigramModel& model) {

@@ -42,6 +42,7 @@ struct UnigramTables {
   std::string hash;
 
   double score(int32_t id) const { return std::bit_cast<double>(scores[static_cast<size_t>(id)]); }
+  size_t longest() const;  // bytes of the longest token
   /// Whether these can be used together.
   static bool fit(const UnigramTables& tables);
 };

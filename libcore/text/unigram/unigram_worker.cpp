@@ -27,7 +27,7 @@ class Worker : public UnigramWorker {
         rules_(rules),
         trie_(tables.trie),
         borders_(tables.borders),
-        cache_(tables),
+        cache_(tables, rules),
         unknown_(tables, rules),
         lattice_(tables, rules.unknown_score, [this](std::string_view piece) { add_piece(piece); }) {
     borders_.always_cut_before(rules.mark);
@@ -40,9 +40,9 @@ class Worker : public UnigramWorker {
       return hand_over();
     }
     while (!text.empty()) {
-      const std::string_view bit = first_characters(text, CoreTokenizer::kBit);
-      add(bit);
-      text.remove_prefix(bit.size());
+      const std::string_view part = first_characters(text, CoreTokenizer::kPartBytes);
+      add(part);
+      text.remove_prefix(part.size());
     }
     finish();
   }
@@ -77,10 +77,9 @@ class Worker : public UnigramWorker {
 
  private:
   static constexpr bool kIsFloat = std::is_same_v<Sum, float>;
-  static constexpr float kFarthest = 100000;  // see UnigramLattice
 
-  /// Cuts the parts of a text between borders, and returns where the last of them ends. Without `to_end` the
-  /// text goes on, so that its last part may be longer.
+  /// Cuts the parts of a text between borders, and returns where the last of them ends. Without `to_end` more
+  /// text follows, so the part at the end is left for later: it may be longer.
   size_t cut_parts(std::string_view text, bool to_end) {
     size_t begin = 0;
     while (begin < text.size()) {
@@ -99,7 +98,7 @@ class Worker : public UnigramWorker {
   void cut_part(std::string_view text, size_t bytes) {
     begin_part(text);
     if (bytes <= PartKey::kLongest)
-      if (const PartCut* const cut = cache_.find(text, bytes, rules_); cut && is_certain(*cut)) {
+      if (const PartCut* const cut = cache_.find(text, bytes); cut && is_certain(*cut)) {
         if (!unknown_.empty()) unknown_.finish(ids_);
         for (uint32_t i = 0; i < cut->count; ++i) {
           sum_ = static_cast<Sum>(tables_.score(cut->ids[i])) + sum_;
@@ -116,18 +115,18 @@ class Worker : public UnigramWorker {
       sum_ = 0;
     }
     if constexpr (kIsFloat)
-      if (sum_ < -kFarthest || sum_ > kFarthest) sum_ = 0;
+      if (std::abs(sum_) > kFarthestSum) sum_ = 0;
   }
 
   /// Whether the reference cuts the part in this way after sum_.
   bool is_certain(const PartCut& cut) const {
     if constexpr (!kIsFloat)
-      if (sum_ == 0) return true;  // cut() has added up the same sums
-    // Half a unit in the last place of a sum is at most the sum times this. The sums of cut() are rounded,
-    // too, hence twice the bound.
+      if (sum_ == 0) return true;  // the cache has added up the same sums
+    // Half a unit in the last place of a sum is at most the sum times this. The sums of the cache are
+    // rounded, too, hence twice the bound.
     constexpr double kRounding = std::numeric_limits<Sum>::epsilon() / 2 * 1.01;
     const double farthest = std::abs(static_cast<double>(sum_)) + 2 * static_cast<double>(cut.bound);
-    if (kIsFloat && !(farthest < kFarthest)) return false;
+    if (kIsFloat && !(farthest < kFarthestSum)) return false;
     return static_cast<double>(cut.margin) > farthest * kRounding;
   }
 

@@ -1,5 +1,7 @@
 #include "libcore/text/unigram/unknown_run.h"
 
+#include <algorithm>
+
 namespace megalith {
 
 UnknownRun::UnknownRun(const UnigramTables& tables, const UnigramRules& rules)
@@ -7,9 +9,7 @@ UnknownRun::UnknownRun(const UnigramTables& tables, const UnigramRules& rules)
   const auto has_token = [](int32_t id) { return id >= 0; };
   has_all_bytes_ = std::all_of(rules.bytes.begin(), rules.bytes.end(), has_token);
   has_no_bytes_ = std::none_of(rules.bytes.begin(), rules.bytes.end(), has_token);
-  if (!rules.looks_up_runs) return;
-  for (size_t id = 0; id < tables.tokens.size(); ++id)
-    longest_ = std::max(longest_, tables.tokens[id].size());
+  if (rules.looks_up_runs) longest_ = tables.longest();
 }
 
 void UnknownRun::add(std::string_view text, std::vector<int32_t>& ids) {

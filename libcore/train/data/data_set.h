@@ -47,7 +47,7 @@ struct DataSet {
 };
 struct DataSets {
   DataSet train, valid, test;
-  int64_t divided = 0;  // documents of the smallest dataset that --split divides; 0: it divides none
+  int64_t divided = 0;  // sequences of the smallest dataset that --split divides; 0: it divides none
 };
 
 }  // namespace megalith

@@ -81,11 +81,11 @@ bool rounds_to_nothing(const std::optional<SequenceRange>& part) {
 }
 
 /// The end of a warning about missing data: a split that works, if the given one only rounds to nothing.
-std::string advised_split(const std::string& split, int64_t documents) {
-  if (documents == 0) return {};
-  const auto parts = split_sequences(split, documents);
+std::string advised_split(const std::string& split, int64_t sequences) {
+  if (sequences == 0) return {};
+  const auto parts = split_sequences(split, sequences);
   const bool rounded = rounds_to_nothing(parts[1]) || rounds_to_nothing(parts[2]);
-  const std::string other = rounded ? split_with_all_parts(split, documents) : std::string();
+  const std::string other = rounded ? split_with_all_parts(split, sequences) : std::string();
   return other.empty() ? std::string() : concat("; --split ", other, " gives each part some documents");
 }
 }  // namespace

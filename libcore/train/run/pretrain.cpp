@@ -125,7 +125,8 @@ void warn_of_missing_ends(const std::vector<IndexedDataset>& files, int32_t eod,
   warn(printable(lacking[0]),
        lacking.size() > 1 ? concat(" and ", lacking.size() - 1, " more") : std::string(),
        ": no document ends with the end token (id ", eod, "), which ", join(options, ", "),
-       options.size() > 1 ? " look for" : " looks for", "; make it with megalith-preprocess --append-eod");
+       options.size() > 1 ? " look for" : " looks for",
+       "; make the dataset again with megalith-preprocess --append-eod");
 }
 
 /// Samples of one pass over the data; 0 for a blend, whose parts end at different times.
@@ -281,10 +282,11 @@ class Opened {
     } else {
       open_files(tokenizer_check(tokenizer.get(), config), rules);
     }
-    if (config.data.marks_documents())
-      for (DataSet* const set : {&sets.train, &sets.valid, &sets.test})
-        tell_documents(*set, tokenizer->eod(), config.data.eod_mask_loss);
-    if (config.data.marks_documents()) warn_of_missing_ends(data.files, tokenizer->eod(), config.data);
+    if (!config.data.marks_documents()) return;
+    const int32_t eod = tokenizer->eod();
+    for (DataSet* const set : {&sets.train, &sets.valid, &sets.test})
+      tell_documents(*set, eod, config.data.eod_mask_loss);
+    warn_of_missing_ends(data.files, eod, config.data);
   }
 
   /// The hash of the texts that the run reads; empty if it reads none.

@@ -49,10 +49,12 @@ void check_run(const PretrainConfig& config, Problems& problems) {
     problems.add(Opt{"eval-only"}, " and ", Opt{"eval-iters"},
                  " 0 leave nothing to do; leave one of them out");
   const bool tokenizer = !config.tokenizer.type.empty();
-  if (config.data.reads_texts() && !tokenizer)
-    problems.add(Opt{config.data.train_path.empty() ? "valid-data-path" : "train-data-path"}, ' ',
-                 (config.data.train_path.empty() ? config.data.valid_path : config.data.train_path).front(),
+  if (config.data.reads_texts() && !tokenizer) {
+    const bool trains = !config.data.train_path.empty();
+    problems.add(Opt{trains ? "train-data-path" : "valid-data-path"}, ' ',
+                 (trains ? config.data.train_path : config.data.valid_path).front(),
                  " needs a tokenizer for its texts");
+  }
   if (!tokenizer && config.model.vocab_size == 0)
     problems.add("the vocabulary's size is not known; give a tokenizer (", Opt{"vocab-file"}, " and ",
                  Opt{"merge-file"}, ", or ", Opt{"tokenizer-model"}, "), or ", Opt{"vocab-size"});

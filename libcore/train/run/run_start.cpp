@@ -73,7 +73,7 @@ void require_same_run(const Tuning& tuning, const StartPoint& start, const Check
 
 void take_args(const RankInput& in, const StartPoint& start, PretrainConfig& config) {
   const JsonNames names(start.args, start.args_place);
-  PretrainConfig readable;  // that the args can be read is found here, where their file is known
+  PretrainConfig readable;  // args that cannot be read are refused here, where their file is known
   from_json(readable, start.args, start.args_place);
   require_same_model(config.model, start.args, start.path, ways_out(config.checkpoint));
   if (!resumes(config.checkpoint, start)) return;

@@ -12,12 +12,15 @@
 
 namespace megalith {
 
+void check_count(int64_t count, const std::string& what) {
+  if (count < 0 || count > kMostSamples) fail(ErrorKind::kData, what, " is ", count, ", wanted a count");
+}
+
 void check_state(const TrainState& state, const std::string& where) {
   TrainState checked = state;
   const auto check = [&](const char* name, const auto& count) {
     if constexpr (std::is_same_v<std::decay_t<decltype(count)>, int64_t>)
-      if (count < 0 || count > kMostSamples)
-        fail(ErrorKind::kData, where, ": ", name, " is ", count, ", wanted a count");
+      check_count(count, concat(where, ": ", name));
   };
   checked.fields(check);
 }

@@ -44,7 +44,9 @@ struct TrainState {
 
 /// The greatest number of steps and samples that a checkpoint may name: a double holds all up to it.
 inline constexpr int64_t kMostSamples = int64_t{1} << 53;
-/// Throws kData, with `where` in front, for a number of `state` that no run could have reached.
+/// Throws kData for a number of steps or samples that no run could have reached; `what` begins the message.
+void check_count(int64_t count, const std::string& what);
+/// The same for each number of `state`, with `where` in front of its name.
 void check_state(const TrainState& state, const std::string& where);
 
 /// What is saved besides tensors.

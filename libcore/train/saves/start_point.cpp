@@ -148,8 +148,7 @@ void take_state(StartPoint& start, const Json& state, const std::string& where) 
   start.schedule = LrSchedule::from_json(state["scheduler"], where);
   if (const Json* steps = state.find("optimizer_steps")) {
     start.optimizer_steps = steps->as_int();
-    if (*start.optimizer_steps < 0 || *start.optimizer_steps > kMostSamples)
-      fail(ErrorKind::kData, JsonNames::of(*steps), " is ", *start.optimizer_steps, ", wanted a count");
+    check_count(*start.optimizer_steps, JsonNames::of(*steps));
   }
   if (const Json* scale = state.find("loss_scale")) start.loss_scale = *scale;
 }

@@ -28,7 +28,7 @@ struct StartPoint {
   /// only the options of the model and those that determine the order of samples. Null for a release in our
   /// format, which stores no options.
   Json args = {};
-  std::string args_place = {};              // where `args` stand, for messages about them
+  std::string args_place = {};              // file and place of `args`, for messages
   std::optional<TrainState> state = {};     // nothing: only weights are stored, so training begins at step 0
   std::optional<LrSchedule> schedule = {};  // nothing: no schedule is stored
   std::optional<int64_t> optimizer_steps = {};  // nothing: there is no Adam state

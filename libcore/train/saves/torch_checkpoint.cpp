@@ -94,8 +94,9 @@ TrainState megatron_progress(int64_t iteration, const SourceTraining& training, 
   const auto whole = [&](const Json& from, const char* key, int64_t otherwise) {
     const Json* value = from.find(key);
     if (!value || value->is_null()) return otherwise;
-    if (!value->is_int() || value->as_int() < 0 || value->as_int() > kMostSamples)
+    if (!value->is_int())
       fail(ErrorKind::kData, where, ": ", quote(key), " is ", value->dump(), ", wanted a count");
+    check_count(value->as_int(), concat(where, ": ", quote(key)));
     return value->as_int();
   };
   const int64_t batch = whole(args, "global_batch_size", 0);

@@ -118,11 +118,12 @@ TEST(Adapter, RefusesByNameWhatWouldChangeTheResult) {
     const char* message;
   };
   for (const auto& [key, value, message] :
-       {Case{"peft_type", "IA3", "\"IA3\""}, Case{"use_dora", true, "\"use_dora\" true"},
+       {Case{"peft_type", "IA3", "\"IA3\""}, Case{"peft_type", 5, "\"peft_type\" is 5, wanted a string"},
+        Case{"bias", 5, "\"bias\" is 5, wanted a string"}, Case{"use_dora", true, "\"use_dora\" true"},
         Case{"bias", "all", "\"bias\" \"all\""},
         Case{"modules_to_save", Json::Array{"lm_head"}, "modules_to_save"}, Case{"r", 4, "the rank of"},
-        Case{"r", 0, "\"r\" is not a positive integer"},
-        Case{"lora_alpha", "x", "\"lora_alpha\" is not a number"},
+        Case{"r", 0, "\"r\" is 0, wanted a positive integer"},
+        Case{"lora_alpha", "x", "\"lora_alpha\" is \"x\", wanted a number"},
         Case{"rank_pattern", Json::Object{{"h.*.attn", 3}}, "only names of modules"},
         Case{"rank_pattern", "x", "\"rank_pattern\" is \"x\", wanted an object"},
         Case{"alpha_pattern", Json::Array{}, "\"alpha_pattern\" is [], wanted an object"},

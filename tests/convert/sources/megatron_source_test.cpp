@@ -17,6 +17,7 @@
 #include "libcore/convert/sources/model_source.h"
 #include "libcore/io/files/file.h"
 #include "tests/support/files.h"
+#include "tests/support/torch_bytes.h"
 
 namespace megalith {
 namespace {
@@ -288,15 +289,13 @@ TEST(Megatron, RefusesSettingsThatCannotBeHad) {
   EXPECT_EQ(megatron_config(windows, "x").sliding_window, 0);
 }
 
-/// Where a pickle has the value of a key: the first value after the key's text and its memo.
+/// Where a pickle has the value of a key that is a number or a flag, and its size; 0: there is none.
 struct ValueAt {
   size_t at = 0, size = 0;
 };
 ValueAt value_after(const std::string& bytes, const std::string& key) {
-  size_t at = bytes.find(static_cast<char>(key.size()) + std::string("\0\0\0", 3) + key);
+  const size_t at = test::first_value(bytes, key);
   if (at == std::string::npos) return {};
-  at += 4 + key.size();
-  at += bytes[at] == 'q' ? 2 : bytes[at] == 'r' ? 5 : 0;
   const std::map<char, size_t> sizes{{'K', 2}, {'M', 3}, {'J', 5}, {'G', 9}, {'\x88', 1}, {'\x89', 1}};
   const auto size = sizes.find(bytes[at]);
   return size == sizes.end() ? ValueAt{} : ValueAt{at, size->second};
@@ -346,12 +345,6 @@ TEST(Megatron, TakesNoSettingOfAnotherKindForAnAbsentOne) {
   EXPECT_GT(tried, 60);
 }
 
-/// A pickle of a dict with one member: the key, and `value` in the pickle's own bytes.
-std::string pickled_member(const std::string& key, const std::string& value) {
-  return std::string("\x80\4}(X", 5) + static_cast<char>(key.size()) + std::string(3, '\0') + key + value +
-         "u.";
-}
-
 TEST(Megatron, TakesNoObjectForAnAbsentSetting) {
   const std::vector<std::string> values{"\x8a\x09" + std::string(8, '\0') + '\1',  // 2^64
                                         "}",
@@ -361,7 +354,7 @@ TEST(Megatron, TakesNoObjectForAnAbsentSetting) {
                                         "\x8f"};
   for (const std::string& value : values)
     for (const std::string key : {"rotary_base", "num_layers", "swiglu", "normalization"}) {
-      const std::string pickle = pickled_member(key, value);
+      const std::string pickle = test::pickled_dict({{key, value}});
       const PickleTree tree = parse_pickle(pickle, "x");
       const Json read = args_json(tree, tree.root());
       Json args = Json::Object{

@@ -151,8 +151,8 @@ TEST(LockFileDeathTest, NamesTheFolderThatCannotBeWritten) {
         std::_Exit(1);
       },
       testing::ExitedWithCode(3),
-      "^74 .*/closed: this folder cannot be written \\(Permission denied\\), where \".*/closed/out\" is to "
-      "be; ");
+      "^74 .*/closed: cannot write to this folder \\(Permission denied\\), which is to hold "
+      "\".*/closed/out\"; ");
 }
 
 TEST(LockFile, NeedsAFolder) {

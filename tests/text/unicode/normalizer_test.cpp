@@ -2,9 +2,8 @@
 
 #include "libcore/base/utf8.h"
 #include "libcore/hash/sha256.h"
-#include "libcore/io/files/file.h"
-#include "libcore/text/formats/sentencepiece/sentencepiece_table.h"
 #include "tests/text/fixtures.h"
+#include "tests/text/unicode/precompiled.h"
 
 namespace megalith {
 namespace {
@@ -44,14 +43,8 @@ TEST(Normalizer, StripsAndJoinsBlanks) {
   EXPECT_EQ(normalize({N::JoinBlanks{"_"}}, "  a b   c  "), "_a b_c_");
 }
 
-std::shared_ptr<const Charsmap> charsmap_of(const std::string& model) {
-  const std::string path = test::test_data("text/goldens/" + model);
-  return std::make_shared<const Charsmap>(parse_sentencepiece_table(read_file(path), path).rules.charsmap,
-                                          path);
-}
-
 TEST(Normalizer, ReplacesAClusterByTheFirstRuleThatFitsItsBeginning) {
-  const Normalizer::Precompiled step{charsmap_of("unigram/rules.model"), ""};
+  const Normalizer::Precompiled step = test::precompiled("unigram/rules.model");
   EXPECT_EQ(normalize({step}, "\ufb01x"), "fix");
   EXPECT_EQ(normalize({step}, "\ufb01\u0301x"), "fix");                    // the mark is in the cluster
   EXPECT_EQ(normalize({step}, "\ufb01\u0301\u0301x"), "fi\u0301\u0301x");  // a cluster of seven bytes
@@ -74,7 +67,7 @@ TEST(Normalizer, IsThatOfHuggingFaceForEveryCodePoint) {
       {"Strip", N::Strip{true, true}},
       {"StripRight", N::Strip{false, true}},
       {"JoinBlanks", N::JoinBlanks{"_"}},
-      {"Precompiled", N::Precompiled{charsmap_of("sentencepiece/nmt_nfkc_cf.model"), ""}},
+      {"Precompiled", test::precompiled("sentencepiece/nmt_nfkc_cf.model")},
   };
   const Json golden = Json::load(test::test_data("text/goldens/normalizers.json"));
   for (const auto& [name, step] : steps) {

@@ -15,6 +15,7 @@ TEST(CodePoint, ReadsBackEveryScalarValue) {
     const CodePoint found = code_point_at(utf8);
     ASSERT_EQ(found.value, code);
     ASSERT_EQ(found.bytes, utf8.size());
+    ASSERT_EQ(character_bytes(utf8[0]), utf8.size());
   }
 }
 

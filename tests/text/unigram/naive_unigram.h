@@ -14,7 +14,7 @@
 
 namespace megalith::test {
 
-/// Texts of unigram_random_model(): characters of one to four bytes, one of which no model knows.
+/// The letters of random_unigram(): characters of one to four bytes, one of which no model knows.
 inline const std::vector<std::string> kUnigramLetters = {"a",      "b",          " ", "\u00e9",
                                                          "\u65e5", "\U0001F600", "?"};
 

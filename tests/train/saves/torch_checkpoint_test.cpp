@@ -22,6 +22,7 @@
 #include "tests/support/files.h"
 #include "tests/support/json_log.h"
 #include "tests/support/log_lines.h"
+#include "tests/support/torch_bytes.h"
 #include "tests/train/run/layouts.h"
 #include "tests/train/run/tiny_run.h"
 
@@ -213,21 +214,11 @@ void change_pickle(const std::string& path, const std::function<void(std::string
   const size_t size = pickle.size();
   change(pickle);
   ASSERT_EQ(pickle.size(), size);
-  const uint32_t crc = crc32(0, pickle.data(), size);
-  const std::string old(reinterpret_cast<const char*>(&member.crc), sizeof crc),
-      now(reinterpret_cast<const char*>(&crc), sizeof crc);
+  const std::string old = test::u32(member.crc), now = test::u32(crc32(0, pickle.data(), size));
   bytes.replace(member.begin, size, pickle);
   for (size_t at = bytes.find(old); at != std::string::npos; at = bytes.find(old, at + 1))
     bytes.replace(at, old.size(), now);
   write_file(path, bytes);
-}
-
-/// Where the value of a key begins; the last of its values if it has several.
-size_t value_after(const std::string& pickle, const std::string& key) {
-  const size_t at = pickle.rfind(static_cast<char>(key.size()) + std::string("\0\0\0", 3) + key);
-  if (at == std::string::npos) return at;
-  const size_t end = at + 4 + key.size();
-  return end + (pickle[end] == 'q' ? 2 : pickle[end] == 'r' ? 5 : 0);
 }
 
 TEST(TorchCheckpoint, RefusesProgressThatNoRunReached) {
@@ -256,7 +247,7 @@ TEST(TorchCheckpoint, RefusesProgressThatNoRunReached) {
                           "skipped_train_samples", "skipped_iterations", "global_batch_size", "num_steps"})
     for (const std::string& bad : {std::string("J\xff\xff\xff\xff"), std::string("(NNNt")}) {
       const std::string found = refused([&](std::string& pickle) {
-        const size_t at = value_after(pickle, key);
+        const size_t at = test::last_value(pickle, key);
         ASSERT_NE(at, std::string::npos) << key;
         ASSERT_EQ(pickle[at], 'J') << key;
         pickle.replace(at, bad.size(), bad);
@@ -264,7 +255,7 @@ TEST(TorchCheckpoint, RefusesProgressThatNoRunReached) {
       EXPECT_NE(found.find(concat('"', key, '"')), std::string::npos) << key << ": " << found;
     }
   const std::string twice = refused([](std::string& pickle) {
-    const size_t at = value_after(pickle, "params") + 2;  // after the list's two opcodes
+    const size_t at = test::last_value(pickle, "params") + 2;  // after the list's two opcodes
     ASSERT_EQ(pickle[at], 'J');
     pickle.replace(at + 5, 5, pickle.substr(at, 5));
   });

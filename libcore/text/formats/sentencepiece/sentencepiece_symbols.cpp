@@ -9,6 +9,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
+#include "libcore/text/unicode/python_text.h"
 #include "libcore/text/unicode/unicode.h"
 
 namespace megalith {
@@ -27,12 +28,6 @@ void each_end(std::string_view text, const Take& take) {
 
 bool is_character(std::string_view text) {
   return code_point_at(text).bytes == text.size();
-}
-
-std::string replaced(std::string text, std::string_view from, std::string_view to) {
-  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
-    text.replace(at, from.size(), to);
-  return text;
 }
 
 /// Whether the mark is a token, so that it never becomes bytes.

@@ -1,31 +1,23 @@
-#include "libcore/text/unicode/normalizer_bits.h"
+#include "libcore/text/unicode/stream_normalizer.h"
 
 #include <algorithm>
 #include <random>
 
 #include <gtest/gtest.h>
 
-#include "libcore/io/files/file.h"
-#include "libcore/text/formats/sentencepiece/sentencepiece_table.h"
-#include "tests/text/fixtures.h"
+#include "tests/text/unicode/precompiled.h"
 
 namespace megalith {
 namespace {
 
 using N = Normalizer;
 
-N::Precompiled precompiled() {
-  const std::string path = test::test_data("text/goldens/sentencepiece/nmt_nfkc_cf.model");
-  return {
-      std::make_shared<const Charsmap>(parse_sentencepiece_table(read_file(path), path).rules.charsmap, path),
-      ""};
-}
-
 std::vector<Normalizer> normalizers() {
+  const N::Precompiled precompiled = test::precompiled("sentencepiece/nmt_nfkc_cf.model");
   return {
       Normalizer({N::Prepend{"_"}, N::Replace{" ", "_"}}),
-      Normalizer({N::Strip{true, true}, precompiled(), N::JoinBlanks{" "}}),
-      Normalizer({precompiled(), N::Strip{false, true}, N::JoinBlanks{"\u2581"}}),
+      Normalizer({N::Strip{true, true}, precompiled, N::JoinBlanks{" "}}),
+      Normalizer({precompiled, N::Strip{false, true}, N::JoinBlanks{"\u2581"}}),
       Normalizer(
           {N::Replace{"``", "\""}, N::Decompose{Decomposition::kNfkd}, N::StripAccents{}, N::Lowercase{}}),
       Normalizer({N::Nmt{}, N::Nfkc{}, N::Replace{" ", "\u2581"}, N::Prepend{"x"}}),
@@ -41,12 +33,12 @@ std::string random_text(std::mt19937& random) {
   return text;
 }
 
-TEST(NormalizerBits, GiveTheTextThatIsNormalizedAtOnce) {
+TEST(StreamNormalizer, GivesTheTextThatIsNormalizedAtOnce) {
   std::mt19937 random(1);
   for (const Normalizer& whole : normalizers()) {
-    const auto bits = NormalizerBits::of(whole);
-    ASSERT_TRUE(bits);
-    size_t most_bits = 0;
+    const auto normalizer = StreamNormalizer::of(whole);
+    ASSERT_TRUE(normalizer);
+    size_t most_parts = 0;
     for (int i = 0; i < 1000; ++i) {
       const std::string text = random_text(random);
       Normalizer::Scratch scratch;
@@ -54,22 +46,22 @@ TEST(NormalizerBits, GiveTheTextThatIsNormalizedAtOnce) {
       std::string found;
       size_t count = 0;
       for (std::string_view rest = text; !rest.empty(); ++count) {
-        const std::string_view bit = bits->next(rest, 20);
-        rest.remove_prefix(bit.size());
-        found += bits->normalizer(count == 0, rest.empty()).apply(bit, scratch);
+        const std::string_view part = normalizer->next(rest, 20);
+        rest.remove_prefix(part.size());
+        found += normalizer->normalizer(count == 0, rest.empty()).apply(part, scratch);
       }
       ASSERT_EQ(found, wanted) << text;
-      most_bits = std::max(most_bits, count);
+      most_parts = std::max(most_parts, count);
     }
-    EXPECT_GT(most_bits, 3u);
+    EXPECT_GT(most_parts, 3u);
   }
 }
 
-TEST(NormalizerBits, AreNoneIfWordsOrBlanksAreReplacedWithOthers) {
-  EXPECT_FALSE(NormalizerBits::of(Normalizer({N::Replace{"a b", "c"}})));
-  EXPECT_FALSE(NormalizerBits::of(Normalizer({N::Replace{"the", ""}})));
-  EXPECT_FALSE(NormalizerBits::of(Normalizer({N::Replace{" ", "\u0301"}, N::Nfc{}})));
-  EXPECT_TRUE(NormalizerBits::of(Normalizer({N::Replace{" ", "\u2581"}, N::Nfc{}})));
+TEST(StreamNormalizer, IsNoneIfWordsOrBlanksAreReplacedWithOthers) {
+  EXPECT_FALSE(StreamNormalizer::of(Normalizer({N::Replace{"a b", "c"}})));
+  EXPECT_FALSE(StreamNormalizer::of(Normalizer({N::Replace{"the", ""}})));
+  EXPECT_FALSE(StreamNormalizer::of(Normalizer({N::Replace{" ", "\u0301"}, N::Nfc{}})));
+  EXPECT_TRUE(StreamNormalizer::of(Normalizer({N::Replace{" ", "\u2581"}, N::Nfc{}})));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "libcore/text/unicode/normalizer_bits.h"
+#include "libcore/text/unicode/stream_normalizer.h"
 
 #include <algorithm>
 
@@ -34,11 +34,11 @@ void push(Normalizer& normalizer, const Normalizer::Step& step) {
 
 }  // namespace
 
-std::optional<NormalizerBits> NormalizerBits::of(const Normalizer& whole) {
-  NormalizerBits bits;
-  bits.whole_ = whole;
-  for (const Normalizer::Step& step : whole.steps()) bits.add(step);
-  if (!bits.only_between_words_) return bits;
+std::optional<StreamNormalizer> StreamNormalizer::of(const Normalizer& whole) {
+  StreamNormalizer made;
+  made.whole_ = whole;
+  for (const Normalizer::Step& step : whole.steps()) made.add(step);
+  if (!made.only_between_words_) return made;
   for (const Normalizer::Step& step : whole.steps())
     if (const auto* const replace = std::get_if<Normalizer::Replace>(&step)) {
       const bool changes_words = std::any_of(replace->from.begin(), replace->from.end(), is_word_character);
@@ -46,13 +46,13 @@ std::optional<NormalizerBits> NormalizerBits::of(const Normalizer& whole) {
       if (changes_words || (changes_blanks && (replace->from != " " || may_join_letter(replace->to))))
         return std::nullopt;
     }
-  for (const auto& charsmap : bits.charsmaps_)
+  for (const auto& charsmap : made.charsmaps_)
     if (!charsmap->is_plain(' ')) return std::nullopt;
-  return bits;
+  return made;
 }
 
-/// Adds a step to the normalizers of bits.
-void NormalizerBits::add(const Normalizer::Step& step) {
+/// Adds a step to the normalizers of the parts.
+void StreamNormalizer::add(const Normalizer::Step& step) {
   if (const auto* const strip = std::get_if<Normalizer::Strip>(&step)) {
     push(first_, Normalizer::Strip{strip->left, false});
     push(last_, Normalizer::Strip{false, strip->right});
@@ -69,13 +69,13 @@ void NormalizerBits::add(const Normalizer::Step& step) {
     charsmaps_.push_back(precompiled->charsmap);
 }
 
-bool NormalizerBits::is_plain(char c) const {
+bool StreamNormalizer::is_plain(char c) const {
   return is_word_character(c) && std::all_of(charsmaps_.begin(), charsmaps_.end(), [&](const auto& charsmap) {
            return charsmap->is_plain(static_cast<uint8_t>(c));
          });
 }
 
-std::string_view NormalizerBits::next(std::string_view utf8, size_t bytes) const {
+std::string_view StreamNormalizer::next(std::string_view utf8, size_t bytes) const {
   if (!only_between_words_) return first_characters(utf8, bytes);
   for (size_t at = utf8.find(' ', bytes); at != std::string_view::npos; at = utf8.find(' ', at + 1))
     if (at > 0 && at + 1 < utf8.size() && is_plain(utf8[at - 1]) && is_plain(utf8[at + 1]))
