@@ -75,7 +75,8 @@ TEST(CheckSubjects, WantsWhatChangedInTheImperative) {
 }
 
 // The test replaces the programs that the script calls. The tests of this tree notice if the wait for an
-// event, the bound or the first barrier is missing, and not the second barrier.
+// event, the bound or the first barrier is missing, and not the second barrier. The copy has a file of an
+// earlier tree.
 TEST(Guards, NamesThoseThatNoTestNeeds) {
   const TempDir dir;
   const std::string root = dir / "repository", bin = dir / "bin", kernel = "libcore/ops/cuda/a.cu";
@@ -85,8 +86,10 @@ TEST(Guards, NamesThoseThatNoTestNeeds) {
       "  require_success(cudaStreamWaitEvent(s, e, 0), \"wait\");\nvoid kernel() {\n"
       "  __syncwarp();  // unseen by tests: why\n  if (row >= rows) return;\n"
       "  __syncthreads();  // first\n  if (row > 1) return;\n  __syncthreads();  // second\n}\n";
-  const std::string copy = root + "/build/guards/source/";
+  const std::string copy = root + "/build/guards/source/", gone = copy + "libcore/ops/cuda/gone.cu";
   write_file(root + "/" + kernel, text);
+  make_directories(copy + "libcore/ops/cuda");
+  write_file(gone, "");
   write_script(bin + "/git", "printf 'libcore/ops/cuda/a.cu\\0'\n");
   write_script(bin + "/cmake", "exit 0\n");
   write_script(copy + "build/release/bin/ops_test",
@@ -105,6 +108,7 @@ TEST(Guards, NamesThoseThatNoTestNeeds) {
       "guards: libcore/ops/cuda/a.cu:5: noticed: __syncthreads();\n"
       "guards: libcore/ops/cuda/a.cu:7: NOT NOTICED: __syncthreads();\n"
       "guards: 3 of 4 guards are noticed\n");
+  EXPECT_FALSE(file_exists(gone));
   EXPECT_EQ(read_file(root + "/" + kernel), text);
   EXPECT_EQ(read_file(copy + kernel), text);
   write_file(root + "/" + kernel, text.substr(0, text.find("  if (row > 1)")) + "}\n");
