@@ -216,6 +216,15 @@ TEST_F(GpuCheckEmulated, ResumesWithinASection) {
   }
 }
 
+TEST_F(GpuCheckEmulated, NamesTheFileOfAMissingCudnn) {
+  const Variable plugin("MEGALITH_CUDA_LIBS", emulated_cuda_folder());
+  EXPECT_EQ(check("--quick --only device").code, 0) << "no fault of ours";
+  const Json row = rows().back();
+  EXPECT_EQ(row["row"].as_string(), "cudnn-properties");
+  if (row["result"].as_string() == "kept") GTEST_SKIP() << "this machine has cuDNN";
+  EXPECT_NE(row["detail"].as_string().find("there is no libcudnn.so.9"), std::string::npos) << row.dump();
+}
+
 TEST_F(GpuCheckEmulated, EndsASectionThatHangsAndNamesIt) {
   write_script(dir_ / "machine/compute-sanitizer", "exec sleep 100\n");
   const CommandResult result = check("--quick --only graph,memcheck --seconds 1");
