@@ -74,35 +74,43 @@ TEST(CheckSubjects, WantsWhatChangedInTheImperative) {
     EXPECT_EQ(code_of(bad), 1) << bad;
 }
 
-// The test replaces the programs that the script calls. The tests of this tree notice if the first barrier or
-// the bound is missing, and not the second barrier.
+// The test replaces the programs that the script calls. The tests of this tree notice if the wait for an
+// event, the bound or the first barrier is missing, and not the second barrier. The copy has a file of an
+// earlier tree.
 TEST(Guards, NamesThoseThatNoTestNeeds) {
   const TempDir dir;
   const std::string root = dir / "repository", bin = dir / "bin", kernel = "libcore/ops/cuda/a.cu";
   for (const char* folder : {"tools", "libcore/ops/cuda"}) make_directories(root + "/" + folder);
   fs::copy_file(kRoot + "/tools/guards", root + "/tools/guards");
   const std::string text =
-      "void kernel() {\n  __syncwarp();  // unseen by tests: why\n  if (row >= rows) return;\n  "
-      "__syncthreads();  // first\n  if (row > 1) return;\n"
-      "  __syncthreads();  // second\n}\n";
+      "  require_success(cudaStreamWaitEvent(s, e, 0), \"wait\");\nvoid kernel() {\n"
+      "  __syncwarp();  // unseen by tests: why\n  if (row >= rows) return;\n"
+      "  __syncthreads();  // first\n  if (row > 1) return;\n  __syncthreads();  // second\n}\n";
+  const std::string copy = root + "/build/guards/source/", gone = copy + "libcore/ops/cuda/gone.cu";
   write_file(root + "/" + kernel, text);
+  make_directories(copy + "libcore/ops/cuda");
+  write_file(gone, "");
   write_script(bin + "/git", "printf 'libcore/ops/cuda/a.cu\\0'\n");
   write_script(bin + "/cmake", "exit 0\n");
-  write_script(root + "/build/guards/source/build/release/bin/ops_test",
-               "cd " + root + "/build/guards/source && grep -q 'if (row >= rows) return;' " + kernel +
-                   " && grep -q '^  __syncthreads();  // first' " + kernel + "\n");
+  write_script(copy + "build/release/bin/ops_test",
+               "cd " + copy + " && grep -q 'if (row >= rows) return;' " + kernel +
+                   " && grep -q '^  __syncthreads();  // first' " + kernel +
+                   " && grep -q cudaStreamWaitEvent " + kernel + "\n");
   const auto guards = [&](const std::string& words) {
     return run_command("PATH=" + bin + ":$PATH " + root + "/tools/guards " + words);
   };
   const CommandResult result = guards(kernel);
   EXPECT_EQ(result.code, 1) << result.all();
-  EXPECT_EQ(result.out,
-            "guards: libcore/ops/cuda/a.cu:3: noticed: if (row >= rows) return;\n"
-            "guards: libcore/ops/cuda/a.cu:4: noticed: __syncthreads();\n"
-            "guards: libcore/ops/cuda/a.cu:6: NOT NOTICED: __syncthreads();\n"
-            "guards: 2 of 3 guards are noticed\n");
+  EXPECT_EQ(
+      result.out,
+      "guards: libcore/ops/cuda/a.cu:1: noticed: require_success(cudaStreamWaitEvent(s, e, 0), \"wait\");\n"
+      "guards: libcore/ops/cuda/a.cu:4: noticed: if (row >= rows) return;\n"
+      "guards: libcore/ops/cuda/a.cu:5: noticed: __syncthreads();\n"
+      "guards: libcore/ops/cuda/a.cu:7: NOT NOTICED: __syncthreads();\n"
+      "guards: 3 of 4 guards are noticed\n");
+  EXPECT_FALSE(file_exists(gone));
   EXPECT_EQ(read_file(root + "/" + kernel), text);
-  EXPECT_EQ(read_file(root + "/build/guards/source/" + kernel), text);
+  EXPECT_EQ(read_file(copy + kernel), text);
   write_file(root + "/" + kernel, text.substr(0, text.find("  if (row > 1)")) + "}\n");
   EXPECT_EQ(guards(kernel).code, 0);
 }

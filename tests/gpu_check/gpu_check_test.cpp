@@ -1,6 +1,5 @@
 // Runs tools/gpu_check as a user would: on a machine without a device, where something is missing, and over
 // the emulated device.
-#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <sstream>
@@ -47,11 +46,11 @@ class GpuCheck : public testing::Test {
     // Rows need no python3: PYTHON alone may call one.
     write_script(dir_ / "machine/python3", "echo called >" + (dir_ / "python") + "\nexit 1\n");
   }
-  CommandResult check(const std::string& options) const {
-    return run_command(
-        "cd " + dir_.path().string() + " && PATH=" + (dir_ / "machine") +
-        ":$PATH GPU=H200-141GB PYTHON=false OMP_WAIT_POLICY=passive top/tools/gpu_check --rows rows.jsonl " +
-        options);
+  /// Runs the script, under a program that ends it if `runner` names one.
+  CommandResult check(const std::string& options, const std::string& runner = "") const {
+    return run_command("cd " + dir_.path().string() + " && PATH=" + (dir_ / "machine") +
+                       ":$PATH GPU=H200-141GB PYTHON=false OMP_WAIT_POLICY=passive " + runner +
+                       " top/tools/gpu_check --rows rows.jsonl " + options);
   }
   std::vector<Json> rows() const { return rows_of(read_file(dir_ / "rows.jsonl")); }
   TempDir dir_;
@@ -177,10 +176,9 @@ TEST_F(GpuCheckEmulated, ShowsEverySectionOnTinyShapes) {
 }
 
 // A row is on the disk when it is printed. What a kill cut short is done again, and nothing else.
-TEST_F(GpuCheckEmulated, GoesOnAfterTheRowsThatAreThere) {
+TEST_F(GpuCheckEmulated, ResumesAfterTheRowsThatAreThere) {
   const std::string options = "--quick --only curves,attention,graph";
-  run_command("cd " + dir_.path().string() + " && PATH=" + (dir_ / "machine") +
-              ":$PATH timeout --signal=KILL 4 top/tools/gpu_check --rows rows.jsonl " + options);
+  check(options, "timeout --signal=KILL 4");
   const std::string killed = read_file(dir_ / "rows.jsonl");
   write_file(dir_ / "rows.jsonl", killed + "{\"row\": \"cur");
   EXPECT_EQ(check(options).code, 0);
@@ -196,6 +194,35 @@ TEST_F(GpuCheckEmulated, GoesOnAfterTheRowsThatAreThere) {
   const CommandResult other = check("--only graph");
   EXPECT_EQ(other.code, 64) << "those rows are of --quick";
   EXPECT_NE(other.err.find("--rows"), std::string::npos) << other.err;
+}
+
+// A kill may come between two rows of one section.
+TEST_F(GpuCheckEmulated, ResumesWithinASection) {
+  const std::string options = "--quick --only gpt2-124m,attention";
+  const auto names = [this] {
+    std::vector<std::string> out;
+    for (const Json& row : rows()) out.push_back(row["row"].as_string());
+    return out;
+  };
+  ASSERT_EQ(check(options).code, 0);
+  const std::vector<std::string> all = names();
+  const std::string text = read_file(dir_ / "rows.jsonl");
+  for (const char* last : {"device", "gpt2-124m-memory", "attention-quick-forward"}) {
+    const size_t row = text.find(concat("{\"row\": \"", last, '"'));
+    ASSERT_NE(row, std::string::npos) << last;
+    write_file(dir_ / "rows.jsonl", text.substr(0, text.find('\n', row) + 1));
+    EXPECT_EQ(check(options).code, 0) << last;
+    EXPECT_EQ(names(), all) << last;
+  }
+}
+
+TEST_F(GpuCheckEmulated, NamesTheFileOfAMissingCudnn) {
+  const Variable plugin("MEGALITH_CUDA_LIBS", emulated_cuda_folder());
+  EXPECT_EQ(check("--quick --only device").code, 0) << "no fault of ours";
+  const Json row = rows().back();
+  EXPECT_EQ(row["row"].as_string(), "cudnn-properties");
+  if (row["result"].as_string() == "kept") GTEST_SKIP() << "this machine has cuDNN";
+  EXPECT_NE(row["detail"].as_string().find("there is no libcudnn.so.9"), std::string::npos) << row.dump();
 }
 
 TEST_F(GpuCheckEmulated, EndsASectionThatHangsAndNamesIt) {

@@ -31,23 +31,24 @@ void print(const Json& line) {
 class Cudnn {
  public:
   Cudnn() {
-    std::vector<std::string> places = cuda_library_folders();
-    for (std::string& place : places) place += "/";
-    places.emplace_back();  // where the dynamic linker looks
-    for (size_t i = 0; i < places.size() && library_ == nullptr; ++i)
-      library_ = dlopen((places[i] + "libcudnn.so.9").c_str(), RTLD_NOW | RTLD_LOCAL);
+    for (const std::string& folder : cuda_library_folders()) open(folder + "/" + kFile);
+    open(kFile);  // where the dynamic linker looks
   }
   /// As in 92000 for 9.20.0; 0: there is none.
   int64_t version() const {
     return library_ == nullptr ? 0 : static_cast<int64_t>(function<size_t()>("cudnnGetVersion")());
   }
-  /// What cuDNN asks a device for, as JSON: from it, it makes plans where there is no such device. Throws
-  /// kDevice.
+  /// What cuDNN asks a device for, as JSON. From this text cuDNN makes plans where there is no such device.
+  /// Throws kDevice.
   std::string device_properties() const {
     constexpr int kDeviceProperties = 38, kDeviceId = 2700, kJson = 2702, kInt32 = 23, kChar = 24;
-    if (version() < 90800)
-      fail(ErrorKind::kDevice, "cuDNN: ", version(),
-           " is here, and 9.8 or later is needed for its properties");
+    constexpr int64_t kFirstVersion = 90800;
+    if (library_ == nullptr)
+      fail(ErrorKind::kDevice, "cuDNN: there is no ", kFile,
+           " where the programs look for libraries; name its folder in MEGALITH_CUDA_LIBS");
+    if (version() < kFirstVersion)
+      fail(ErrorKind::kDevice, "cuDNN: version ", version(), " was found; the properties of a device need ",
+           kFirstVersion, " or later");
     void* properties = nullptr;
     require(function<int(int, void**)>("cudnnBackendCreateDescriptor")(kDeviceProperties, &properties),
             "make");
@@ -66,6 +67,12 @@ class Cudnn {
   }
 
  private:
+  static constexpr const char* kFile = "libcudnn.so.9";
+
+  /// Does nothing if a library is open already.
+  void open(const std::string& path) {
+    if (library_ == nullptr) library_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  }
   template <class Function>
   Function* function(const char* name) const {
     void* const found = dlsym(library_, name);

@@ -1,67 +1,75 @@
 #include "libcore/ops/cuda/device_failure.h"
 
-#include <algorithm>
-#include <iterator>
 #include <string>
+
+#include "libcore/base/error.h"
 
 namespace megalith::cuda {
 namespace {
 
-constexpr std::string_view
-    kOldDriver = "the driver is older than this plugin: install a newer one (nvidia-smi shows its version)",
-    kNoDriver = "load the driver, or choose --device cpu",
-    kUpdated = "the driver was updated under the running kernel: restart the machine",
-    kNoFabric = "start the fabric manager (nvidia-fabricmanager), or wait until it is ready",
-    kTaken =
-        "another process has the device for itself (nvidia-smi): wait for it, or choose another device with "
-        "CUDA_VISIBLE_DEVICES",
-    kNoCode =
-        "this plugin has no code for the device, which needs compute capability 8.0 or later: choose another "
-        "device, or --device cpu",
-    kNoMemory = "another process may have taken the memory (nvidia-smi): end it, or lower --micro-batch-size",
-    kFaulty =
-        "the device is faulty: see nvidia-smi -q -d ECC,ROW_REMAPPER and the lines with Xid of dmesg, "
-        "reset or replace it, and resume from the newest checkpoint",
-    kLost =
-        "the driver lost the device: see the lines with Xid of dmesg, reset the device or restart the "
-        "machine, and resume from the newest checkpoint",
-    kSlow = "the system ended a kernel that ran too long: use a device that drives no display",
-    kKernel =
-        "a kernel failed, which is a bug in Megalith unless dmesg names Xid 48, 63, 74, 79, 94 or 95 (a "
-        "faulty device): report it with the command; the newest checkpoint is whole",
-    kCall = "a bug in Megalith: report it with the command",
-    kUnknown = "see nvidia-smi and the lines with Xid of dmesg";
-
-struct Row {
-  cudaError_t status;
-  DeviceFailure failure;
+/// What the user is told after an error of the runtime: its kind, hence the exit code, and what to do.
+/// docs/cuda.md has the same table.
+struct DeviceFailure {
+  ErrorKind kind;
+  std::string_view remedy;
 };
 
-constexpr Row kRows[] = {
-    {cudaErrorInsufficientDriver, {ErrorKind::kDevice, kOldDriver}},
-    {cudaErrorUnsupportedPtxVersion, {ErrorKind::kDevice, kOldDriver}},
-    {cudaErrorNoDevice, {ErrorKind::kDevice, kNoDriver}},
-    {cudaErrorSystemDriverMismatch, {ErrorKind::kDevice, kUpdated}},
-    {cudaErrorSystemNotReady, {ErrorKind::kDevice, kNoFabric}},
-    {cudaErrorDevicesUnavailable, {ErrorKind::kDevice, kTaken}},
-    {cudaErrorNoKernelImageForDevice, {ErrorKind::kDevice, kNoCode}},
-    {cudaErrorMemoryAllocation, {ErrorKind::kDevice, kNoMemory}},
-    {cudaErrorECCUncorrectable, {ErrorKind::kDevice, kFaulty}},
-    {cudaErrorNvlinkUncorrectable, {ErrorKind::kDevice, kFaulty}},
-    {cudaErrorUnknown, {ErrorKind::kDevice, kLost}},
-    {cudaErrorLaunchTimeout, {ErrorKind::kDevice, kSlow}},
-    {cudaErrorIllegalAddress, {ErrorKind::kInternal, kKernel}},
-    {cudaErrorHardwareStackError, {ErrorKind::kInternal, kKernel}},
-    {cudaErrorIllegalInstruction, {ErrorKind::kInternal, kKernel}},
-    {cudaErrorMisalignedAddress, {ErrorKind::kInternal, kKernel}},
-    {cudaErrorInvalidAddressSpace, {ErrorKind::kInternal, kKernel}},
-    {cudaErrorInvalidPc, {ErrorKind::kInternal, kKernel}},
-    {cudaErrorLaunchFailure, {ErrorKind::kInternal, kKernel}},
-    {cudaErrorInvalidValue, {ErrorKind::kInternal, kCall}},
-    {cudaErrorInvalidConfiguration, {ErrorKind::kInternal, kCall}},
-    {cudaErrorInvalidResourceHandle, {ErrorKind::kInternal, kCall}},
-    {cudaErrorLaunchOutOfResources, {ErrorKind::kInternal, kCall}},
-};
+DeviceFailure failure_of(cudaError_t status) {
+  switch (status) {
+    case cudaErrorInsufficientDriver:
+    case cudaErrorUnsupportedPtxVersion:
+      return {ErrorKind::kDevice,
+              "the driver is older than this plugin: install a newer one (nvidia-smi shows its version)"};
+    case cudaErrorNoDevice:
+      return {ErrorKind::kDevice, "load the driver, or choose --device cpu"};
+    case cudaErrorSystemDriverMismatch:
+      return {ErrorKind::kDevice, "the driver was updated under the running kernel: restart the machine"};
+    case cudaErrorSystemNotReady:
+      return {ErrorKind::kDevice,
+              "start the fabric manager (nvidia-fabricmanager), or wait until it is ready"};
+    case cudaErrorDevicesUnavailable:
+      return {ErrorKind::kDevice,
+              "another process has the device for itself (nvidia-smi): wait for it, or choose another device "
+              "with CUDA_VISIBLE_DEVICES"};
+    case cudaErrorNoKernelImageForDevice:
+      return {ErrorKind::kDevice,
+              "this plugin has no code for the device, which needs compute capability 8.0 or later: choose "
+              "another device, or --device cpu"};
+    case cudaErrorMemoryAllocation:
+      return {ErrorKind::kDevice,
+              "another process may have taken the memory (nvidia-smi): end it, or lower --micro-batch-size"};
+    case cudaErrorECCUncorrectable:
+    case cudaErrorNvlinkUncorrectable:
+      return {ErrorKind::kDevice,
+              "the device is faulty: see nvidia-smi -q -d ECC,ROW_REMAPPER and the lines with Xid of dmesg, "
+              "reset or replace it, and resume from the newest checkpoint"};
+    case cudaErrorUnknown:
+      return {ErrorKind::kDevice,
+              "the driver lost the device: see the lines with Xid of dmesg, reset the device or restart the "
+              "machine, and resume from the newest checkpoint"};
+    case cudaErrorLaunchTimeout:
+      return {ErrorKind::kDevice,
+              "the system ended a kernel that ran too long: use a device that drives no display"};
+    case cudaErrorIllegalAddress:
+    case cudaErrorHardwareStackError:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorLaunchFailure:
+      return {
+          ErrorKind::kInternal,
+          "a kernel failed, which is a bug in Megalith unless dmesg names Xid 48, 63, 74, 79, 94 or 95 (a "
+          "faulty device): report it with the command; the newest checkpoint is whole"};
+    case cudaErrorInvalidValue:
+    case cudaErrorInvalidConfiguration:
+    case cudaErrorInvalidResourceHandle:
+    case cudaErrorLaunchOutOfResources:
+      return {ErrorKind::kInternal, "a bug in Megalith: report it with the command"};
+    default:
+      return {ErrorKind::kDevice, "see nvidia-smi and the lines with Xid of dmesg"};
+  }
+}
 
 /// "13.0" of 13000.
 std::string version_text(int version) {
@@ -69,12 +77,6 @@ std::string version_text(int version) {
 }
 
 }  // namespace
-
-DeviceFailure failure_of(cudaError_t status) {
-  const auto* const row =
-      std::find_if(std::begin(kRows), std::end(kRows), [&](const Row& one) { return one.status == status; });
-  return row == std::end(kRows) ? DeviceFailure{ErrorKind::kDevice, kUnknown} : row->failure;
-}
 
 void fail_with(cudaError_t status, std::string_view what) {
   const DeviceFailure failure = failure_of(status);

@@ -174,7 +174,7 @@ const Pair* sort_rows(cudaStream_t stream, const EmbeddingGradArgs& a, const Emb
 
 struct SortedRows {
   const Pair* pairs;
-  float* edges;  // [tile][2][columns]: sums of the id that begins before the tile, of the one that goes on
+  float* edges;  // [tile][2][columns]: sums of the id that begins before it, then of that which continues
   int64_t tiles;
 };
 
@@ -211,7 +211,7 @@ __global__ void sum_tiles(EmbeddingGradArgs a, SortedRows sorted) {
     }
 }
 
-/// For each tile with an id that begins there and goes on, adds up that id's sums of all its tiles.
+/// For each tile with an id that begins there and continues, adds up that id's sums of all its tiles.
 template <int kWide>
 __global__ void join_tiles(EmbeddingGradArgs a, SortedRows sorted) {
   __shared__ Pair pairs[kSortedTile + 2];

@@ -56,7 +56,7 @@ struct Signature {
   DType in, out;
   bool bias, trans_a, trans_b, accumulate;
   uint32_t a_alignment, b_alignment, c_alignment, d_alignment;  // d: the smaller alignment of c and the bias
-  // NOLINTNEXTLINE(modernize-use-nullptr): what the compiler compares with 0
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 reads it into the generated comparison
   auto operator<=>(const Signature&) const = default;
 };
 

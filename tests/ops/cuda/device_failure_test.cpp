@@ -11,13 +11,10 @@
 namespace megalith::test {
 namespace {
 
-/// The emulated device of this process fails, during the lifetime.
+/// Lets the emulated device of this process fail during the lifetime: each kernel, or each allocation.
 class FailingDevice {
  public:
-  FailingDevice(int error, long after) {
-    emulated_controls().fault = error;
-    emulated_controls().fault_after = after;
-  }
+  explicit FailingDevice(int error) { emulated_controls().fault = error; }
   ~FailingDevice() { emulated_controls().fault = 0; }
 };
 
@@ -27,7 +24,7 @@ Error error_of(int status) {
   Stream stream = backend->make_stream();
   Bed bed(stream);
   const View x = bed.put(DType::kF32, {2, 2}, {1, 2, 3, 4});
-  const FailingDevice failing(status, 0);
+  const FailingDevice failing(status);
   try {
     run(stream, Activate{.y = x, .x = x});
     stream.synchronize();
@@ -62,7 +59,7 @@ TEST(DeviceFailure, IsNamedByProductsToo) {
   const View x = bed.put(DType::kF32, {4, 4}, Values(16)), y = bed.empty(DType::kF32, {4, 4});
   const Gemm product{.c = y, .a = x, .b = x};
   run(stream, product);  // before the failure: a product's layouts are made once
-  const FailingDevice failing(214, 0);
+  const FailingDevice failing(214);
   try {
     run(stream, product);
     ADD_FAILURE() << "ran";
@@ -74,7 +71,7 @@ TEST(DeviceFailure, IsNamedByProductsToo) {
 
 TEST(DeviceFailure, OfMemoryNamesWhatIsLeft) {
   const std::unique_ptr<Backend> backend = make_emulated_backend();
-  const FailingDevice failing(2, 0);
+  const FailingDevice failing(2);
   try {
     backend->allocate(4096);
     ADD_FAILURE() << "allocated";
@@ -86,7 +83,7 @@ TEST(DeviceFailure, OfMemoryNamesWhatIsLeft) {
 }
 
 TEST(DeviceFailure, OfADriverThatIsTooOldNamesBothVersions) {
-  const FailingDevice failing(35, 0);
+  const FailingDevice failing(35);
   try {
     make_emulated_backend();
     ADD_FAILURE() << "made";
