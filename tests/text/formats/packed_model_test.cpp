@@ -46,7 +46,7 @@ std::optional<ByteLevelModel> unpacked(std::string_view bytes) {
 }
 
 template <class T>
-SharedArray<T> changed(const SharedArray<T>& values, size_t at, T value) {
+SharedArray<T> changed(const SharedArray<T>& values, size_t at, const T& value) {
   std::vector<T> copy(values.begin(), values.end());
   copy.at(at) = value;
   return SharedArray(std::move(copy));
