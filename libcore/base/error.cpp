@@ -3,6 +3,7 @@
 namespace megalith {
 
 Error::~Error() = default;
+NoMemory::~NoMemory() = default;
 
 void concat_text(std::string& to, std::string_view text) {
   to += text;

@@ -37,6 +37,13 @@ class Error : public std::runtime_error {
   ErrorKind kind_;
 };
 
+/// A lack of memory: of this machine (kSystem) or of a device (kDevice).
+class NoMemory : public Error {
+ public:
+  using Error::Error;
+  ~NoMemory() override;
+};
+
 // Helpers of concat(). Text and integers do not use a std::ostringstream: constructing one takes longer than
 // the rest of building a short name. It took a ninth of the time of planning a model of 22 billion
 // parameters.

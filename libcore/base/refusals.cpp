@@ -161,8 +161,9 @@ void end_of_unchecked(int number, siginfo_t* info, void*) {
 
 }  // namespace
 
-Error out_of_memory() {
-  return refusal(kNoMemory);
+NoMemory out_of_memory() {
+  const Error error = refusal(kNoMemory);
+  return {error.kind(), error.what()};
 }
 
 Error as_error(const std::exception_ptr& error) {

@@ -1,8 +1,8 @@
 #include "libcore/generate/loaded_model.h"
 
 #include <chrono>
-#include <exception>
 #include <functional>
+#include <new>
 #include <string>
 #include <string_view>
 
@@ -21,14 +21,16 @@ namespace {
 /// Runs `load`. If that needs more memory than there is, the Error says that the weights are what is too
 /// large. `weights`: how many there are, and of which type.
 void load_weights(const ModelSource& source, const std::string& weights, const std::function<void()>& load) {
-  try {
-    load();
-  } catch (...) {
-    const Error error = as_error(std::current_exception());
-    const bool memory = std::string_view(error.what()).find("memory") != std::string_view::npos;
-    if (!memory || (error.kind() != ErrorKind::kSystem && error.kind() != ErrorKind::kDevice)) throw;
+  const auto refuse = [&](const NoMemory& error) {
     fail(error.kind(), source.path(), ": its weights, ", weights, ", are too large for the memory of this ",
          error.kind() == ErrorKind::kDevice ? "device" : "machine", ": ", error.what());
+  };
+  try {
+    load();
+  } catch (const NoMemory& error) {
+    refuse(error);
+  } catch (const std::bad_alloc&) {
+    refuse(out_of_memory());
   }
 }
 

@@ -26,7 +26,8 @@ namespace fs = std::filesystem;
 
 [[noreturn]] void fail_errno(const char* doing, const std::string& path) {
   const int reason = errno;
-  if (reason == ENOMEM) fail(ErrorKind::kSystem, path, ": cannot ", doing, ": ", out_of_memory().what());
+  if (reason == ENOMEM)
+    throw NoMemory(ErrorKind::kSystem, concat(path, ": cannot ", doing, ": ", out_of_memory().what()));
   const bool absent = reason == ENOENT || reason == ENOTDIR || reason == ELOOP || reason == ENAMETOOLONG;
   fail(absent ? ErrorKind::kNoInput : ErrorKind::kIo, path, ": cannot ", doing, ": ", std::strerror(reason));
 }

@@ -181,7 +181,8 @@ Memory CpuBackend::allocate(size_t bytes) {
   try {
     return bytes < 2 * HugePages::kLargePage ? small_block(bytes) : large_block(bytes);
   } catch (const std::bad_alloc&) {
-    fail(ErrorKind::kSystem, "cpu: no memory for ", bytes, " bytes: ", out_of_memory().what());
+    throw NoMemory(ErrorKind::kSystem,
+                   concat("cpu: no memory for ", bytes, " bytes: ", out_of_memory().what()));
   }
 }
 

@@ -80,8 +80,10 @@ std::string version_text(int version) {
 
 void fail_with(cudaError_t status, std::string_view what) {
   const DeviceFailure failure = failure_of(status);
-  fail(failure.kind, "cuda: ", what, ": ", cudaGetErrorString(status), " (error ", static_cast<int>(status),
-       "); ", failure.remedy);
+  const std::string message = concat("cuda: ", what, ": ", cudaGetErrorString(status), " (error ",
+                                     static_cast<int>(status), "); ", failure.remedy);
+  if (status == cudaErrorMemoryAllocation) throw NoMemory(failure.kind, message);
+  fail(failure.kind, message);
 }
 
 void require_success(cudaError_t status, const char* what) {

@@ -75,7 +75,7 @@ TEST(DeviceFailure, OfMemoryNamesWhatIsLeft) {
   try {
     backend->allocate(4096);
     ADD_FAILURE() << "allocated";
-  } catch (const Error& error) {
+  } catch (const NoMemory& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kDevice);
     for (const char* words : {"allocate 4096 bytes", "are free", "--micro-batch-size"})
       EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
