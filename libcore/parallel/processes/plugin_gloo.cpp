@@ -119,7 +119,7 @@ class GlooMesh final : public Mesh {
   explicit GlooMesh(const MeshOptions& options) : options_(options) {
     ignore_broken_pipes();
     make_pairs();
-    connect(options.exchange(addresses()));
+    connect(exchange_values(options.exchange, addresses()));
     options_.exchange = nullptr;  // frees what the function holds
   }
 
@@ -139,29 +139,25 @@ class GlooMesh final : public Mesh {
       fail_call(concat(options_.name_of(options_.rank), ": cannot listen on ", options_.interface_address));
     }
   }
-  /// The addresses at which the peers reach this rank: one for each peer in rank order, all of one length, so
-  /// that a peer finds the address meant for it by its place in the list.
-  std::string addresses() {
-    std::string all;
-    for (int peer = 0; peer < options_.size; ++peer) {
-      if (peer == options_.rank) continue;
-      const std::vector<char> bytes = context_->getPair(peer)->address().bytes();
-      all.append(bytes.begin(), bytes.end());
-    }
+  /// The address at which each rank reaches this one, in rank order; empty for this rank.
+  using Addresses = std::vector<std::vector<char>>;
+  Addresses addresses() {
+    Addresses all(static_cast<size_t>(options_.size));
+    for (int peer = 0; peer < options_.size; ++peer)
+      if (peer != options_.rank) all[static_cast<size_t>(peer)] = context_->getPair(peer)->address().bytes();
     return all;
   }
-  void connect(const std::vector<std::string>& all) {
+  void connect(const std::vector<Addresses>& all) {
     if (all.size() != static_cast<size_t>(options_.size))
       fail(ErrorKind::kInternal, "addresses of ", all.size(), " ranks in a world of ", options_.size);
     for (int peer = 0; peer < options_.size; ++peer) {
       if (peer == options_.rank) continue;
-      const std::string& theirs = all[static_cast<size_t>(peer)];
-      const size_t length = theirs.size() / static_cast<size_t>(options_.size - 1);
-      // The list has no entry for the rank that wrote it.
-      const auto place = static_cast<size_t>(options_.rank - (options_.rank > peer ? 1 : 0));
-      const auto first = theirs.begin() + static_cast<std::ptrdiff_t>(place * length);
+      const Addresses& theirs = all[static_cast<size_t>(peer)];
+      if (theirs.size() != all.size())
+        fail(ErrorKind::kComm, options_.name_of(peer), " has ", theirs.size(), " addresses for ", all.size(),
+             " ranks");
       try {
-        context_->getPair(peer)->connect({first, first + static_cast<std::ptrdiff_t>(length)});
+        context_->getPair(peer)->connect(theirs[static_cast<size_t>(options_.rank)]);
       } catch (const std::exception&) {
         fail_call(concat(options_.name_of(options_.rank), ": no connection to ", options_.name_of(peer)));
       }
