@@ -26,7 +26,7 @@ using std::chrono::steady_clock;
 constexpr auto kTimeToSayHello = std::chrono::seconds(2);  // within which a connection must prove who it is
 constexpr auto kTimeToTell = std::chrono::seconds(1);      // longest wait until a rank takes an answer
 constexpr int kAtOnce = 64;  // connections accepted before those that wait are checked again
-constexpr size_t kMostWaiting = 128, kFewestWaiting = 8;  // of each kind, see Admission::make_room()
+constexpr size_t kMostWaiting = 128, kFewestWaiting = 8;  // of each kind, see Candidates::make_room()
 constexpr uint64_t kOtherFiles = 64;                      // files that this process has open or needs besides
 constexpr int64_t kLogged = 20;  // refusals that are logged; the others are only counted
 constexpr size_t kMaxReason = 500;
@@ -48,14 +48,76 @@ struct Candidate {
   std::optional<ProvenMessages> messages = {};  // set once it has sent its greeting
 };
 
+/// The connections that have not proved yet who they are, oldest first.
+class Candidates {
+ public:
+  explicit Candidates(int world) : world_(world), room_(room_beside(world)) {}
+
+  auto begin() const { return list_.begin(); }
+  auto end() const { return list_.end(); }
+  void add(Socket socket) {
+    std::string from = socket.peer_address();
+    list_.push_back({.socket = std::move(socket), .from = std::move(from)});
+  }
+  /// Calls `is_settled` for each, and removes those for which it returns true.
+  template <class IsSettled>
+  void settle(const IsSettled& is_settled) {
+    std::erase_if(list_, is_settled);
+  }
+  /// Closes the oldest connection to free a file, but not before it has had some time to prove who it is.
+  void free_a_file() {
+    constexpr auto kLeast = std::chrono::milliseconds(100), kPause = std::chrono::milliseconds(5);
+    if (list_.empty())
+      fail(ErrorKind::kIo, "rank 0 may not open enough files for ", world_,
+           " ranks; raise the limit (ulimit -n)");
+    if (list_.front().deadline - kTimeToSayHello + kLeast > steady_clock::now())
+      std::this_thread::sleep_for(kPause);
+    else if (!drop_oldest(false))
+      drop_oldest(true);
+  }
+  /// Drops connections beyond `room_`. Connections that have sent the greeting are counted apart from the
+  /// others. So connections that send nothing, which anybody can open in large numbers, cannot displace a
+  /// rank whose hello is on its way.
+  void make_room() {
+    for (const bool greeted : {false, true}) {
+      const auto such = [greeted](const Candidate& c) { return c.messages.has_value() == greeted; };
+      auto many = static_cast<size_t>(std::count_if(list_.begin(), list_.end(), such));
+      for (; many > room_; --many) drop_oldest(greeted);
+    }
+  }
+  void refuse(const std::string& whom, const std::string& why) {
+    if (++refused_ <= kLogged) warn("rendezvous: refused ", whom, ": ", printable(why, kMaxReason));
+  }
+  void log_how_many_were_refused() const {
+    if (refused_ > kLogged) warn("rendezvous: refused ", refused_ - kLogged, " more connections");
+  }
+
+ private:
+  /// Drops the oldest connection that has sent the greeting (`greeted`) or has not. False if there is none.
+  bool drop_oldest(bool greeted) {
+    const auto oldest = std::find_if(list_.begin(), list_.end(), [greeted](const Candidate& c) {
+      return c.messages.has_value() == greeted;
+    });
+    if (oldest == list_.end()) return false;
+    refuse(oldest->from, "too many connections are silent, and this is the oldest");
+    list_.erase(oldest);
+    return true;
+  }
+
+  const int world_;
+  const size_t room_;  // for connections of each kind
+  std::vector<Candidate> list_;
+  int64_t refused_ = 0;
+};
+
 class Admission {
  public:
   Admission(Socket listener, const AdmissionOptions& options)
       : listener_(std::move(listener)),
         options_(options),
-        room_(room_beside(options.mine.world)),
         ranks_(static_cast<size_t>(options.mine.world)),
-        told_(ranks_.size()) {}
+        told_(ranks_.size()),
+        candidates_(options.mine.world) {}
 
   std::vector<RankChannel> admit_all() {
     for (std::vector<std::string> absent = missing(); !absent.empty(); absent = missing()) {
@@ -63,7 +125,7 @@ class Admission {
       serve();
       stop_if_asked();
     }
-    if (refused_ > kLogged) warn("rendezvous: refused ", refused_ - kLogged, " more connections");
+    candidates_.log_how_many_were_refused();
     if (!differences_.empty()) throw differing();
     for (size_t rank = 1; rank < ranks_.size(); ++rank) welcome(rank);
     return std::move(ranks_);
@@ -95,59 +157,20 @@ class Admission {
     for (size_t i = 0; i < here.size(); ++i)
       if (wanted[1 + i].revents != 0) drop(here[i]);
     if (wanted[0].revents != 0) accept_some();
-    std::erase_if(candidates_, [this](Candidate& candidate) { return is_settled(candidate); });
-    make_room();
+    candidates_.settle([this](Candidate& candidate) { return is_settled(candidate); });
+    candidates_.make_room();
   }
 
   void accept_some() {
     for (int i = 0; i < kAtOnce; ++i) {
       Socket socket = listener_.accept();
       if (socket.open()) {
-        std::string from = socket.peer_address();
-        candidates_.push_back({.socket = std::move(socket), .from = std::move(from)});
+        candidates_.add(std::move(socket));
       } else {
-        if (errno == EMFILE || errno == ENFILE) free_a_file();
+        if (errno == EMFILE || errno == ENFILE) candidates_.free_a_file();
         return;
       }
     }
-  }
-
-  /// Closes the oldest connection to free a file, but not before it has had some time to prove who it is.
-  void free_a_file() {
-    constexpr auto kLeast = std::chrono::milliseconds(100), kPause = std::chrono::milliseconds(5);
-    if (candidates_.empty())
-      fail(ErrorKind::kIo, "rank 0 may not open enough files for ", ranks_.size(),
-           " ranks; raise the limit (ulimit -n)");
-    if (candidates_.front().deadline - kTimeToSayHello + kLeast > steady_clock::now())
-      std::this_thread::sleep_for(kPause);
-    else if (!drop_oldest(false))
-      drop_oldest(true);
-  }
-
-  /// Drops connections beyond `room_`. Connections that have sent the greeting are counted apart from the
-  /// others. So connections that send nothing, which anybody can open in large numbers, cannot displace a
-  /// rank whose hello is on its way.
-  void make_room() {
-    for (const bool greeted : {false, true}) {
-      const auto such = [greeted](const Candidate& c) { return c.messages.has_value() == greeted; };
-      auto many = static_cast<size_t>(std::count_if(candidates_.begin(), candidates_.end(), such));
-      for (; many > room_; --many) drop_oldest(greeted);
-    }
-  }
-
-  /// Drops the oldest connection that has sent the greeting (`greeted`) or has not. False if there is none.
-  bool drop_oldest(bool greeted) {
-    const auto oldest = std::find_if(candidates_.begin(), candidates_.end(), [greeted](const Candidate& c) {
-      return c.messages.has_value() == greeted;
-    });
-    if (oldest == candidates_.end()) return false;
-    refuse(oldest->from, "too many connections are silent, and this is the oldest");
-    candidates_.erase(oldest);
-    return true;
-  }
-
-  void refuse(const std::string& whom, const std::string& why) {
-    if (++refused_ <= kLogged) warn("rendezvous: refused ", whom, ": ", printable(why, kMaxReason));
   }
 
   /// Called when a waiting rank's socket is readable: such a rank sends nothing, so it has disconnected.
@@ -170,10 +193,10 @@ class Admission {
         fail(ErrorKind::kData, "it sent no hello in time");
       return hello.has_value();
     } catch (const Unproven&) {
-      refuse(candidate.from, "it has another job token (MEGALITH_JOB_TOKEN)");
+      candidates_.refuse(candidate.from, "it has another job token (MEGALITH_JOB_TOKEN)");
       answer(candidate, ProvenMessages::unproven());
     } catch (const Error& error) {
-      refuse(candidate.from, error.what());
+      candidates_.refuse(candidate.from, error.what());
     }
     return true;
   }
@@ -207,7 +230,7 @@ class Admission {
       why = concat("there is already a rank ", rank, ", from ",
                    rank == 0 ? listener_.local_address() : ranks_[rank].socket().peer_address());
     if (!why.empty()) {
-      refuse(concat("rank ", hello.rank, " of ", candidate.from), why);
+      candidates_.refuse(concat("rank ", hello.rank, " of ", candidate.from), why);
       answer(candidate, candidate.messages->packed(encode_failure({ErrorKind::kUsage, why})));
       return;
     }
@@ -268,12 +291,10 @@ class Admission {
 
   Socket listener_;
   const AdmissionOptions& options_;
-  const size_t room_;  // for connections of each kind
   std::vector<RankChannel> ranks_;
   std::vector<bool> told_;
-  std::vector<Candidate> candidates_ = {};  // oldest first
+  Candidates candidates_;
   std::string differences_ = {};
-  int64_t refused_ = 0;
 };
 
 }  // namespace
