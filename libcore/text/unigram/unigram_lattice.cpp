@@ -1,7 +1,6 @@
 #include "libcore/text/unigram/unigram_lattice.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <queue>
 #include <type_traits>
@@ -23,14 +22,14 @@ UnigramLattice<Sum>::UnigramLattice(const UnigramTables& tables, double unknown_
       unknown_score_(static_cast<Sum>(unknown_score)),
       take_(std::move(take)),
       longest_(std::max(kLongestCharacter, tables.longest())),
-      best_(std::bit_ceil(longest_ + 1)) {}
+      best_(longest_ + 1) {}
 
 template <class Sum>
 void UnigramLattice<Sum>::start(std::string_view text, Sum sum) {
   text_ = text;
-  at_ = last_ = base_ = 0;
+  at_ = last_ = 0;
   lengths_.assign(text.size() + 1, 0);
-  best(0) = sum;
+  best_[0] = sum;
 }
 
 template <class Sum>
@@ -38,7 +37,7 @@ Sum UnigramLattice<Sum>::cut(std::string_view text, Sum sum) {
   start(text, sum);
   advance(text.size());
   pass_on(text.size());
-  return best(text.size());
+  return best_[text.size()];
 }
 
 template <class Sum>
@@ -62,7 +61,7 @@ Sum UnigramLattice<Sum>::finish() {
   text_ = held_;
   advance(text_.size());
   pass_on(text_.size());
-  const Sum sum = best(text_.size());
+  const Sum sum = best_[text_.size()];
   held_.clear();
   return sum;
 }
@@ -80,7 +79,7 @@ void UnigramLattice<Sum>::advance(size_t stop) {
   while (at_ < stop) {
     rebase();
     const size_t character = std::min(character_bytes(text_[at_]), text_.size() - at_);
-    const Sum here = best(at_);
+    const Sum here = best_[at_];
     bool is_known = false;
     trie_.each(text_.substr(at_, longest_), [&](size_t bytes, int32_t id) {
       offer(at_, bytes, static_cast<Sum>(tables_.score(id)) + here);
@@ -94,11 +93,11 @@ void UnigramLattice<Sum>::advance(size_t stop) {
 template <class Sum>
 void UnigramLattice<Sum>::rebase() {
   if constexpr (std::is_same_v<Sum, float>) {
-    const Sum here = best(at_);
+    const Sum here = best_[at_];
     if (!(std::abs(here) > kFarthestSum)) return;
     for (size_t i = at_ + 1; i <= last_; ++i)
-      if (lengths_[i] != 0) best(i) -= here;
-    best(at_) = 0;
+      if (lengths_[i] != 0) best_[i] -= here;
+    best_[at_] = 0;
   }
 }
 
@@ -107,9 +106,9 @@ template <class Sum>
 void UnigramLattice<Sum>::offer(size_t at, size_t bytes, Sum sum) {
   const size_t end = at + bytes;
   last_ = std::max(last_, end);
-  if (lengths_[end] != 0 && !(sum > best(end))) return;
+  if (lengths_[end] != 0 && !(sum > best_[end])) return;
   lengths_[end] = static_cast<uint16_t>(bytes);
-  best(end) = sum;
+  best_[end] = sum;
 }
 
 /// The last place through which all ways lead that end where a next token may begin. Nothing if that is the
@@ -149,7 +148,7 @@ void UnigramLattice<Sum>::pass_on_early() {
     lengths_.erase(lengths_.begin(), lengths_.begin() + static_cast<std::ptrdiff_t>(*end));
     at_ -= *end;
     last_ -= *end;
-    base_ += *end;
+    best_.shift(*end);
   }
   check_at_ = std::max(kFirstCheck, 2 * held_.size());
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -40,7 +41,18 @@ class UnigramLattice {
   void trim();
 
  private:
-  Sum& best(size_t at) { return best_[(base_ + at) & (best_.size() - 1)]; }
+  /// The best sum at each place from at_ on, in a ring.
+  class Sums {
+   public:
+    explicit Sums(size_t places) : ring_(std::bit_ceil(places)) {}
+    Sum& operator[](size_t at) { return ring_[(base_ + at) & (ring_.size() - 1)]; }
+    /// Place 0 is then where place `bytes` was.
+    void shift(size_t bytes) { base_ += bytes; }
+
+   private:
+    std::vector<Sum> ring_;
+    size_t base_ = 0;
+  };
   void start(std::string_view text, Sum sum);
   void advance(size_t stop);
   void rebase();
@@ -61,9 +73,8 @@ class UnigramLattice {
   /// For each place in text_ the bytes of the best last token before it; 0: no token that was found ends
   /// there.
   std::vector<uint16_t> lengths_;
-  size_t base_ = 0;
-  std::vector<Sum> best_;  // the sum at each place from at_ on, in a ring
-  size_t check_at_ = 0;    // the size of held_ at which to try to pass something on
+  Sums best_;
+  size_t check_at_ = 0;  // the size of held_ at which to try to pass something on
 };
 
 extern template class UnigramLattice<float>;

@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <type_traits>
 #include <vector>
 
@@ -19,17 +20,65 @@ namespace {
 constexpr size_t kManyIds = size_t{1} << 14;  // ids handed over at a time
 constexpr size_t kGiant = size_t{1} << 16;    // bytes of a part that is cut as it arrives
 
+/// Collects the ids of a text's pieces and hands them over, many at a time.
+class PieceIds {
+ public:
+  PieceIds(const UnigramTables& tables, const UnigramRules& rules)
+      : trie_(tables.trie), unknown_id_(rules.unknown), unknown_(tables, rules) {}
+
+  void begin(const UnigramWorker::TakeIds& take) {
+    take_ = &take;
+    ids_.clear();
+    unknown_.clear();
+  }
+  /// A token, or an unknown character.
+  void add(std::string_view piece) {
+    const int32_t id = trie_.find(piece);
+    if (id < 0 || id == unknown_id_)
+      unknown_.add(piece, ids_);
+    else
+      add(std::span(&id, 1));
+    hand_over_many();
+  }
+  void add(std::span<const int32_t> tokens) {
+    end_unknown();
+    ids_.insert(ids_.end(), tokens.begin(), tokens.end());
+  }
+  /// Unknown characters that follow are no part of a run before them.
+  void end_unknown() {
+    if (!unknown_.empty()) unknown_.finish(ids_);
+  }
+  void hand_over_many() {
+    if (ids_.size() >= kManyIds) hand_over();
+  }
+  void finish() {
+    end_unknown();
+    hand_over();
+  }
+
+ private:
+  void hand_over() {
+    if (!ids_.empty()) (*take_)(ids_);
+    ids_.clear();
+  }
+
+  PrefixTrie trie_;
+  const int32_t unknown_id_;
+  UnknownRun unknown_;
+  std::vector<int32_t> ids_;
+  const UnigramWorker::TakeIds* take_ = nullptr;
+};
+
 template <class Sum>
 class Worker : public UnigramWorker {
  public:
   Worker(const UnigramTables& tables, const UnigramRules& rules)
       : tables_(tables),
         rules_(rules),
-        trie_(tables.trie),
         borders_(tables.borders),
         cache_(tables, rules),
-        unknown_(tables, rules),
-        lattice_(tables, rules.unknown_score, [this](std::string_view piece) { add_piece(piece); }) {
+        ids_(tables, rules),
+        lattice_(tables, rules.unknown_score, [this](std::string_view piece) { ids_.add(piece); }) {
     borders_.always_cut_before(rules.mark);
   }
 
@@ -37,7 +86,7 @@ class Worker : public UnigramWorker {
     begin(take);
     if (text.size() <= CoreTokenizer::kLongText) {
       cut_parts(text, true);
-      return hand_over();
+      return ids_.finish();
     }
     while (!text.empty()) {
       const std::string_view part = first_characters(text, CoreTokenizer::kPartBytes);
@@ -48,10 +97,8 @@ class Worker : public UnigramWorker {
   }
 
   void begin(const TakeIds& take) override {
-    take_ = &take;
+    ids_.begin(take);
     sum_ = 0;
-    ids_.clear();
-    unknown_.clear();
     held_.clear();
     in_giant_ = false;
   }
@@ -67,7 +114,7 @@ class Worker : public UnigramWorker {
   void finish() override {
     if (in_giant_) continue_giant(true);
     cut_parts(held_, true);
-    hand_over();
+    ids_.finish();
   }
 
   void trim() override {
@@ -89,7 +136,7 @@ class Worker : public UnigramWorker {
       for (size_t i = 0; i < count; part = ends_[i++]) cut_part(rest.substr(part), ends_[i] - part);
       if (part == 0) break;
       begin += part;
-      if (ids_.size() >= kManyIds) hand_over_ids();
+      ids_.hand_over_many();
     }
     return begin;
   }
@@ -99,11 +146,9 @@ class Worker : public UnigramWorker {
     begin_part(text);
     if (bytes <= PartKey::kLongest)
       if (const PartCut* const cut = cache_.find(text, bytes); cut && is_certain(*cut)) {
-        if (!unknown_.empty()) unknown_.finish(ids_);
-        for (uint32_t i = 0; i < cut->count; ++i) {
-          sum_ = static_cast<Sum>(tables_.score(cut->ids[i])) + sum_;
-          ids_.push_back(cut->ids[i]);
-        }
+        const std::span tokens = std::span(cut->ids).first(cut->count);
+        for (const int32_t id : tokens) sum_ = static_cast<Sum>(tables_.score(id)) + sum_;
+        ids_.add(tokens);
         return;
       }
     sum_ = lattice_.cut(text.substr(0, bytes), sum_);
@@ -111,7 +156,7 @@ class Worker : public UnigramWorker {
 
   void begin_part(std::string_view text) {
     if (!rules_.mark.empty() && text.starts_with(rules_.mark)) {
-      unknown_.finish(ids_);
+      ids_.end_unknown();
       sum_ = 0;
     }
     if constexpr (kIsFloat)
@@ -128,17 +173,6 @@ class Worker : public UnigramWorker {
     const double farthest = std::abs(static_cast<double>(sum_)) + 2 * static_cast<double>(cut.bound);
     if (kIsFloat && !(farthest < kFarthestSum)) return false;
     return static_cast<double>(cut.margin) > farthest * kRounding;
-  }
-
-  void add_piece(std::string_view piece) {
-    const int32_t id = trie_.find(piece);
-    if (id < 0 || id == rules_.unknown) {
-      unknown_.add(piece, ids_);
-    } else {
-      if (!unknown_.empty()) unknown_.finish(ids_);
-      ids_.push_back(id);
-    }
-    if (ids_.size() >= kManyIds) hand_over_ids();
   }
 
   void begin_giant() {
@@ -163,25 +197,13 @@ class Worker : public UnigramWorker {
     held_.erase(0, bytes);
   }
 
-  void hand_over() {
-    unknown_.finish(ids_);
-    hand_over_ids();
-  }
-  void hand_over_ids() {
-    if (!ids_.empty()) (*take_)(ids_);
-    ids_.clear();
-  }
-
   const UnigramTables& tables_;
   const UnigramRules& rules_;
-  PrefixTrie trie_;
   CharacterBorders borders_;
   PartCache cache_;
-  UnknownRun unknown_;
+  PieceIds ids_;
   UnigramLattice<Sum> lattice_;
   std::array<uint32_t, 2048> ends_;
-  std::vector<int32_t> ids_;
-  const TakeIds* take_ = nullptr;
   Sum sum_ = 0;
   std::string held_;       // text that is not cut yet
   bool in_giant_ = false;  // whether lattice_ has the beginning of the part in held_
