@@ -11,6 +11,7 @@
 #include "libcore/generate/generate.h"
 #include "libcore/ops/backend/cuda_plugin.h"
 #include "libcore/parallel/together.h"
+#include "libcore/train/log/device_memory.h"
 #include "libcore/train/log/run_logs.h"
 #include "libcore/train/run/run_start.h"
 #include "libcore/train/run/step_tracer.h"
@@ -43,7 +44,7 @@ TrainRun::TrainRun(const RankInput& in)
       progress_(config_, in.data.train.read),
       skips_(config_.train),
       saves_(in, config_) {
-  if (backend_->name() == std::string_view("cuda")) device_left_ = cuda_memory(0).left;
+  const std::optional<size_t> device_memory = free_device_memory(*backend_);
   const std::optional<StartPoint> start = find_run_start(in_, config_);
   const RunShape shape =
       // Before take_folder(), so that a run refused for lack of memory leaves no folder.
@@ -51,6 +52,7 @@ TrainRun::TrainRun(const RankInput& in)
   saves_.take_folder(start ? &*start : nullptr);
   auto outputs = in_.world.rank() == 0 ? std::make_unique<RunOutputs>(config_.train) : nullptr;
   trainer_ = std::make_unique<Trainer>(shape, *backend_, in_.world);
+  observers_.add(device_memory_log(device_memory, trainer_->memory().on_device()));
   const auto together = [this](auto&& work) {
     do_together(in_.world, config_.parallel.peer_timeout(), [&](const auto&) { work(); });
   };
@@ -114,7 +116,6 @@ PretrainResult TrainRun::go() {
   if (!end_.ended_early()) final_evaluations();
   saves_.finish();
   if (progress_.moved()) trainer_->check_memory();
-  log_device_memory();
   observers_.end({.iteration = progress_.iteration(), .reason = end_.reason()});
   return {.iteration = progress_.iteration(),
           .stopped_by = end_.signal(),
@@ -182,14 +183,6 @@ void TrainRun::evaluate(const std::string& where) {
     saves_.save_best(progress_);
   else
     end_.note_worse(progress_.state());
-}
-
-void TrainRun::log_device_memory() const {
-  if (!device_left_) return;
-  const double taken = static_cast<double>(*device_left_) - static_cast<double>(cuda_memory(0).left),
-               estimated = static_cast<double>(trainer_->memory().on_device());
-  log("device memory: ", format_bytes(taken), " taken, ", format_bytes(estimated), " estimated (",
-      format_fixed(100 * taken / estimated, 2), " %)");
 }
 
 void TrainRun::final_evaluations() {

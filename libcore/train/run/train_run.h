@@ -34,14 +34,11 @@ class TrainRun {
   void evaluate(const std::string& where);
   void final_evaluations();
   void sample();
-  /// What the run took of a GPU's memory, beside the estimate.
-  void log_device_memory() const;
 
   const RankInput& in_;
   PretrainConfig config_;  // a resumed run takes some values from its checkpoint
   RunEnd end_;             // starts the clock of --exit-duration-in-mins
   const std::unique_ptr<Backend> backend_;
-  std::optional<size_t> device_left_;  // bytes of a GPU's memory before the run took any
   std::unique_ptr<Trainer> trainer_;
   RunProgress progress_;
   SkipWatch skips_;
