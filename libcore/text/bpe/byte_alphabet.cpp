@@ -54,4 +54,12 @@ std::optional<std::string> from_byte_alphabet(std::string_view utf8) {
   return out;
 }
 
+int byte_of_token(std::string_view text) {
+  constexpr std::string_view kDigits = "0123456789ABCDEF";
+  if (text.size() != 6 || !text.starts_with("<0x") || text[5] != '>') return -1;
+  const size_t high = kDigits.find(text[3]), low = kDigits.find(text[4]);
+  return high == std::string_view::npos || low == std::string_view::npos ? -1
+                                                                         : static_cast<int>(high * 16 + low);
+}
+
 }  // namespace megalith

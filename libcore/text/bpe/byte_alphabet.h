@@ -17,4 +17,7 @@ std::string to_byte_alphabet(std::string_view bytes);
 /// Reads this alphabet: " hello" for "Ġhello"; nothing if a character is not in the alphabet.
 std::optional<std::string> from_byte_alphabet(std::string_view utf8);
 
+/// The byte that a token such as "<0x41>" stands for, as SentencePiece writes bytes; -1: it stands for none.
+int byte_of_token(std::string_view text);
+
 }  // namespace megalith

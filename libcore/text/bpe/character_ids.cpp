@@ -2,25 +2,16 @@
 
 #include <algorithm>
 
+#include "libcore/text/bpe/byte_alphabet.h"
 #include "libcore/text/unicode/unicode.h"
 
 namespace megalith {
-namespace {
-
-std::string byte_token(size_t byte) {
-  constexpr const char* kDigits = "0123456789ABCDEF";
-  return {'<', '0', 'x', kDigits[byte / 16], kDigits[byte % 16], '>'};
-}
-
-}  // namespace
 
 CharacterIds::ByteIds CharacterIds::Unknown::bytes_of(const std::vector<std::string>& tokens) {
   ByteIds ids = none();
-  for (size_t id = 0; id < tokens.size(); ++id) {
-    if (!tokens[id].starts_with("<0x")) continue;
-    for (size_t byte = 0; byte < ids.size(); ++byte)
-      if (tokens[id] == byte_token(byte)) ids[byte] = static_cast<int32_t>(id);
-  }
+  for (size_t id = 0; id < tokens.size(); ++id)
+    if (const int byte = byte_of_token(tokens[id]); byte >= 0)
+      ids[static_cast<size_t>(byte)] = static_cast<int32_t>(id);
   return ids;
 }
 

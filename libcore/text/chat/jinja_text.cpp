@@ -154,7 +154,6 @@ std::string python_float(double value) {
 }
 
 std::string python_repr(std::string_view text) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
   const bool apostrophe = text.find('\'') != std::string_view::npos;
   const char mark = apostrophe && text.find('"') == std::string_view::npos ? '"' : '\'';
   std::string out(1, mark);
@@ -163,7 +162,7 @@ std::string python_repr(std::string_view text) {
     if (c == '\n' || c == '\r' || c == '\t')
       out += c == '\n' ? "\\n" : c == '\r' ? "\\r" : "\\t";
     else if (byte < 0x20 || byte == 0x7F)
-      out.append("\\x").append(1, kDigits[byte >> 4]).append(1, kDigits[byte & 15]);
+      append_hex(out.append("\\x"), byte, 2);
     else if (c == '\\' || c == mark)
       out.append(1, '\\').append(1, c);
     else

@@ -131,14 +131,6 @@ SentencePieceTable parse_sentencepiece_table(std::string_view bytes, const std::
   return table;
 }
 
-int byte_of_token(std::string_view text) {
-  constexpr std::string_view kDigits = "0123456789ABCDEF";
-  if (text.size() != 6 || !text.starts_with("<0x") || text[5] != '>') return -1;
-  const size_t high = kDigits.find(text[3]), low = kDigits.find(text[4]);
-  return high == std::string_view::npos || low == std::string_view::npos ? -1
-                                                                         : static_cast<int>(high * 16 + low);
-}
-
 const SentencePieceTable::Token* find_invalid_text(const SentencePieceTable& table) {
   for (const SentencePieceTable::Token& token : table.tokens)
     if (valid_utf8_prefix(token.text) != token.text.size()) return &token;

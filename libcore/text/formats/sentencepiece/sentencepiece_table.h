@@ -42,8 +42,6 @@ SentencePieceTable parse_sentencepiece_table(std::string_view bytes, const std::
 
 /// U+2581, which stands for a blank in tokens.
 inline constexpr std::string_view kBlankMark = "\xE2\x96\x81";
-/// The byte of a token's text such as "<0x41>"; -1: it stands for none.
-int byte_of_token(std::string_view text);
 
 /// The first token that is not valid UTF-8; null if there is none.
 const SentencePieceTable::Token* find_invalid_text(const SentencePieceTable& table);
