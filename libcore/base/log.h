@@ -16,7 +16,7 @@ LogSink set_log_sink(LogSink sink);
 
 /// kUrgent, for warnings and errors: goes to stderr even if the console is stdout.
 enum class LogKind : uint8_t { kNote, kUrgent };
-void log_line(const std::string& line, LogKind kind = LogKind::kNote);
+void log_line(const std::string& given, LogKind kind = LogKind::kNote);
 
 /// Where notes go. kStderr is the default. kStdout is for programs whose upstream counterpart logs to stdout,
 /// so that `| tee log` works; if stdout fails, a warning says so and notes go to stderr. kNone: neither notes

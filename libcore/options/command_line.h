@@ -74,8 +74,8 @@ struct FatedOptions {
   std::vector<IgnoredOption> ignored;
   std::vector<ConditionalOption> conditional;
 
-  /// Adds an option that is ignored or conditional. If it is refused, or its values are not as many or of the
-  /// kind that it takes, adds a problem instead. Keeps a pointer to the fate of a conditional option.
+  /// Adds an option that is ignored or conditional. If the option is refused, or if it has the wrong number
+  /// or kind of values, adds a problem instead. Keeps a pointer to the fate of a conditional option.
   void take(const OptionFate&, IgnoredOption, Problems&);
   void append(const FatedOptions&);
   /// Decides on the conditional options: each is ignored, or its refusal is added to the problems.

@@ -15,10 +15,10 @@
 #include "libcore/base/error.h"
 #include "libcore/parallel/communicator.h"
 
-/// Ranks exchange bytes; the functions here exchange values. A value is one of these: - a trivially copyable
-/// type: a number, an enumeration, a struct of those; - std::string, or std::vector of values; - a struct
-/// with `template <class V> void members(V&& visit) { visit(host, cpus); }`. Values are sent as raw memory,
-/// since all ranks of a run are the same version of the program, on processors with the same byte order.
+/// Ranks exchange bytes; the functions here exchange values. A value is a trivially copyable type (a number,
+/// an enumeration, a struct of those), a std::string, a std::vector of values, or a struct with
+/// `template <class V> void members(V&& visit) { visit(host, cpus); }`. Values are sent as raw memory, since
+/// all ranks of a run are the same version of the program, on processors with the same byte order.
 namespace megalith {
 
 /// Returns every rank's bytes in rank order; blocks until all have arrived. The rendezvous provides it.

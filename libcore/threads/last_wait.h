@@ -9,7 +9,7 @@ namespace megalith {
 
 /// How long a destructor waits. At first 10 minutes; a run sets the time that its ranks wait for each other.
 std::chrono::milliseconds last_wait_limit();
-void set_last_wait_limit(std::chrono::milliseconds limit);
+void set_last_wait_limit(std::chrono::milliseconds wanted);
 
 /// Ends the process at once with the code of kComm, after one line that says what a destructor waited for
 /// and for how long. `what`: a noun ("the thread that writes a checkpoint").

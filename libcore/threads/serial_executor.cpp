@@ -61,8 +61,8 @@ void SerialExecutor::cancel(const std::exception_ptr& error) noexcept {
 void SerialExecutor::drain() noexcept {
   Lock held = state_.lock();
   while (!jobs_.empty()) {
-    const auto goes_on = [this, done = done_] { return jobs_.empty() || done_ != done; };
-    if (!state_.wait_anyway(held, last_wait_limit(), goes_on)) end_late_process(what_);
+    const auto moved_on = [this, done = done_] { return jobs_.empty() || done_ != done; };
+    if (!state_.wait_anyway(held, last_wait_limit(), moved_on)) end_late_process(what_);
   }
 }
 

@@ -197,7 +197,7 @@ TEST_F(ChatApp, EndsAtASecondInterrupt) {
   EXPECT_EQ(left.finish().code, 0);
 }
 
-TEST_F(ChatApp, SaysInATerminalWhatWasWrongAndGoesOn) {
+TEST_F(ChatApp, SaysInATerminalWhatWasWrongAndContinues) {
   TerminalCommand run("exec " + chat("-n 4"), 200);
   ASSERT_TRUE(run.wait_for("> "));
   run.type(std::string(400, 'a') + "\n");

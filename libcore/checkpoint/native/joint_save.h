@@ -41,8 +41,8 @@ class JointSave {
   void start(std::unique_ptr<CheckpointJob> job);
   bool under_way() const { return phase_ != Phase::kNone; }
   /// Moves the save on without waiting for disks. Returns true if this call has completed the save. If a rank
-  /// fails, all ranks throw its error. After that no save is in progress, and
-  /// all ranks can continue without it.
+  /// fails, all ranks throw its error. After that no save is in progress, and all ranks can continue without
+  /// it.
   bool advance();
   /// Waits until no save is in progress. Throws as advance() does.
   void finish();

@@ -327,8 +327,8 @@ void DocumentOutput::take_bad_line(const DocumentBatch& batch, const BadLine& ba
   if (rejects_) reject(batch, bad);
 }
 
-/// Ends the run at a bad line. The message says what the input seems to be, if it is no loose JSON or text at
-/// all; if not, that such lines can be left out.
+/// Ends the run at a bad line. If the input seems to be neither loose JSON nor text, the message says what it
+/// seems to be. Otherwise it says that such lines can be left out.
 void DocumentOutput::fail_at(const DocumentBatch& batch, const BadLine& bad, const std::string& place) const {
   BadRecord record = bad_record(files_[state_.source.input].path, batch.lines, bad.line);
   record.fault = bad.fault;

@@ -131,7 +131,7 @@ struct NormGradArgs {
 struct NormWeightGrads {
   float *dw, *db;
 };
-/// `workspace`: norm_grad_bytes(); not used if no weight's gradient is wanted.
+/// `workspace` has norm_grad_bytes() bytes; it is not used if no weight's gradient is wanted.
 void launch_norm_grad(cudaStream_t, Storage, const NormGradArgs&, const NormWeightGrads&, void* workspace);
 
 struct SoftmaxArgs {

@@ -80,8 +80,9 @@ constexpr Passes kPassKernels{1, 1.7};  // kernels of each pass, relative to all
 
 // What ranks exchange.
 constexpr double kWeightGradients = 0.5;  // share of backward products that run during an exchange; count
-constexpr double kPartOfOverlap = 0.5;    // share of tensor_overlap that this exchange reaches; belief
-constexpr double kKeysAndValues = 2;      // count
+// Share of tensor_overlap that the reduction of the input's gradient reaches; belief.
+constexpr double kPartOfOverlap = 0.5;
+constexpr double kKeysAndValues = 2;  // count
 /// What context ranks exchange. Forward: keys and values. Backward: these again, and their gradients; count.
 constexpr Passes kContextRounds{1, 2};
 

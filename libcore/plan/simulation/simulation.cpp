@@ -143,8 +143,8 @@ class Exchange {
     stop_if_failed();
     return line.receive();
   }
-  /// Waits until all ranks have come, and repeats all their periods: the times of `times` are then those
-  /// after the caller's last.
+  /// Waits until all ranks have arrived, and repeats all their periods. `times` then holds the times after
+  /// the caller's last period.
   void repeat(const Period& period, RankTimes& times) {
     std::unique_lock lock(mutex_);
     players_.emplace_back(period, times,

@@ -16,7 +16,7 @@ class Charsmap {
   Charsmap() = default;  // has no rules
   /// `bytes` as in the file; none: there are no rules. Throws kData, beginning with `where`, if they are
   /// damaged.
-  Charsmap(std::string_view bytes, const std::string& where);
+  Charsmap(std::string_view map, const std::string& where);
 
   bool empty() const { return trie_.empty(); }
   struct Match {

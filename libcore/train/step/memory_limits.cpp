@@ -225,7 +225,7 @@ Change with_recomputed_layers(const Change& from, int layers) {
   return change;
 }
 
-/// The most layers of one chunk.
+/// The largest number of layers in a chunk.
 int layers_of_chunk(const RunShape& run) {
   int most = 0;
   for (int stage = 0; stage < run.parallel.pipeline; ++stage)
