@@ -68,17 +68,20 @@ struct Place {
   }
 };
 
-/// The ranks that a server lists. kUsage if a device is listed twice.
+/// The ranks that a server lists. kUsage if a device is listed twice, or the server has no name.
 std::vector<ListedRank> ranks_on(const Place& server) {
   std::vector<ListedRank> ranks;
   std::set<int> seen;
+  const Place id = server.at("server_id");
+  if (id.text().empty())
+    fail(ErrorKind::kUsage, id.where, ": \"\" is not the address of a server; make the server's table again");
   for (const Place& device : server.at("device").list()) {
     const Place number = device.at("device_id");
     if (!seen.insert(number.number("device")).second)
       fail(ErrorKind::kUsage, number.where, ": ", number.shown(), " appears twice on server ",
-           quote_name(server.at("server_id").text()), "; a device has one rank");
+           quote_name(id.text()), "; a device has one rank");
     if (device.json.find("device_ip")) device.at("device_ip").text();
-    ranks.push_back({device.at("rank_id").number("rank"), server.at("server_id").text()});
+    ranks.push_back({device.at("rank_id").number("rank"), id.text()});
   }
   return ranks;
 }

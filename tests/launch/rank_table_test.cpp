@@ -71,6 +71,19 @@ TEST(RankTable, MergesNoBadTable) {
   }
 }
 
+TEST(RankTable, MergesNoServerWithoutAName) {
+  const TempDir dir;
+  write_file(dir / "t", R"({"server_list": [{"server_id": "", "device": [)" + rank("0") +
+                            R"(]}], "status": "completed"})");
+  try {
+    ADD_FAILURE() << merged_rank_table_text({dir / "t"});
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+    EXPECT_EQ(std::string(error.what()).find(std::string(dir / "t") + ": server_list[0].server_id: \"\""), 0U)
+        << error.what();
+  }
+}
+
 // A server's table that lists a device twice is refused: two ranks would use that device.
 TEST(RankTable, MergesNoDeviceTwice) {
   const TempDir dir;
