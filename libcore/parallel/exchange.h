@@ -79,6 +79,11 @@ class ValueReader {
   void get(T& value) {
     if constexpr (HasMembers<T>) {
       value.members(*this);
+    } else if constexpr (std::is_same_v<T, bool>) {
+      uint8_t byte = 0;
+      get(byte);
+      require(byte <= 1);
+      value = byte == 1;
     } else if constexpr (PlainValue<T>) {
       require(left_.size() >= sizeof value);
       std::memcpy(&value, left_.data(), sizeof value);

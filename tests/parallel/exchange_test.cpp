@@ -73,6 +73,16 @@ TEST(Exchange, RefusesBytesOfAnotherValue) {
   EXPECT_TRUE(refused(packed(Phase::kEnd) + std::string(8, '\xff')));  // a length that exceeds all memory
 }
 
+TEST(Exchange, TakesNoByteForABoolButZeroAndOne) {
+  for (int byte = 0; byte < 256; ++byte) {
+    const std::string bytes(1, static_cast<char>(byte));
+    if (byte < 2)
+      EXPECT_EQ(unpacked<bool>(bytes), byte == 1);
+    else
+      EXPECT_THROW((void)unpacked<bool>(bytes), Error) << byte;
+  }
+}
+
 TEST(Exchange, NamesTheRankWhoseBytesAreWrong) {
   const std::string bytes = packed(kReport);
   for (size_t length = 0; length < bytes.size(); ++length) {
