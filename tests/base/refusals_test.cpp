@@ -55,6 +55,9 @@ TEST(AsError, NamesTheLimits) {
 
 // Where no caller gets the exception.
 TEST(RefusalsDeathTest, EndTheProcessWithOneLine) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "the sanitizer takes SIGSEGV for itself";
+#endif
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto in_thread = [](const std::function<void()>& work) { std::thread(work).join(); };
   const std::function<void()> get_no_memory = [] { throw std::bad_alloc(); };
@@ -80,6 +83,9 @@ TEST(RefusalsDeathTest, EndTheProcessWithOneLine) {
 }
 
 TEST(RefusalsDeathTest, LeaveOtherEndsAsTheyAre) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "the sanitizer takes SIGSEGV for itself";
+#endif
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(
       {
