@@ -237,7 +237,8 @@ PretrainResult tune(FinetuneConfig config, const StopSignal& stop, const RankWor
   method.name_run(config.schedule.do_train
                       ? concat(hex64(sets.train->hash()), config.data.packing ? " packed" : "",
                                config.preference.wanted ? " dpo" : "")
-                      : std::string());
+                      : std::string(),
+                  sets.dev ? hex64(sets.dev->hash()) : std::string());
   const TrainConfig& train = config.run.train;
   const DataSets data = sets.data_sets(*train.iters, train.global_batch, config.preference.wanted);
   PretrainResult result =

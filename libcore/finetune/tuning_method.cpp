@@ -81,7 +81,7 @@ void TuningMethod::learn_preferences(SampleSource examples, int64_t count) {
                          .count = count};
 }
 
-void TuningMethod::name_run(const std::string& data) {
+void TuningMethod::name_run(const std::string& data, const std::string& evaluated) {
   std::string settings = config_.method.method;
   if (lora_) {
     LoraSettings kept = *lora_;
@@ -94,6 +94,7 @@ void TuningMethod::name_run(const std::string& data) {
                       {"adapter", adapters_ ? tensor_digest(*adapters_) : std::string()},
                       {"method", settings}};
   if (!data.empty()) run.emplace_back("data", data);
+  if (!evaluated.empty()) run.emplace_back("evaluated", evaluated);
   tuning_.args.emplace_back(kTuningRun, Json(std::move(run)));
 }
 

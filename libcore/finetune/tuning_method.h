@@ -33,8 +33,9 @@ class TuningMethod {
   void learn_preferences(SampleSource examples, int64_t count);
 
   /// Names the run, so that only the same one resumes from its checkpoints (kTuningRun). `data`: a hash of
-  /// what it trains on; empty: it does not train. Throws what TensorFile::read() throws.
-  void name_run(const std::string& data);
+  /// what it trains on; empty: it does not train. `evaluated`: a hash of what it evaluates on; may be empty.
+  /// Throws what TensorFile::read() throws.
+  void name_run(const std::string& data, const std::string& evaluated);
 
   /// Writes the checkpoint of an iteration in a form that other programs read: an adapter folder or, if all
   /// parameters were trained, a model folder.
