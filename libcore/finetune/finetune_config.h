@@ -84,6 +84,7 @@ struct MethodOptions {
   std::vector<std::string> modules;
   std::string adapter;
   std::optional<double> attention_dropout, hidden_dropout;
+  std::optional<std::string> export_dtype;
 
   template <class V>
   void fields(V&& v) {
@@ -117,6 +118,8 @@ struct MethodOptions {
     v("export-model", export_model,
       "Also write the model as a Hugging Face folder, OUTPUT/hf, at the end of a run that trains all "
       "parameters.");
+    v("export-dtype", export_dtype, "Type of the parameters in OUTPUT/hf and OUTPUT/merged.",
+      one_of({"fp32", "bf16", "fp16"}), default_text("that of --model"));
     v("attention-dropout", attention_dropout, "Dropout on attention weights.", between(0, 1),
       default_text("as the model says; with --dpo 0"));
     v("hidden-dropout", hidden_dropout, "Dropout on the residual branches and the embedding.", between(0, 1),

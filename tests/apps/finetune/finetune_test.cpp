@@ -127,6 +127,28 @@ TEST_F(FinetuneApp, TrainsAllParametersToAHuggingFaceFolder) {
   EXPECT_EQ(text.code, 0) << text.err;
 }
 
+// A model of 16 bits is written in 16 bits, whole or with its adapter added, unless another type is wanted.
+TEST_F(FinetuneApp, WritesTheTypeOfTheModel) {
+  const std::string convert = "cd " + dir_.path().string() + " && " + app("convert");
+  ASSERT_EQ(run_command(convert + " model --dtype bf16 --output narrow").code, 0);
+  fs::rename(dir_ / "model", dir_ / "wide");
+  fs::rename(dir_ / "narrow", dir_ / "model");
+  const auto type_of = [&](const std::string& model) {
+    const std::string file = read_file(dir_ / model + "/model.safetensors");
+    EXPECT_EQ(Json::load(dir_ / model + "/config.json")["dtype"].as_string(),
+              file.find("\"BF16\"") != std::string::npos ? "bfloat16" : "float32");
+    return file.substr(file.find("\"dtype\":\"") + 9, 4);
+  };
+  ASSERT_EQ(tune("--max-steps 1").code, 0);
+  EXPECT_EQ(type_of("out/hf"), "BF16");
+  ASSERT_EQ(tune("--max-steps 1 --export-dtype fp32", "wider").code, 0);
+  EXPECT_EQ(type_of("wider/hf"), "F32\"");
+  ASSERT_EQ(tune("--max-steps 1 --lora --merge-weights", "lora").code, 0);
+  EXPECT_EQ(type_of("lora/merged"), "BF16");
+  ASSERT_EQ(tune("--max-steps 1 --lora --merge-weights --export-dtype fp32", "lora32").code, 0);
+  EXPECT_EQ(type_of("lora32/merged"), "F32\"");
+}
+
 TEST_F(FinetuneApp, CheckpointsKeepTheChatTemplate) {
   const std::string chat = "{% for m in messages %}{{ m.content }}{% endfor %}";
   write_file(dir_ / "model/chat_template.jinja", chat);
