@@ -9,8 +9,10 @@
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/terminal.h"
+#include "libcore/base/text.h"
 #include "libcore/config/tokenizer_config.h"
 #include "libcore/data/indexed/sidecar.h"
+#include "libcore/data/indexed/token_file.h"
 #include "libcore/data/inspect/dataset_tool.h"
 #include "libcore/options/cli.h"
 #include "libcore/text/formats/make_tokenizer.h"
@@ -21,7 +23,7 @@ namespace {
 struct DataToolConfig {
   std::string command;
   std::vector<std::string> prefixes;
-  int64_t from = 0, frequent = 10;
+  int64_t from = 0, frequent = 10, end = kGpt2End;
   std::optional<int64_t> count;
   bool json = false;
 
@@ -30,9 +32,14 @@ struct DataToolConfig {
     v("command", command,
       "What to do: inspect (counts, histogram of lengths, first documents), verify (structure and hashes), "
       "cat "
-      "(documents), stats (inspect's figures and the frequencies of ids).",
-      positional(), required(), one_of({"inspect", "verify", "cat", "stats"}));
-    v("prefix", prefixes, "Datasets, without .bin and .idx.", positional(), required(), metavar("PREFIX"));
+      "(documents), stats (inspect's figures and the frequencies of ids), from-nanogpt (make NAME_document "
+      "of "
+      "NAME.bin, the ids that nanoGPT's prepare.py writes).",
+      positional(), required(), one_of({"inspect", "verify", "cat", "stats", "from-nanogpt"}));
+    v("prefix", prefixes, "Datasets, without .bin and .idx; files of from-nanogpt.", positional(), required(),
+      metavar("PREFIX"));
+    v("eod", end, "The id that ends a document for from-nanogpt.", between(0, 65535),
+      default_text("50256, GPT-2's"));
     v("json", json, "Print inspect, stats and verify as one JSON object a line.");
     v("from", from, "First document of cat.", at_least(0));
     v("count", count, "Documents of cat and inspect.", at_least(0), default_text("10, of inspect 3"));
@@ -111,8 +118,19 @@ void show(const IndexedDataset& data, const DataToolConfig& config, const Tokeni
     print_beginnings(data, config.count.value_or(3), tokenizer, terminal(), std::cout);
 }
 
+int index_files(const DataToolConfig& config) {
+  for (const std::string& path : config.prefixes) {
+    const std::string prefix = prefix_of_token_file(path);
+    const TokenFileCounts counts = index_token_file(path, prefix, static_cast<uint16_t>(config.end));
+    std::cout << printable(prefix) << ": " << format_count(counts.tokens) << " tokens in "
+              << format_count(counts.documents) << (counts.documents == 1 ? " document\n" : " documents\n");
+  }
+  return 0;
+}
+
 int run(const DataToolConfig& config, const TokenizerConfig& tokenizer_config) {
   if (config.command == "verify") return verify(config);
+  if (config.command == "from-nanogpt") return index_files(config);
   const TextOf text(tokenizer_config);
   for (const std::string& prefix : config.prefixes) {
     const IndexedDataset data(prefix);
@@ -141,7 +159,8 @@ int main(int argc, char** argv) {
         .epilog(
             "megalith-data inspect corpus_text_document --tokenizer-model tokenizer\n"
             "megalith-data cat corpus_text_document --from 100 --count 5\n"
-            "megalith-data verify corpus_text_document\n")
+            "megalith-data verify corpus_text_document\n"
+            "megalith-data from-nanogpt train.bin val.bin\n")
         .environment(tokenizer_variables())
         .files({{"PREFIX.bin, PREFIX.idx", "The dataset: token ids, and where each document begins."},
                 {"PREFIX.json", "What made it, and hashes of both, as megalith-preprocess writes it."}});

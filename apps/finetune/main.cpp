@@ -38,11 +38,13 @@ struct Dialects {
 void add_dialects(Options& options, Dialects& dialects, FinetuneConfig& config) {
   options.add("PaddleNLP", dialects.paddle).add("LLaMA-Factory", dialects.factory);
   options.fates([] { return fates_in(kFinetune); }).translate(translate_axolotl);
+  options.translate(translate_paddle_preferences);
   explain_wandb(options);
   options.derive([&] {
     std::string& folder = config.run.train.tensorboard;
     if (folder.empty()) folder = dialects.paddle.tensorboard(config.run.checkpoint.save);
     dialects.factory.apply(config);
+    settle_paddle_training(config.run.train, options);
   });
   options.rule(
       [&](Problems& problems) { dialects.paddle.check_sharding(config.run.parallel.data, problems); });

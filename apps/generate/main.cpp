@@ -13,9 +13,23 @@ namespace {
 
 /// Whether no option says how tokens are chosen.
 bool sampling_is_default(const Options& options, const MindFormersOptions& mindformers) {
-  constexpr std::array kSampling = {"temperature", "top-k", "top-p", "repetition-penalty", "seed"};
+  constexpr std::array kSampling = {
+      "temperature",          "top-k", "top-p", "min-p", "typical-p", "repetition-penalty",
+      "no-repeat-ngram-size", "seed"};
   return !mindformers.do_sample && std::none_of(kSampling.begin(), kSampling.end(),
                                                 [&](const char* option) { return options.given(option); });
+}
+
+/// Says so if options ask for a draw that never takes place.
+void warn_of_greed(const Options& options, const SampleOptions& sampling) {
+  if (sampling.temperature > 0) return;
+  std::string given;
+  for (const char* option : {"top-k", "top-p", "min-p", "typical-p"})
+    if (options.given(option)) given += concat(given.empty() ? "--" : ", --", option);
+  if (!given.empty())
+    warn(given,
+         ": no effect, as nothing is sampled at --temperature 0 (the default); give --temperature 1 "
+         "to draw tokens");
 }
 
 }  // namespace
@@ -56,6 +70,7 @@ int main(int argc, char** argv) {
     if (!parse_options(options, argc, argv)) return 0;
     if (progress_visible() && sampling_is_default(options, mindformers))
       log("greedy: each token is the likeliest one; --temperature 0.8 draws it");
+    warn_of_greed(options, config.sampling);
     run_generate(config);
     return 0;
   });

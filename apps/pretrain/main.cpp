@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <iostream>
 #include <optional>
 #include <string>
@@ -98,6 +99,10 @@ class Training {
     options_.fates([] { return fates_in(kPretrain); }).translate(translate_mindformers);
     plan_.add_to(options_, [this] { return only_asks(); });
     options_.add("PaddleNLP's names", paddle_).add("MindFormers", mindformers_).add("Running", running_);
+    options_.derive([this] {
+      if (!paddle_.model.empty() || !paddle_.output_dir.empty())
+        settle_paddle_training(config_.train, options_);
+    });
     options_.rule([this](Problems& problems) { check_run(config_, problems); });
     explain_wandb(options_);
     add_notes(options_);
@@ -107,6 +112,7 @@ class Training {
   bool read() {
     if (!app_.read(options_)) return false;
     launch_ = app_.plan(config_.parallel);
+    plan_for_global_batch();
     task_ = task();
     return true;
   }
@@ -168,6 +174,17 @@ class Training {
   Task task() const {
     if (plan_.options.max_global_batch <= 0) return running_.dry ? Task::kLayout : Task::kRun;
     return ranks_are_elsewhere() && !running_.dry ? Task::kAnswer : Task::kPlannedRun;
+  }
+  /// As in DLC, a global batch alone asks for a plan: without a micro-batch, and without any parallel size.
+  void plan_for_global_batch() {
+    constexpr std::array kSizes = {
+        "micro-batch-size",           "gradient-accumulation-steps",  "rampup-batch-size",
+        "tensor-model-parallel-size", "pipeline-model-parallel-size", "context-parallel-size",
+        "data-parallel-size",         "max-global-batch-size",        "use-checkpoint-args"};
+    const bool alone = std::none_of(kSizes.begin(), kSizes.end(),
+                                    [this](const char* option) { return options_.given(option); });
+    if (alone && options_.given("global-batch-size") && !running_.dry && !config_.train.eval_only)
+      plan_.options.max_global_batch = config_.train.global_batch;
   }
   bool planned() const { return task_ == Task::kPlannedRun; }
   bool only_asks() const { return task_ == Task::kAnswer; }

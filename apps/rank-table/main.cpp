@@ -24,7 +24,9 @@ struct RankTableOptions {
     v("merge", words, "merge FILE FILE ...: joins the tables of several servers, in this order.",
       positional(), offers({"merge"}));
     v("device-num", devices, "Devices of this server: \"[0,8)\" are 0 to 7.", metavar("[A,B)"));
-    v("visible-devices", visible, "The same as a list.", metavar("N,N"));
+    v("visible-devices", visible,
+      "The devices themselves; with --device-num the range counts in this list, as in hccl_tools.py.",
+      metavar("N,N"));
     v("server-ip", server, "Address at which the other servers reach this one.", metavar("HOST"),
       default_text("this host's name"));
   }
@@ -40,9 +42,6 @@ struct RankTableOptions {
     if (!merges && devices.empty() && visible.empty())
       problems.missing({"device-num"}, ", such as ", Opt{"device-num"},
                        " \"[0,8)\" (or: merge FILE FILE ...)");
-    if (!devices.empty() && !visible.empty())
-      problems.add(Opt{"device-num"}, " and ", Opt{"visible-devices"},
-                   " contradict each other; give one of them");
   }
 };
 
@@ -53,8 +52,7 @@ std::string host_name() {
   return name;
 }
 
-std::vector<int> devices_of(const RankTableOptions& options) {
-  if (options.visible.empty()) return parse_devices(options.devices);
+std::vector<int> visible_devices(const RankTableOptions& options) {
   std::vector<int> devices;
   for (const std::string& word : split(options.visible, ',')) {
     const auto id = parse_int(trim(word));
@@ -65,6 +63,21 @@ std::vector<int> devices_of(const RankTableOptions& options) {
       fail(ErrorKind::kUsage, "--visible-devices ", quote(options.visible), ": ", *id,
            " appears twice; give each device once");
     devices.push_back(static_cast<int>(*id));
+  }
+  return devices;
+}
+
+std::vector<int> devices_of(const RankTableOptions& options) {
+  if (options.visible.empty()) return parse_devices(options.devices);
+  const std::vector<int> visible = visible_devices(options);
+  if (options.devices.empty()) return visible;
+  std::vector<int> devices;
+  for (const int place : parse_devices(options.devices)) {
+    if (static_cast<size_t>(place) >= visible.size())
+      fail(ErrorKind::kUsage, "--device-num ", quote(options.devices), ": --visible-devices ",
+           quote(options.visible), " lists ", visible.size(), " devices; give a range within [0,",
+           visible.size(), ')');
+    devices.push_back(visible[static_cast<size_t>(place)]);
   }
   return devices;
 }

@@ -239,9 +239,33 @@ TokenizerFolder named_tokenizer(const ConvertConfig& config) {
   return {};
 }
 
+/// Whether a weights file lies where nothing says which tokenizer it has: without one beside it, and in no
+/// run's folder.
+bool lies_alone(const std::string& file) {
+  fs::path folder = parent_or_here(fs::absolute(file).lexically_normal());
+  if (find_tokenizer(folder.string())) return false;
+  for (int i = 0; i < 3; ++i, folder = folder.parent_path())
+    if (file_exists((folder / kTrackerFile).string())) return false;
+  return true;
+}
+
+/// GPT-2's files in the working folder, for Megatron's weights file alone in its folder, as the CodeParrot
+/// tutorial has it; empty if they are not there.
+TokenizerFolder tokenizer_here(const ConvertConfig& config) {
+  const std::string vocab = "vocab.json", merges = "merges.txt";
+  if (!is_in_place(config) || !file_exists(vocab) || !file_exists(merges) || !lies_alone(config.path()))
+    return {};
+  log("tokenizer: vocab.json and merges.txt of the working folder");
+  return gpt2_folder(vocab, merges);
+}
+
 std::string convert_model(const ConvertConfig& config) {
   SourceOptions options = config.source_options();
   options.tokenizer = named_tokenizer(config);
+  if (options.tokenizer.empty()) {
+    options.tokenizer = tokenizer_here(config);
+    options.beside = !options.tokenizer.empty();
+  }
   const ModelSource source(config.path(), options);
   std::optional<Adapter> adapter;
   std::unique_ptr<TensorFile> merged;

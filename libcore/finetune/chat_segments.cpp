@@ -67,6 +67,10 @@ class Cutter {
   void check_members() const {
     if (!conversation_.tools.is_null() && !chat_.reads("tools"))
       refuse("the chat template reads no \"tools\"; leave them out, or give another --chat-template");
+    for (const auto& [name, value] : conversation_.variables)
+      if (!chat_.reads(name))
+        refuse("the chat template reads no ", quote(name), " of \"chat_template_kwargs\"; leave it out, or ",
+               "give another --chat-template");
     for (const Json& message : messages_)
       for (const char* name : {"tool_calls", "reasoning_content", "thinking"})
         if (const Json* value = message.find(name); value && !value->is_null() && !chat_.reads(name))
@@ -80,6 +84,7 @@ class Cutter {
                            {"eos_token", tokens_.eos_token},
                            {"add_generation_prompt", prompt}};
     if (!conversation_.tools.is_null()) variables.emplace_back("tools", conversation_.tools);
+    for (const auto& [name, value] : conversation_.variables) variables.emplace_back(name, value);
     return chat_.render_marked(variables);
   } catch (const Error& error) {
     fail(error.kind(), where_, ": ", error.what());

@@ -1,6 +1,7 @@
 #include "libcore/finetune/finetune.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <limits>
 #include <utility>
@@ -68,6 +69,14 @@ void order_data(const FinetuneConfig& config, TuningSets& sets) {
                                                             .sorted = std::numeric_limits<int32_t>::max()});
 }
 
+/// The steps between two of `times` moments in an epoch, as transformers computes them from a share of the
+/// run.
+int64_t interval_of(int times, const FinetuneConfig& config) {
+  const double share = 1 / (times * config.schedule.epochs);
+  return std::max<int64_t>(
+      1, static_cast<int64_t>(std::ceil(share * static_cast<double>(*config.run.train.iters))));
+}
+
 /// Sets the number of steps and the steps after which the run evaluates and saves, as far as they follow from
 /// the number of samples.
 void plan_steps(FinetuneConfig& config, const TuningData& data) {
@@ -80,6 +89,9 @@ void plan_steps(FinetuneConfig& config, const TuningData& data) {
     train.eval_interval = schedule.evaluate == Moments::kEpoch ? epoch : kNever;
   if (schedule.save != Moments::kSteps) config.run.checkpoint.save_interval.reset();
   if (schedule.save == Moments::kEpoch) config.run.checkpoint.save_interval = epoch;
+  if (schedule.evals_per_epoch > 0) train.eval_interval = interval_of(schedule.evals_per_epoch, config);
+  if (schedule.saves_per_epoch > 0)
+    config.run.checkpoint.save_interval = interval_of(schedule.saves_per_epoch, config);
   log("an epoch is ", epoch, " steps of ", train.global_batch, " sequences; the run ", *train.iters,
       " steps, ", format_fixed(static_cast<double>(*train.iters) / static_cast<double>(epoch), 2), " epochs");
 }
@@ -237,7 +249,8 @@ PretrainResult tune(FinetuneConfig config, const StopSignal& stop, const RankWor
   method.name_run(config.schedule.do_train
                       ? concat(hex64(sets.train->hash()), config.data.packing ? " packed" : "",
                                config.preference.wanted ? " dpo" : "")
-                      : std::string());
+                      : std::string(),
+                  sets.dev ? hex64(sets.dev->hash()) : std::string());
   const TrainConfig& train = config.run.train;
   const DataSets data = sets.data_sets(*train.iters, train.global_batch, config.preference.wanted);
   PretrainResult result =

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "libcore/base/error.h"
+#include "libcore/base/log.h"
 #include "libcore/base/text.h"
 #include "libcore/config/tokenizer_config.h"
 #include "libcore/convert/sources/model_files.h"
@@ -147,10 +148,21 @@ void FinetuneConfig::add_to(Options& options) {
     if (options.given("eval-interval") && !options.given("eval-strategy"))
       schedule.evaluate = Moments::kSteps;
     if (options.given("save-interval") && !options.given("save-strategy")) schedule.save = Moments::kSteps;
+    if (schedule.evals_per_epoch > 0) schedule.evaluate = Moments::kSteps;
+    if (schedule.saves_per_epoch > 0) schedule.save = Moments::kSteps;
     if (!steps_given) run.train.iters = kStepsFromData;
     // The rules about a run's length accept steps or epochs, but not both, so the epochs move to `schedule`.
     if (run.train.epochs) schedule.epochs = *std::exchange(run.train.epochs, std::nullopt);
     if (!schedule.output.empty() && !options.given("save")) run.checkpoint.save = schedule.output;
+    // As in transformers, whoever says when to evaluate wants it; the steps between are those of the log.
+    if (options.given("eval-strategy") && schedule.evaluate != Moments::kNo) schedule.do_eval = true;
+    if (options.given("eval-strategy") && !options.given("eval-interval"))
+      run.train.eval_interval = run.train.log_interval;
+    if (schedule.metric.ends_with("accuracy"))
+      warn("--metric-for-best-model ", schedule.metric,
+           " is not computed: the model with the lowest evaluation loss is the best one");
+    // GradScaler of torch begins at 2^16: that of Megatron-LM would skip the steps of a short run.
+    if (run.train.fp16 && !options.given("initial-loss-scale")) run.train.initial_loss_scale = 65536;
     if (schedule.only_model) run.checkpoint.save_optim = false;
     if (!schedule.pipeline_config.empty())
       options.note_ignored("--pipeline-parallel-config " + join(schedule.pipeline_config, " "));

@@ -38,9 +38,9 @@ struct TuningDataOptions {
       "Megatron-LM.",
       required(), metavar("DIR"), alias({"model-name-or-path", "base-model"}));
     v("data", data, "Folder with train.json and, to evaluate, dev.json; or a file of records.",
-      metavar("PATH"), alias({"dataset-name-or-path", "dataset", "train-file"}));
+      metavar("PATH"), alias({"dataset-name-or-path", "dataset", "train-file", "train-dataset-path"}));
     v("eval-data", eval_data, "Records to evaluate on.", metavar("FILE"),
-      alias({"eval-dataset", "validation-file"}), default_text("dev.json of --data"));
+      alias({"eval-dataset", "validation-file", "dev-dataset-path"}), default_text("dev.json of --data"));
     v("val-size", val_size,
       "Hold out this many of --data's records to evaluate on, drawn by --seed; below 1: this fraction. Not "
       "with --eval-data or a dev.json.",
@@ -53,12 +53,13 @@ struct TuningDataOptions {
     v("chat-template", chat_template, "A chat template to use in place of the model's own.", metavar("FILE"));
     v("src-length", source_length,
       "Maximum number of tokens of a prompt; a longer one loses its beginning; 0: no limit.", at_least(0),
-      alias({"max-source-length"}), default_text("128 with --instruction-generation, else 0"));
+      alias({"max-source-length", "max-prompt-len"}),
+      default_text("128 with --instruction-generation, else 0"));
     v("tgt-length", target_length,
       "Maximum number of tokens of an answer; a longer one loses its end; 0: no limit.", at_least(0),
       alias({"max-target-length"}), default_text("160 with --instruction-generation, else 0"));
     v("max-length", max_length, "Maximum number of tokens of a record; a longer one loses its end.",
-      at_least(0), alias({"max-seq-length", "cutoff-len", "sequence-len"}),
+      at_least(0), alias({"max-seq-length", "max-seq-len", "cutoff-len", "sequence-len"}),
       default_text("what the model's positions allow"));
     v("packing", packing,
       "Put several records in a sequence; none attends to another, and the positions of each start at 0.",
@@ -84,6 +85,7 @@ struct MethodOptions {
   std::vector<std::string> modules;
   std::string adapter;
   std::optional<double> attention_dropout, hidden_dropout;
+  std::optional<std::string> export_dtype;
 
   template <class V>
   void fields(V&& v) {
@@ -117,6 +119,8 @@ struct MethodOptions {
     v("export-model", export_model,
       "Also write the model as a Hugging Face folder, OUTPUT/hf, at the end of a run that trains all "
       "parameters.");
+    v("export-dtype", export_dtype, "Type of the parameters in OUTPUT/hf and OUTPUT/merged.",
+      one_of({"fp32", "bf16", "fp16"}), default_text("that of --model"));
     v("attention-dropout", attention_dropout, "Dropout on attention weights.", between(0, 1),
       default_text("as the model says; with --dpo 0"));
     v("hidden-dropout", hidden_dropout, "Dropout on the residual branches and the embedding.", between(0, 1),
@@ -144,6 +148,7 @@ struct ScheduleOptions {
   bool do_train = true, do_eval = true, best = false, only_model = false;
   Moments evaluate = Moments::kEpoch, save = Moments::kNo;
   int64_t patience = 0;
+  int evals_per_epoch = 0, saves_per_epoch = 0;  // axolotl's; 0: not given
   double threshold = 0;
   std::string metric = "eval_loss", output, resume_from;
   std::vector<std::string> pipeline_config;
@@ -161,10 +166,12 @@ struct ScheduleOptions {
     v("save-strategy", save,
       "When to save besides at the end: no, every --save-interval steps, or each epoch.",
       default_text("no; with --save-interval steps"));
+    v("evals-per-epoch", evals_per_epoch, "Evaluate this many times in an epoch.", at_least(0), unlisted());
+    v("saves-per-epoch", saves_per_epoch, "Save this many times in an epoch.", at_least(0), unlisted());
     v("load-best-model-at-end", best,
       "Save at each evaluation that is better than all earlier ones, and write the best model at the end.");
     v("metric-for-best-model", metric, "The figure that decides which model is best.",
-      one_of({"eval_loss", "loss"}));
+      one_of({"eval_loss", "loss", "accuracy", "eval_accuracy"}));
     v("early-stopping-patience", patience, "Stop after this many evaluations that were no better; 0: never.",
       at_least(0));
     v("early-stopping-threshold", threshold, "How much lower a loss must be to count as better.",
@@ -208,11 +215,11 @@ struct PairOptions {
       "Learn from records of a chosen and a rejected answer which is better (direct preference "
       "optimization); the reference is the model before the run, without an adapter.");
     v("dpo-beta", beta, "Cost of leaving the reference; a lower value allows more freedom.", positive(),
-      alias({"pref-beta"}));
+      alias({"pref-beta", "beta"}));
     v("dpo-label-smoothing", smoothing, "Fraction of the records whose answers are assumed to be swapped.",
-      between(0, 0.499));
+      between(0, 0.499), alias({"label-smoothing"}));
     v("dpo-loss-type", loss, "Only the sigmoid of the paper is supported.", one_of({"sigmoid"}),
-      alias({"pref-loss"}), unlisted());
+      alias({"pref-loss", "loss-type"}), unlisted());
   }
   int64_t answers() const { return wanted ? 2 : 1; }  // answers per record
 };

@@ -9,6 +9,7 @@
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
 #include "libcore/generate/loaded_model.h"
+#include "libcore/generate/text_stream.h"
 #include "libcore/io/files/file.h"
 #include "libcore/json/json.h"
 
@@ -32,7 +33,7 @@ std::vector<std::string> answers_of(LoadedModel& model, const RecordFiles& recor
                      .on_end = [&](size_t, const Generated&) { progress.advance_to(++done); }});
   if (stop.asked()) return {};
   std::vector<std::string> texts;
-  for (const Generated& one : made) texts.push_back(records.tokenizer().decode(one.tokens));
+  for (const Generated& one : made) texts.push_back(text_of_known(records.tokenizer(), one.tokens));
   return texts;
 }
 

@@ -28,6 +28,7 @@ class Reader {
   Record read() const {
     if (!json_.is_object()) refuse("found ", shortened(json_.dump(), 60), "; wanted an object");
     refuse_two_answers();
+    refuse_left_out();
     if (json_.find("messages")) return messages("messages", {"role", "content"});
     if (json_.find("conversations")) return messages("conversations", {"from", "value"});
     if (json_.find("src")) return pair("src", "tgt");
@@ -41,6 +42,7 @@ class Reader {
     if (!json_.is_object()) refuse("found ", shortened(json_.dump(), 60), "; wanted an object");
     for (const char* name : {"chosen", "rejected"})
       if (!json_.find(name)) refuse("found ", names(), "; ", kWantedPair);
+    refuse_left_out();
     RecordPair out{with_answer("chosen"), with_answer("rejected")};
     for (Record* record : {&out.chosen, &out.rejected})
       for (size_t i = 0; i + 1 < record->segments.size(); ++i) record->segments[i].answer = false;
@@ -96,6 +98,30 @@ class Reader {
       first = name;
     }
   }
+  /// Refuses what no form of a record reads, and a question in two forms: one of them would be dropped.
+  void refuse_left_out() const {
+    for (const char* name : {"images", "videos", "audios"})
+      if (is_there(json_.find(name)))
+        refuse(quote(name), ": only texts are learned; leave them out, with the records that need them");
+    if (is_there(json_.find("functions"))) refuse("\"functions\" are not read; give \"tools\"");
+    if (const Json* label = json_.find("label");
+        label && *label == Json(false) && is_there(json_.find("completion")))
+      refuse("\"label\" is false: an answer to avoid would be learned; leave the record out, or give ",
+             "\"chosen\" and \"rejected\" with --dpo");
+    const char* const beside = json_.find("messages")        ? "messages"
+                               : json_.find("conversations") ? "conversations"
+                               : json_.find("src")           ? "src"
+                               : json_.find("instruction")   ? "instruction"
+                                                             : "prompt";
+    for (const char* name : {"src", "instruction"})
+      if (beside != std::string_view(name) && is_there(json_.find(name)))
+        refuse("holds both ", quote(beside), " and ", quote(name), "; leave one of them out");
+    if (is_there(json_.find("prompt")) && json_.find("messages") == nullptr &&
+        json_.find("conversations") == nullptr && beside != std::string_view("prompt"))
+      refuse("holds both ", quote(beside), " and \"prompt\"; leave one of them out");
+    if (is_there(json_.find("history")))
+      refuse("\"history\" is not read; give \"messages\" with its turns instead");
+  }
   /// Refuses members that only a chat template could use.
   void refuse_unused(std::initializer_list<const char*> unused, const char* beside) const {
     for (const char* name : unused)
@@ -121,7 +147,7 @@ class Reader {
       add(list, message("assistant", answer));
       return conversation(std::move(list), "prompt");
     }
-    refuse_unused({"system", "tools"}, json_.find("src") ? "src" : "prompt");
+    refuse_unused({"system", "tools", "chat_template_kwargs"}, json_.find("src") ? "src" : "prompt");
     return {.segments = {{std::move(prompt), false}, {answer, true}},
             .rendered = false,
             .where = where_,
@@ -154,7 +180,7 @@ class Reader {
 
   Record instruction() const { return instruction(answer("output")); }
   Record instruction(const std::string& reply) const {
-    refuse_unused({"system", "history", "tools"}, "instruction");
+    refuse_unused({"system", "tools", "chat_template_kwargs"}, "instruction");
     const std::string question = text("instruction"), input = optional_text("input");
     if (options_.style == PromptStyle::kAlpaca) return asked(alpaca_prompt(question, input), reply, false);
     return asked(input.empty() ? question : question + "\n" + input, reply,
@@ -220,6 +246,7 @@ class Reader {
   Record conversation(Conversation&& list, const char* name) const {
     add_system(list);
     list.tools = tools();
+    list.variables = variables();
     const Json* answer = nullptr;
     for (size_t i = 0; i < list.messages.size(); ++i) {
       const Json& one = list.messages[i];
@@ -254,6 +281,18 @@ class Reader {
     const Json list = given->is_string() ? Json::parse(given->as_string(), where_ + ": \"tools\"") : *given;
     if (!list.is_array()) refuse("\"tools\" is ", shortened(list.dump(), 60), "; wanted a list of tools");
     return list.as_array().empty() ? Json() : list;
+  }
+
+  /// The variables that the record gives the template.
+  Json::Object variables() const {
+    const Json* const given = json_.find("chat_template_kwargs");
+    if (!is_there(given)) return {};
+    if (!given->is_object())
+      refuse("\"chat_template_kwargs\" is ", shortened(given->dump(), 60), "; wanted an object");
+    for (const auto& [name, value] : given->as_object())
+      for (const char* own : {"messages", "tools", "add_generation_prompt"})
+        if (name == own) refuse("\"chat_template_kwargs\" holds ", quote(name), "; leave it out there");
+    return given->as_object();
   }
 
   /// The question of a preference record, with the answer in the member `name`.
@@ -361,8 +400,58 @@ Record record_of(const Json& json, const RecordOptions& options, const std::stri
   return Reader(json, options, where).read();
 }
 
+namespace {
+
+/// The turns of a record of PaddleNLP's run_dpo.py, whose "src" and "tgt" alternate, as a list of messages;
+/// one question alone is a text.
+Json asked_in_turns(const Json::Array& asked, const Json::Array& answered) {
+  if (asked.size() == 1) return asked.front();
+  Json::Array turns;
+  for (size_t i = 0; i < asked.size(); ++i) {
+    turns.push_back(Json::Object{{"role", "user"}, {"content", asked[i]}});
+    if (i < answered.size()) turns.push_back(Json::Object{{"role", "assistant"}, {"content", answered[i]}});
+  }
+  return turns;
+}
+
+Json::Array listed(const Json* value) {
+  if (value == nullptr || value->is_null() || *value == Json("")) return {};
+  return value->is_array() ? value->as_array() : Json::Array{*value};
+}
+
+/// A record of PaddleNLP's run_dpo.py ("src", "tgt", "response", "sort") with our names. The answer with the
+/// larger "sort" is the chosen one.
+Json with_our_names(const Json& record, const std::string& where) {
+  const Json* const sort = record.find("sort");
+  const Json::Array asked = listed(record.find("src")), answered = listed(record.find("tgt")),
+                    answers = listed(record.find("response")), order = listed(sort);
+  const bool numbers = order.size() == 2 && order[0].is_number() && order[1].is_number();
+  if (answers.size() != 2 || !numbers || order[0].as_double() == order[1].as_double())
+    fail(ErrorKind::kData, where, ": wanted two answers in \"response\", and in \"sort\" two different ",
+         "numbers, of which the larger one is the preferred answer's");
+  if (asked.empty() || answered.size() + 1 != asked.size())
+    fail(ErrorKind::kData, where, ": \"src\" has ", asked.size(), " questions and \"tgt\" ", answered.size(),
+         " answers; wanted one question more than answers");
+  const auto answer = [&](size_t at) -> Json {
+    const Json::Array texts = listed(&answers[at]);
+    return texts.size() == 1 ? texts.front() : answers[at];
+  };
+  const size_t best = order[0].as_double() > order[1].as_double() ? 0 : 1;
+  Json::Object named = {
+      {"prompt", asked_in_turns(asked, answered)}, {"chosen", answer(best)}, {"rejected", answer(1 - best)}};
+  for (const auto& [name, value] : record.as_object())
+    if (name != "src" && name != "tgt" && name != "response" && name != "sort")
+      named.emplace_back(name, value);
+  return named;
+}
+
+}  // namespace
+
 RecordPair pair_of(const Json& json, const RecordOptions& options, const std::string& where) {
-  return Reader(json, options, where).read_pair();
+  if (!json.is_object() || !json.find("sort") || !json.find("response"))
+    return Reader(json, options, where).read_pair();
+  const Json named = with_our_names(json, where);
+  return Reader(named, options, where).read_pair();
 }
 
 namespace {

@@ -36,6 +36,7 @@ struct Conversation {
   Json::Array messages = {};       // {"role", "content", …}
   std::vector<bool> learned = {};  // for each message, whether it is learned if it is the assistant's
   Json tools = {};                 // a list of tools for the template; null: none
+  Json::Object variables = {};     // further variables of the template
 };
 
 /// Turns a conversation into segments of text. The segments of the assistant that are learned are answers. An
@@ -65,10 +66,12 @@ struct RecordOptions {
 ///   "messages"                             [{"role": system|developer|user|assistant|tool, "content"}]
 ///   "conversations"                        [{"from": system|human|gpt, "value"}] (ShareGPT)
 ///   "text"                                 a text, all of which is learned; not read beside another form
-/// Beside messages there may be "system", a text, and "tools", a list or its JSON. A message of the assistant
-/// may have "tool_calls" and "weight": 0 if it is not learned. Other members of a message go to the template,
-/// other members of a record are ignored. kData, with file and line, for anything else, for answers in two
-/// forms, for an empty answer, and for text that is not UTF-8; kNoInput.
+/// Beside messages there may be "system", a text, "tools", a list or its JSON, and "chat_template_kwargs", an
+/// object of variables for the template. A message of the assistant may have "tool_calls" and "weight": 0 if
+/// it is not learned. Other members of a message go to the template, other members of a record are ignored.
+/// kData, with file and line, for anything else, for questions or answers in two forms, for images, videos
+/// and audios, for an answer with "label": false, for an empty answer, and for text that is not UTF-8;
+/// kNoInput.
 void read_records(const std::string& path, const RecordOptions&, const std::function<void(Record&&)>& take);
 
 /// Reads one object as read_records() does.
@@ -80,6 +83,7 @@ Record record_of(const Json&, const RecordOptions&, const std::string& where);
 ///   "prompt"                         a text, or a list of messages
 ///   "instruction", "input"?          texts (Stanford Alpaca)
 ///   "messages" | "conversations"     lists of messages (LLaMA-Factory's ShareGPT form)
+/// or "src" and "tgt" in turns, "response" and "sort" (PaddleNLP's run_dpo.py),
 /// or no question, if "chosen" and "rejected" are whole conversations. A question beside whole conversations
 /// must be theirs, and both answers must have the same one.
 void read_pairs(const std::string& path, const RecordOptions&, const std::function<void(RecordPair&&)>& take);

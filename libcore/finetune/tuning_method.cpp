@@ -81,7 +81,7 @@ void TuningMethod::learn_preferences(SampleSource examples, int64_t count) {
                          .count = count};
 }
 
-void TuningMethod::name_run(const std::string& data) {
+void TuningMethod::name_run(const std::string& data, const std::string& evaluated) {
   std::string settings = config_.method.method;
   if (lora_) {
     LoraSettings kept = *lora_;
@@ -94,6 +94,7 @@ void TuningMethod::name_run(const std::string& data) {
                       {"adapter", adapters_ ? tensor_digest(*adapters_) : std::string()},
                       {"method", settings}};
   if (!data.empty()) run.emplace_back("data", data);
+  if (!evaluated.empty()) run.emplace_back("evaluated", evaluated);
   tuning_.args.emplace_back(kTuningRun, Json(std::move(run)));
 }
 
@@ -110,9 +111,17 @@ void TuningMethod::write_result(int64_t iteration) const {
     if (config_.method.merge) write_merged(output);
   } else if (config_.method.export_model && config_.schedule.do_train) {
     const ModelSource result(folder);
-    export_hf({.source = result, .tokenizer_folder = tokenizer_folder(result)}, output + "/hf");
-    log("wrote the model of iteration ", iteration, " to ", output, "/hf");
+    const DType dtype = export_dtype().value_or(model_.dtype());
+    export_hf({.source = result, .tokenizer_folder = tokenizer_folder(result), .dtype = dtype},
+              output + "/hf");
+    log("wrote the model of iteration ", iteration, " to ", output, "/hf, in ", name_of(dtype));
   }
+}
+
+std::optional<DType> TuningMethod::export_dtype() const {
+  for (const DType dtype : {DType::kF32, DType::kBf16, DType::kF16})
+    if (config_.method.export_dtype == name_of(dtype)) return dtype;
+  return std::nullopt;
 }
 
 TunedModel TuningMethod::result(int64_t iteration) const {
@@ -193,6 +202,7 @@ void TuningMethod::write_merged(const std::string& output) const {
   const std::unique_ptr<TensorFile> merged = merge_adapter(model_.tensors(), model_.config(), adapter);
   export_hf({.source = model_,
              .tokenizer_folder = model_.tokenizer_folder(),
+             .dtype = export_dtype(),
              .tensors = merged.get(),
              .generation = generation_,
              .eod = config_.run.tokenizer.eod},

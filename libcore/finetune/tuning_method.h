@@ -33,8 +33,9 @@ class TuningMethod {
   void learn_preferences(SampleSource examples, int64_t count);
 
   /// Names the run, so that only the same one resumes from its checkpoints (kTuningRun). `data`: a hash of
-  /// what it trains on; empty: it does not train. Throws what TensorFile::read() throws.
-  void name_run(const std::string& data);
+  /// what it trains on; empty: it does not train. `evaluated`: a hash of what it evaluates on; may be empty.
+  /// Throws what TensorFile::read() throws.
+  void name_run(const std::string& data, const std::string& evaluated);
 
   /// Writes the checkpoint of an iteration in a form that other programs read: an adapter folder or, if all
   /// parameters were trained, a model folder.
@@ -48,6 +49,8 @@ class TuningMethod {
   void log_method(const std::string& what) const;
   void take_adapter_settings();
   std::string checkpoint(int64_t iteration) const;
+  /// The type that the user wants for the parameters of the models that the run writes.
+  std::optional<DType> export_dtype() const;
   const TokenizerFolder& tokenizer_folder(const ModelSource& result) const;
   void write_merged(const std::string& output) const;
 

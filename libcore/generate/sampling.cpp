@@ -69,6 +69,22 @@ void Sampler::penalise(std::span<float> logits, std::span<const int32_t> before)
     if (static_cast<size_t>(token) < logits.size()) seen_[static_cast<size_t>(token)] = false;
 }
 
+/// Makes tokens impossible that would repeat a sequence of tokens.
+void Sampler::forbid_ngrams(std::span<float> logits, std::span<const int32_t> before) const {
+  const auto size = static_cast<size_t>(options_.no_repeat_ngram);
+  if (before.size() < size) return;
+  const std::span<const int32_t> last = before.last(size - 1);
+  for (size_t at = 0; at + size <= before.size(); ++at)
+    if (const auto next = static_cast<size_t>(before[at + size - 1]);
+        next < logits.size() && std::equal(last.begin(), last.end(), before.subspan(at, size - 1).begin()))
+      logits[next] = -std::numeric_limits<float>::infinity();
+}
+
+void Sampler::weigh_by_history(std::span<float> logits, std::span<const int32_t> before) {
+  if (options_.repetition_penalty != 1) penalise(logits, before);
+  if (options_.no_repeat_ngram > 0) forbid_ngrams(logits, before);
+}
+
 /// Keeps the k likeliest tokens, and those that are as likely as the k-th; drops the others.
 void Sampler::keep_top_k(std::span<const float> logits) {
   const auto k = static_cast<size_t>(options_.top_k);
@@ -100,9 +116,37 @@ void Sampler::keep_top_p() {
   std::reverse(candidates_.begin(), candidates_.end());
 }
 
+/// Keeps the tokens with at least min_p times the weight of the likeliest one.
+void Sampler::keep_min_p() {
+  if (options_.min_p <= 0) return;
+  double most = 0;
+  for (const Candidate& candidate : candidates_) most = std::max(most, candidate.weight);
+  std::erase_if(candidates_, [&](const Candidate& one) { return one.weight < options_.min_p * most; });
+}
+
+/// Keeps the tokens whose information is nearest to the expected one, as many as have typical_p of the weight
+/// together, and those that are as near as the last of them (Meister et al.,
+/// https://arxiv.org/abs/2202.00666).
+void Sampler::keep_typical() {
+  if (options_.typical_p >= 1) return;
+  const double sum = total(candidates_);
+  double entropy = 0;
+  for (const Candidate& one : candidates_)
+    if (one.weight > 0) entropy -= one.weight / sum * std::log(one.weight / sum);
+  const auto distance = [&](const Candidate& one) { return std::abs(-std::log(one.weight / sum) - entropy); };
+  std::sort(candidates_.begin(), candidates_.end(),
+            [&](const Candidate& a, const Candidate& b) { return distance(a) < distance(b); });
+  double taken = 0;
+  auto last = candidates_.begin();
+  for (; last + 1 != candidates_.end(); ++last)
+    if ((taken += last->weight) >= options_.typical_p * sum) break;
+  const double most = distance(*last);
+  std::erase_if(candidates_, [&](const Candidate& one) { return distance(one) > most; });
+}
+
 std::span<const Sampler::Candidate> Sampler::candidates(std::span<float> logits,
                                                         std::span<const int32_t> before) {
-  if (options_.repetition_penalty != 1) penalise(logits, before);
+  weigh_by_history(logits, before);
   const double max = max_logit(logits);
   candidates_.clear();
   candidates_.resize(logits.size());
@@ -111,12 +155,15 @@ std::span<const Sampler::Candidate> Sampler::candidates(std::span<float> logits,
   for (Candidate& candidate : candidates_)
     candidate.weight = std::exp((logits[static_cast<size_t>(candidate.token)] - max) / options_.temperature);
   keep_top_p();
+  keep_min_p();
+  keep_typical();
+  std::erase_if(candidates_, [](const Candidate& candidate) { return candidate.weight == 0; });
   return candidates_;
 }
 
 int32_t Sampler::choose(std::span<float> logits, std::span<const int32_t> before, const Draw& draw) {
   if (options_.temperature == 0) {
-    if (options_.repetition_penalty != 1) penalise(logits, before);
+    weigh_by_history(logits, before);
     return likeliest(logits);
   }
   const std::span<const Candidate> some = candidates(logits, before);

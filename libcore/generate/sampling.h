@@ -10,7 +10,7 @@
 namespace megalith {
 
 /// How the next token is chosen. The order and the meaning of the steps are those of transformers'
-/// generate(): repetition penalty, temperature, top-k, top-p.
+/// generate(): repetition penalty, no repeated n-grams, temperature, top-k, top-p, min-p, typical-p.
 struct SampleOptions {
   /// The default of max_new_tokens in a conversation: an answer should not end in the middle.
   static constexpr int kAnswerTokens = 1024;
@@ -18,7 +18,9 @@ struct SampleOptions {
   double temperature = 0;  // 0: always the likeliest token
   int top_k = 0;           // 0: all tokens
   double top_p = 1;
+  double min_p = 0, typical_p = 1;
   double repetition_penalty = 1;
+  int no_repeat_ngram = 0;  // 0: any n-gram may occur again
   int64_t seed = 1234;
 
   template <class V>
@@ -29,6 +31,14 @@ struct SampleOptions {
       at_least(0), default_text("0"));
     v("top-k", top_k, "Sample from this many likeliest tokens; 0: from all.", at_least(0), default_text("0"));
     v("top-p", top_p, "Sample from the likeliest tokens that together have this probability.", between(0, 1));
+    v("min-p", min_p, "Sample from tokens that are at least this many times as likely as the likeliest one.",
+      between(0, 1), default_text("0"));
+    v("typical-p", typical_p,
+      "Sample from the tokens of the most typical information that together have this probability.",
+      between(0, 1));
+    v("no-repeat-ngram-size", no_repeat_ngram,
+      "No sequence of this many tokens occurs twice, in the prompt too; 0: any may.", at_least(0),
+      default_text("0"));
     v("repetition-penalty", repetition_penalty,
       "Divides the positive logits of tokens that occurred before, in the prompt too, and multiplies the "
       "negative ones; 1: none.",
@@ -59,9 +69,14 @@ class Sampler {
   std::span<const Candidate> candidates(std::span<float> logits, std::span<const int32_t> before);
 
  private:
+  /// Changes logits as the tokens before demand.
+  void weigh_by_history(std::span<float> logits, std::span<const int32_t> before);
   void penalise(std::span<float> logits, std::span<const int32_t> before);
+  void forbid_ngrams(std::span<float> logits, std::span<const int32_t> before) const;
   void keep_top_k(std::span<const float> logits);
   void keep_top_p();
+  void keep_min_p();
+  void keep_typical();
 
   SampleOptions options_;
   std::vector<Candidate> candidates_;

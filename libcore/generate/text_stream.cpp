@@ -1,6 +1,7 @@
 #include "libcore/generate/text_stream.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -15,7 +16,18 @@ constexpr size_t kMaxPending = 16;  // maximum number of tokens held back becaus
 constexpr size_t kCharacter = 3;
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
+bool is_known(const Tokenizer& tokenizer, int32_t id) {
+  return id >= 0 && id < tokenizer.vocab_size();
+}
+
 }  // namespace
+
+std::string text_of_known(const Tokenizer& tokenizer, std::span<const int32_t> ids) {
+  std::vector<int32_t> known;
+  std::copy_if(ids.begin(), ids.end(), std::back_inserter(known),
+               [&](int32_t id) { return is_known(tokenizer, id); });
+  return tokenizer.decode(known);
+}
 
 TextStream::TextStream(const Tokenizer& tokenizer, std::span<const int32_t> prompt,
                        std::vector<std::string> stops)
@@ -26,7 +38,7 @@ TextStream::TextStream(const Tokenizer& tokenizer, std::span<const int32_t> prom
 }
 
 std::string TextStream::push(int32_t token) {
-  if (stopped_) return {};
+  if (stopped_ || !is_known(tokenizer_, token)) return {};
   ids_.push_back(token);
   return release(false);
 }

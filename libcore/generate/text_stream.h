@@ -9,6 +9,10 @@
 
 namespace megalith {
 
+/// The text of `ids`. An id above the tokenizer's vocabulary, which a model with a padded vocabulary may
+/// choose, has none.
+std::string text_of_known(const Tokenizer&, std::span<const int32_t> ids);
+
 /// Turns the tokens of a continuation into text, token by token. Holds back text that may still change: bytes
 /// that are not yet a whole character (for this, at most 16 tokens are held back), and text that may be the
 /// beginning of a stop string. All pieces together equal the result of decoding all tokens at once, up to the
@@ -21,7 +25,8 @@ class TextStream {
   /// of a text differently.
   TextStream(const Tokenizer&, std::span<const int32_t> prompt, std::vector<std::string> stops = {});
 
-  /// The text that this token makes certain; may be empty.
+  /// The text that this token makes certain; may be empty, and is for a token above the tokenizer's
+  /// vocabulary.
   std::string push(int32_t token);
   /// The rest of the text. Call it after the last token.
   std::string finish();

@@ -43,6 +43,19 @@ TEST(ConvertApp, PutsTheModelBesideOneFileOfWeights) {
   ASSERT_EQ(plain.code, 0) << plain.err;
   EXPECT_EQ(read_file(dir / "y/model.safetensors"), read_file(gpt2 + "/model.safetensors"));
 
+  // As the tutorial's users run it: the weights alone in a folder, the tokenizer in the working folder.
+  lay("alone", false);
+  ASSERT_EQ(test::run_command("mkdir " + dir / "here" + " && cp " + gpt2 + "/vocab.json " + gpt2 +
+                              "/merges.txt " + dir / "here")
+                .code,
+            0);
+  const auto here =
+      test::run_command("cd " + dir / "here" + " && " + convert + " ../alone/model_optim_rng.pt");
+  ASSERT_EQ(here.code, 0) << here.err;
+  EXPECT_NE(here.err.find("vocab.json and merges.txt of the working folder"), std::string::npos) << here.err;
+  EXPECT_EQ(read_file(dir / "alone/model.safetensors"), read_file(gpt2 + "/model.safetensors"));
+  EXPECT_EQ(read_file(dir / "alone/tokenizer.json"), read_file(dir / "x/tokenizer.json"));
+
   lay("z", true);
   write_file(dir / "z/README.md", "mine");
   const auto other = test::run_command(convert + " " + dir / "z/model_optim_rng.pt");

@@ -71,6 +71,20 @@ TEST_P(GenerateApp, SaysOnATerminalThatItIsGreedy) {
   EXPECT_EQ(run_command(run).all().find("greedy"), std::string::npos);
 }
 
+TEST_P(GenerateApp, SaysThatNothingIsSampled) {
+  const std::string run = app("generate") + " --model " + (dir_ / "model") + " -p 'The ' -n 2 ";
+  for (const auto& [options, named] : {std::pair("--top-k 5", "warning: --top-k: no effect"),
+                                       {"--top-p 0.9 --top-k 5", "warning: --top-k, --top-p: no effect"},
+                                       {"--min-p 0.1 --temperature 0", "warning: --min-p: no effect"}}) {
+    const CommandResult result = run_command(run + options);
+    EXPECT_EQ(result.code, 0) << result.err;
+    EXPECT_NE(result.err.find(named), std::string::npos) << result.err;
+    EXPECT_NE(result.err.find("give --temperature 1 to draw tokens"), std::string::npos) << result.err;
+  }
+  for (const char* options : {"", "--top-k 5 --temperature 1", "--repetition-penalty 1.1"})
+    EXPECT_EQ(run_command(run + options).err.find("no effect"), std::string::npos) << options;
+}
+
 TEST(GenerateOptions, NamesTheDefaultOfEverySamplingOption) {
   const std::string help = run_command("COLUMNS=500 " + app("generate") + " --help").out;
   const size_t begin = help.find("\nSampling:\n"), end = help.find("\n\n", begin + 1);
@@ -80,7 +94,7 @@ TEST(GenerateOptions, NamesTheDefaultOfEverySamplingOption) {
     EXPECT_NE(line.find("[default: "), std::string::npos) << line;
     ++options;
   }
-  EXPECT_EQ(options, 6);
+  EXPECT_EQ(options, 9);
 }
 
 // Users of other tools type "-k 5" and "-5". Such words must not be taken for prompts.

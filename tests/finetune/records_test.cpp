@@ -173,6 +173,23 @@ TEST(Records, AreRefusedRatherThanReadInPart) {
            {R"({"messages": [{"role": "user", "content": "q"},
                {"role": "assistant", "content": "a", "weight": 0}]})",
             "holds no answer of the assistant to learn"},
+           {R"({"src": "x", )" + turns + "}", "holds both \"messages\" and \"src\""},
+           {R"({"instruction": "x", )" + turns + "}", "holds both \"messages\" and \"instruction\""},
+           {R"({"src": "q", "tgt": "a", "instruction": "i"})", "holds both \"src\" and \"instruction\""},
+           {R"({"src": "q", "tgt": "a", "prompt": "p"})", "holds both \"src\" and \"prompt\""},
+           {R"({"instruction": "q", "output": "a", "prompt": "p"})",
+            "holds both \"instruction\" and \"prompt\""},
+           {R"({"prompt": "q", "completion": "a", "history": [["x", "y"]]})", "\"history\" is not read"},
+           {"{\"history\": [[\"x\", \"y\"]], " + turns + "}", "\"history\" is not read"},
+           {R"({"prompt": "q", "completion": "a", "label": false})", "\"label\" is false"},
+           {"{\"images\": [\"a.png\"], " + turns + "}", "\"images\": only texts are learned"},
+           {"{\"functions\": [{}], " + turns + "}", "\"functions\" are not read; give \"tools\""},
+           {"{\"chat_template_kwargs\": 1, " + turns + "}",
+            "\"chat_template_kwargs\" is 1; wanted an object"},
+           {"{\"chat_template_kwargs\": {\"tools\": []}, " + turns + "}",
+            "\"chat_template_kwargs\" holds \"tools\""},
+           {R"({"prompt": "q", "completion": "a", "chat_template_kwargs": {"x": 1}})",
+            "\"chat_template_kwargs\" cannot be used with \"prompt\""},
            {R"({"src": "q", "tgt": "a", "system": "s"})", "\"system\" cannot be used with \"src\""},
            {R"({"prompt": "q", "completion": "a", "tools": [1]})",
             "\"tools\" cannot be used with \"prompt\""},
@@ -263,6 +280,17 @@ TEST(RecordPairs, HoldOneQuestionAndTwoAnswers) {
             wanted);
 }
 
+// PaddleNLP's docs/llm/dpo.md: src and tgt alternate, and the answer with the larger sort is the chosen one.
+TEST(RecordPairs, OfPaddleAreSorted) {
+  EXPECT_EQ(pair_text(R"({"src": ["q"], "tgt": [], "response": [["a"], ["b"]], "sort": [1, 0]})"),
+            "q[a] q[b] a/b");
+  EXPECT_EQ(pair_text(R"({"src": "q", "tgt": "", "response": ["a", "b"], "sort": [0, 1]})").substr(0, 4),
+            "q[b]");
+  EXPECT_EQ(pair_text(R"({"src": ["q", "s"], "tgt": ["r"], "response": [["a"], ["b"]], "sort": [1, 0]})",
+                      with_template()),
+            "user:q;assistant:r;user:s;[assistant:a;] user:q;assistant:r;user:s;[assistant:b;] a/b");
+}
+
 // Only the last answer of a conversation is learned; earlier answers belong to the prompt.
 TEST(RecordPairs, LearnTheLastAnswerAlone) {
   EXPECT_EQ(
@@ -286,6 +314,11 @@ TEST(RecordPairs, ThatAreNoneAreNamed) {
     }
   };
   expect_bad("[1]", "wanted an object");
+  expect_bad(R"({"src": ["q"], "tgt": [], "response": [["a"]], "sort": [1, 0]})", "wanted two answers");
+  expect_bad(R"({"src": ["q"], "tgt": [], "response": [["a"], ["b"]], "sort": [1, 1]})",
+             "two different numbers");
+  expect_bad(R"({"src": ["q"], "tgt": ["r"], "response": [["a"], ["b"]], "sort": [1, 0]})",
+             "\"src\" has 1 questions and \"tgt\" 1 answers");
   expect_bad(R"({"src": "a", "tgt": "b"})", "wanted \"chosen\" and \"rejected\"");
   expect_bad(R"({"prompt": "q", "chosen": "a", "rejected": "a"})", "are the same answer");
   expect_bad(R"({"prompt": "q", "chosen": "", "rejected": "a"})", "\"chosen\" is empty");

@@ -81,21 +81,27 @@ TEST(Sampler, RefusesLogitsThatAreNoNumbers) {
 
 TEST(Sampler, KeepsWhatTransformersKeeps) {
   const Json goldens = Json::load(test::test_data("generate/goldens/sampling.json"));
-  std::vector<int32_t> before;
-  for (const Json& token : goldens["before"].as_array())
-    before.push_back(static_cast<int32_t>(token.as_int()));
+  const auto ids = [&](const char* name) {
+    std::vector<int32_t> out;
+    for (const Json& token : goldens[name].as_array()) out.push_back(static_cast<int32_t>(token.as_int()));
+    return out;
+  };
   for (const Json& one : goldens["cases"].as_array()) {
     SampleOptions options{.temperature = one["temperature"].as_double()};
     if (const Json* k = one.find("top_k")) options.top_k = static_cast<int>(k->as_int());
     if (const Json* p = one.find("top_p")) options.top_p = p->as_double();
     if (const Json* penalty = one.find("repetition_penalty"))
       options.repetition_penalty = penalty->as_double();
+    if (const Json* p = one.find("min_p")) options.min_p = p->as_double();
+    if (const Json* p = one.find("typical_p")) options.typical_p = p->as_double();
+    const Json* const ngram = one.find("no_repeat_ngram_size");
+    if (ngram) options.no_repeat_ngram = static_cast<int>(ngram->as_int());
     std::vector<float> logits;
     for (const Json& logit : goldens["logits"].as_array())
       logits.push_back(static_cast<float>(logit.as_double()));
     Sampler sampler(options);
     double total = 0;
-    const auto kept = sampler.candidates(logits, before);
+    const auto kept = sampler.candidates(logits, ids(ngram ? "repeated" : "before"));
     for (const Sampler::Candidate& candidate : kept) total += candidate.weight;
     EXPECT_EQ(kept.size(), one["kept"].as_object().size()) << one.dump();
     for (const Sampler::Candidate& candidate : kept) {
@@ -112,6 +118,21 @@ TEST(Sampler, PenalisesRepetitionAlsoWhenGreedy) {
   EXPECT_EQ(Sampler({.repetition_penalty = 2}).choose(logits, before, {}), 0);
   // Each token is penalised once, however often it occurred.
   EXPECT_EQ(logits, (std::vector<float>{1, 0.75f, -2}));
+}
+
+// After "1 2 3 1" the pair "1 2" may not come again, greedily either; a single token may not with size 1.
+TEST(Sampler, RepeatsNoSequence) {
+  const std::vector<float> logits{0, 1, 5, 2};
+  const std::vector<int32_t> before{1, 2, 3, 1};
+  const auto chosen = [&](int size) {
+    std::vector<float> copy = logits;
+    return Sampler({.no_repeat_ngram = size}).choose(copy, before, {});
+  };
+  EXPECT_EQ(chosen(0), 2);
+  EXPECT_EQ(chosen(2), 3);
+  EXPECT_EQ(chosen(1), 0);
+  EXPECT_EQ(chosen(3), 2);
+  EXPECT_EQ(chosen(9), 2);
 }
 
 TEST(Sampler, KeepsTiesOfTheKth) {

@@ -135,6 +135,17 @@ TEST(TextStream, TakesTheFirstOfSeveralStopStrings) {
             "x|$abstopped");
 }
 
+// transformers: tokenizer.decode([97, 300, 98]) of a tokenizer with 256 ids is "ab".
+TEST(TextStream, HasNoTextForIdsAboveTheVocabulary) {
+  const Bytes tokenizer;
+  const std::vector<int32_t> prompt{'p'}, ids{'a', 300, 0xC3, 256, 0xA9, 100000};
+  TextStream stream(tokenizer, prompt);
+  std::string out;
+  for (const int32_t id : ids) out += stream.push(id);
+  EXPECT_EQ(out + stream.finish(), "a\u00e9");
+  EXPECT_EQ(text_of_known(tokenizer, ids), "a\u00e9");
+}
+
 TEST(TextStream, ContinuesTheTextOfThePrompt) {
   const Words tokenizer;
   const std::vector<int32_t> prompt{0, 1};

@@ -41,7 +41,20 @@ constexpr const char* kMustBeOff[] = {"use_dora",
                                       "prefix_projection",
                                       "alora_invocation_tokens",
                                       "arrow_config",
-                                      "velora_config"};
+                                      "velora_config",
+                                      "kasa_config",
+                                      "monteclora_config"};
+
+/// What init_lora_weights of peft does to the matrix that an adapter is added to.
+enum class BaseChange : uint8_t { kNone, kConvertible, kQuantized };
+
+/// The initialisations of peft by the word with which their names begin.
+constexpr std::pair<std::string_view, BaseChange> kInitialisations[] = {
+    {"gaussian", BaseChange::kNone},     {"eva", BaseChange::kNone},
+    {"orthogonal", BaseChange::kNone},   {"mica", BaseChange::kNone},
+    {"pissa", BaseChange::kConvertible}, {"corda", BaseChange::kConvertible},
+    {"olora", BaseChange::kConvertible}, {"lora_ga", BaseChange::kConvertible},
+    {"loftq", BaseChange::kQuantized}};
 
 bool is_off(const Json& value) {
   return value.is_null() || (value.is_bool() && !value.as_bool()) ||
@@ -76,6 +89,27 @@ std::optional<double> from_pattern(const Settings& settings, const char* key, co
     if (module == name || module.ends_with("." + name)) return finite(settings, key, value);
   }
   return {};
+}
+
+/// Refuses an adapter that peft adds to other matrices than the model's: some initialisations take from each
+/// matrix what the adapter begins with (PiSSA, CorDA, OLoRA, LoRA-GA), or round it (LoftQ).
+void refuse_changed_base(const Settings& settings) {
+  constexpr const char* kInit = "init_lora_weights";
+  const Json* const value = settings.find(kInit);
+  if (!value || value->is_bool() || value->is_null()) return;
+  const std::string word = lower_ascii(settings.text(kInit, ""));
+  const auto found = std::find_if(std::begin(kInitialisations), std::end(kInitialisations),
+                                  [&](const auto& one) { return word.starts_with(one.first); });
+  if (found == std::end(kInitialisations))
+    settings.refuse(quote(kInit), " is ", value->dump(), ", which is not known; save the adapter after ",
+                    "merge_and_unload() of peft, as a model");
+  if (found->second == BaseChange::kNone) return;
+  settings.refuse(quote(kInit), " ", value->dump(),
+                  " changes the model's own matrices, so that the adapter does not fit the model; ",
+                  found->second == BaseChange::kQuantized
+                      ? "save the model after merge_and_unload() of peft, and give that as the model"
+                      : "save the adapter with peft's path_initial_model_for_weight_conversion, which makes "
+                        "it one for the model itself");
 }
 
 std::string with_end(std::string_view module, std::string_view end) {
@@ -113,6 +147,7 @@ Adapter::Adapter(const std::string& folder)
       settings.refuse(quote(key), " ", value->dump(), " is not supported");
   if (const std::string bias = settings.text("bias", ""); kind_ == kPeftLora && bias != "none")
     settings.refuse("\"bias\" ", quote(bias), " is not supported; only none is");
+  if (kind_ == kPeftLora) refuse_changed_base(settings);
   tensors_ = std::make_unique<SafetensorsFile>(folder + "/" + kWeights);
   for (const StoredTensor& tensor : tensors_->tensors())
     if (!tensor.dtype || !convertible(*tensor.dtype, DType::kF32))

@@ -71,12 +71,18 @@ constexpr std::string_view kBin = ".bin", kIdx = ".idx";
 bool named_by_a_file(const std::string& name) {
   return (name.ends_with(kBin) || name.ends_with(kIdx)) && file_exists(name) && !file_exists(name + ".idx");
 }
+
 }  // namespace
 
 std::string existing_dataset(std::string prefix) {
   if (named_by_a_file(prefix)) prefix.resize(prefix.size() - kIdx.size());
   const bool idx = file_exists(prefix + ".idx"), bin = file_exists(prefix + ".bin");
   if (idx && bin) return prefix;
+  if (bin && file_size(prefix + ".bin") % 2 == 0)
+    fail(ErrorKind::kNoInput, prefix, ".idx: is not there, but ", prefix,
+         ".bin is: if nanoGPT's prepare.py wrote it, it holds ids alone: run megalith-data from-nanogpt ",
+         prefix, ".bin, and give ", prefix,
+         "_document; otherwise preprocess did not finish, or one file of the pair was ", "moved");
   if (idx || bin)
     fail(ErrorKind::kNoInput, prefix, idx ? ".bin" : ".idx", ": is not there, but ", prefix,
          idx ? ".idx" : ".bin", " is: preprocess did not finish, or one file of the pair was moved");

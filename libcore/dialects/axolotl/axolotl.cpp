@@ -39,10 +39,13 @@ constexpr Row kRows[] = {
     fixed("adapter", "lora", "give lora, with load_in_8bit: true for a base in 8 bits"),
     fixed("bf16", "auto|full|true|false", "give true, false or auto"),
     fixed("lora_target_linear", "true|false", "give true or false"),
-    fixed("optimizer", "adamw_torch|adamw_torch_fused|adamw_hf|adamw", "give adamw_torch"),
+    fixed("optimizer",
+          "adamw_torch|adamw_torch_fused|adamw_hf|adamw|adamw_8bit|adamw_bnb_8bit|paged_adamw_8bit|"
+          "paged_adamw_32bit",
+          "give adamw_torch"),
     fixed("rl", "dpo", "give dpo"),
-    fixed("evals_per_epoch", "1|0", "give 0, 1, or eval_steps"),
-    fixed("saves_per_epoch", "1|0", "give 0, 1, or save_steps"),
+    renamed("evals_per_epoch", "evals-per-epoch"),
+    renamed("saves_per_epoch", "saves-per-epoch"),
     fixed("train_on_inputs", "false", "give false: answers are learned"),
     fixed("load_in_4bit", "false", "give load_in_8bit: true"),
     fixed("load_in_8bit", "true|false", "give true or false"),
@@ -51,7 +54,8 @@ constexpr Row kRows[] = {
     ignored("model_type tokenizer_type is_llama_derived_model is_mistral_derived_model trust_remote_code "
             "strict dataset_prepared_path dataset_processes dataset_num_proc datasets.ds_type "
             "pad_to_sequence_len eval_sample_packing flash_attention xformers_attention sdp_attention tf32 "
-            "wandb_* hub_* mlflow_* loss_watchdog_* local_rank debug special_tokens.* save_safetensors "
+            "wandb_* hub_* mlflow_* fsdp_config fsdp_config.* loss_watchdog_* local_rank debug "
+            "special_tokens.* save_safetensors "
             "eval_table_size eval_max_new_tokens auto_resume_from_checkpoints lora_fan_in_fan_out "
             "lora_on_cpu gradient_checkpointing_kwargs.* test_datasets.type test_datasets.split "
             "test_datasets.ds_type device_map ddp_*"),

@@ -106,6 +106,22 @@ constexpr Row kRows[] = {
     ignored("pipeline-parallel-config", kTraining, kOne, kPaddle),
     ignored("use-fused-rms-norm", kTraining | kFinetune, kMaybeOne, kPaddle),
     ignored("use-flash-attention", kPretrain | kFinetune, kMaybeOne, kPaddle),
+    ignored(
+        "autotuner-benchmark benchmark distributed-dataloader enable-linear-fused-grad-add flash-mask "
+        "fuse-attention-ffn fuse-attention-qkv fuse-sequence-parallel-allreduce fused-linear-param-grad-add "
+        "lazy recompute-use-reentrant skip-profile-timer unified-checkpoint use-fused-linear use-fused-rope",
+        kPretrain | kFinetune, kMaybeOne, kPaddle),
+    ignored("data-cache eval-accumulation-steps pp-recompute-interval rope-fusion-level",
+            kPretrain | kFinetune, kOne, kPaddle),
+    ignored("amp-custom-black-list amp-custom-white-list data-parallel-config sharding-parallel-config "
+            "tensor-parallel-config",
+            kPretrain | kFinetune, kSeveral, kPaddle),
+    refused("virtual-pp-degree", kPretrain | kFinetune, "give --num-layers-per-virtual-pipeline-stage",
+            {.plain = "1"}),
+    refused("sep-parallel-degree", kPretrain | kFinetune, "give --context-parallel-size",
+            {.plain = "1|0|-1"}),
+    refused("pissa", kFinetune, "leave it out: an adapter begins as that of LoRA"),
+    refused("weight-quantize-algo", kFinetune, "leave it out, or give --qlora: 8 bits"),
     ignored("per-device-eval-batch-size", kFinetune, kOne, kPaddle),
     ignored("disable-tqdm", kFinetune, kMaybeOne, kPaddle),
     ignored("dataset-num-proc ddp-timeout preprocessing-num-workers", kFinetune, kOne, kFactory),
@@ -262,8 +278,6 @@ constexpr Row kRows[] = {
     refused("modules-to-save", kFinetune, "leave it out: only the adapter is trained"),
     refused("p-tuning", kFinetune, "give --lora True, or --prefix-tuning"),
     refused("prompt-tuning ptuning", kFinetune, "give --lora True"),
-    refused("template", kFinetune,
-            "the model's own chat template is used; give --chat-template FILE for another"),
     // Options for preprocessing. Here workers share one input without temporary files, and always keep its
     // order.
     ignored("keep-sequential-samples", kPreprocess),

@@ -41,7 +41,6 @@ constexpr Row kRows[] = {
     renamed("runner_wrapper.max_grad_norm", "clip-grad"),
     renamed("callbacks.save_checkpoint_steps", "save-interval"),
     renamed("callbacks.keep_checkpoint_max", "keep-last"),
-    renamed("callbacks.per_print_times", "log-interval"),
     renamed("train_dataset.data_loader.dataset_dir", "data-path"),
     renamed("processor.tokenizer.vocab_file", "vocab-file"),
     renamed("processor.tokenizer.merges_file", "merge-file"),
@@ -91,7 +90,8 @@ constexpr Row kRows[] = {
           "only GPT2Config and LlamaConfig are supported", KeyUse::kCombined),
     // Keys of files that train adapters (configs/gpt2/run_gpt2_lora.yaml).
     fixed("pet_config.pet_type model.model_config.pet_config.pet_type", "none",
-          "megalith-finetune --lora trains adapters"),
+          "megalith-finetune --lora trains adapters: give it --model, --data and --output-dir, and "
+          "pet_config's lora_rank, lora_alpha and lora_dropout as options"),
     used("use_parallel load_checkpoint resume_training do_eval eval_step_interval micro_batch_interleave_num "
          "context.device_target context.max_device_memory parallel.enable_parallel_optimizer "
          "parallel_config.optimizer_shard parallel_config.micro_batch_num recompute_config.recompute "
@@ -102,17 +102,17 @@ constexpr Row kRows[] = {
          "lr_schedule.total_steps train_dataset.batch_size model.model_config.compute_dtype "
          "model.model_config.expand_ratio model.model_config.multiple_of "
          "model.model_config.ffn_dim_multiplier model.model_config.n_kv_heads "
-         "model.model_config.checkpoint_name_or_path",
+         "model.model_config.checkpoint_name_or_path callbacks.type callbacks.per_print_times",
          KeyUse::kCombined),
     used("train_dataset.* train_dataset_task.* eval_dataset.* eval_dataset_task.* processor.* metric.* "
-         "eval_callbacks.*",
+         "eval_callbacks eval_callbacks.*",
          KeyUse::kForeign),
     // vocab_emb_dp is ignored, because here the embedding table is always divided over the tensor ranks, with
     // the same results.
     used("context.* parallel.* parallel_optimizer_config.* parallel_config.vocab_emb_dp "
          "recompute_config.parallel_optimizer_comm_recompute recompute_config.mp_comm_recompute "
          "recompute_config.recompute_slice_activation runner_config.* runner_wrapper.* moe_config.* "
-         "pet_config.* model.model_config.pet_config.* trainer.* callbacks.* model.arch.* "
+         "pet_config.* model.model_config.pet_config.* trainer.* callbacks callbacks.* model.arch.* "
          "model.model_config.param_init_type model.model_config.layernorm_compute_type "
          "model.model_config.softmax_compute_type model.model_config.layernorm_dtype "
          "model.model_config.softmax_dtype model.model_config.rotary_dtype "
@@ -121,7 +121,8 @@ constexpr Row kRows[] = {
          "model.model_config.use_past_shard model.model_config.is_dynamic model.model_config.pretrain_seqlen "
          "model.model_config.compute_in_2d model.model_config.use_flash_attention "
          "model.model_config.use_prompt_flash_attention model.model_config.offset "
-         "model.model_config.qkv_concat src_strategy_path_or_dir auto_trans_ckpt only_save_strategy "
+         "model.model_config.qkv_concat model.model_config.scaling_factor model.model_config.block_size "
+         "model.model_config.num_blocks src_strategy_path_or_dir auto_trans_ckpt only_save_strategy "
          "remote_save_url lr_scale_factor layer_decay auto_tune filepath_prefix autotune_per_step profile "
          "profile_start_step profile_stop_step init_start_profile profile_communication profile_memory "
          "eval_epoch_interval",

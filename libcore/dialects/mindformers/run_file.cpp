@@ -29,6 +29,7 @@ class Translator {
     parallel();
     batch();
     steps();
+    logging(read);
     schedule();
     precision();
     model();
@@ -207,6 +208,16 @@ class Translator {
       put("eval-interval", "eval_step_interval");
     }
     if (flag("do_eval") == false) put("eval-iters", *key("do_eval"), {"0"});
+  }
+
+  /// MFLossMonitor prints each step, unless its key per_print_times says otherwise.
+  void logging(const std::vector<FileOption>& read) {
+    put("log-interval", "callbacks.per_print_times");
+    const auto is_own = [](const FileOption& option) { return option_key(option.key) == "log-interval"; };
+    if (std::any_of(read.begin(), read.end(), is_own)) return;
+    for (const FileOption& option : read)
+      if (option.path() == "callbacks.type" && is(&option, "MFLossMonitor") && !made("log-interval"))
+        put("log-interval", option, {"1"});
   }
 
   void schedule() {

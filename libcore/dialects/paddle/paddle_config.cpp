@@ -59,6 +59,33 @@ bool PaddleNames::wants_visualdl() const {
   return among(reporters(*this), "visualdl");
 }
 
+void settle_paddle_training(TrainConfig& train, Options& options) {
+  const auto name = [&](const char* option) { options.note_ignored(option); };
+  if (options.given("recompute") && !train.recompute_all && options.given("recompute-granularity")) {
+    train.recompute = Recompute::kNone;
+    train.recompute_method.reset();
+    train.recompute_layers.reset();
+    name("--recompute-granularity with --recompute false");
+  }
+  if (train.warmup_iters > 0 && train.warmup_fraction) {
+    train.warmup_fraction.reset();
+    name("--warmup-ratio with --warmup-steps");
+  }
+  if (!train.fp16 && options.given("initial-loss-scale")) {
+    train.initial_loss_scale = TrainConfig().initial_loss_scale;
+    name("--scale-loss without --fp16");
+  }
+}
+
+void translate_paddle_preferences(FileTranslation& file) {
+  const auto has = [&](const char* key) {
+    return std::any_of(file.options.begin(), file.options.end(),
+                       [&](const FileOption& option) { return option.path() == key; });
+  };
+  if (!has("train_dataset_path") || !has("beta") || !has("loss_type") || has("dpo")) return;
+  file.options.push_back({.key = "dpo", .words = {"true"}, .where = file.options.front().where});
+}
+
 template std::vector<Field> fields_of<PaddleNames>(PaddleNames&);
 
 }  // namespace megalith

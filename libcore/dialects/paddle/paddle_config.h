@@ -4,7 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "libcore/options/fields.h"
+#include "libcore/config/train_config.h"
+#include "libcore/options/cli.h"
 
 namespace megalith {
 
@@ -70,6 +71,14 @@ struct PaddleConfig : PaddleNames {
   }
   void validate(Problems&) const;
 };
+
+/// Settles training options that contradict each other here, but not in PaddleNLP: `recompute` false silences
+/// its granularity, a warm-up in steps precedes a ratio, and a loss scale is for fp16 only. Call in
+/// Options::derive().
+void settle_paddle_training(TrainConfig&, Options&);
+
+/// Recognizes a file of PaddleNLP's run_dpo.py by its keys, and lets it learn preferences.
+void translate_paddle_preferences(FileTranslation&);
 
 extern template std::vector<Field> fields_of<PaddleNames>(PaddleNames&);
 

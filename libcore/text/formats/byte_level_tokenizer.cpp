@@ -285,7 +285,7 @@ std::string ByteLevelTokenizer::hash() const {
 std::string ByteLevelTokenizer::decode(std::span<const int32_t> ids) const {
   std::string bytes;
   for (int32_t id : ids) {
-    if (id < 0 || id >= vocab_size() || tokens_[static_cast<size_t>(id)].empty())
+    if (id < 0 || id >= vocab_size())
       fail(ErrorKind::kData, "token id ", id, " is not in the vocabulary; ids are 0 to ", vocab_size() - 1);
     bytes += tokens_[static_cast<size_t>(id)];
   }

@@ -175,9 +175,10 @@ std::string HfTokenizer::decode(std::span<const int32_t> ids) const {
   std::vector<std::string> tokens;
   tokens.reserve(ids.size());
   for (int32_t id : ids) {
-    if (id < 0 || id >= vocab_size() || texts_[static_cast<size_t>(id)].empty())
+    if (id < 0 || id >= vocab_size())
       fail(ErrorKind::kData, "token id ", id, " is not in the vocabulary; ids are 0 to ", vocab_size() - 1);
-    tokens.emplace_back(texts_[static_cast<size_t>(id)]);
+    // An id without a token has no text, as in Hugging Face's tokenizers.
+    if (const auto& text = texts_[static_cast<size_t>(id)]; !text.empty()) tokens.emplace_back(text);
   }
   return decoder_.decode(std::move(tokens));
 }

@@ -8,6 +8,7 @@
 #include "libcore/base/text.h"
 #include "libcore/parallel/exchange.h"
 #include "libcore/train/log/metrics.h"
+#include "libcore/train/run/same_data.h"
 #include "libcore/train/saves/checkpoint_store.h"
 
 namespace megalith {
@@ -92,6 +93,8 @@ void RunSaves::save(const RunProgress& progress) {
   log("saving checkpoint at iteration ", padded_iteration(progress.iteration()), " to ",
       printable(config_.checkpoint.save));
   Json args = to_json(config_);
+  if (Json digests = in_.world.rank() == 0 ? data_digests(config_.data) : Json(); !digests.is_null())
+    args.set(kDataDigests, std::move(digests));
   if (in_.tuning)
     for (const auto& [name, value] : in_.tuning->args) args.set(name, value);
   saver_->start(progress.state(), {.args = std::move(args),

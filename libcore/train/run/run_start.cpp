@@ -15,6 +15,7 @@
 #include "libcore/json/json_names.h"
 #include "libcore/parallel/exchange.h"
 #include "libcore/train/run/run_rules.h"
+#include "libcore/train/run/same_data.h"
 #include "libcore/train/saves/same_start.h"
 #include "libcore/train/step/memory_limits.h"
 #include "libcore/train/step/rank_state.h"
@@ -46,14 +47,15 @@ std::string ways_out(const CheckpointConfig& config) {
   return concat("another ", config.load_named_by.empty() ? "--load" : config.load_named_by);
 }
 
-/// Throws kUsage if another run than this one saved `start`. If the user chose the checkpoint, other data are
-/// only warned of.
+/// Throws kUsage if another run than this one saved `start`. Other records to evaluate on are only warned of,
+/// and so are other data if the user chose the checkpoint.
 void require_same_run(const Tuning& tuning, const StartPoint& start, const CheckpointConfig& config) {
   constexpr std::pair<const char*, const char*> kParts[] = {
       {"model", "another model (--model)"},
       {"adapter", "another adapter to begin with (--adapter)"},
       {"method", "another method, or other settings of it"},
-      {"data", "other records to train on (--data)"}};
+      {"data", "other records to train on (--data)"},
+      {"evaluated", "other records to evaluate on: its evaluations cannot be compared"}};
   const Json ours = Json(tuning.args);
   const Json *run = ours.find(kTuningRun), *theirs = start.args.find(kTuningRun);
   if (!run || !theirs) return;  // checkpoints of earlier versions do not say
@@ -61,7 +63,8 @@ void require_same_run(const Tuning& tuning, const StartPoint& start, const Check
   for (const auto& [name, what] : kParts) {
     const Json *mine = run->find(name), *saved = theirs->find(name);
     if (!mine || !saved || *mine == *saved) continue;
-    if (name == std::string_view("data") && !resumes_by_itself(config))
+    if (name == std::string_view("evaluated") ||
+        (name == std::string_view("data") && !resumes_by_itself(config)))
       warn(start.path, ": the run that saved it has ", what);
     else
       others.emplace_back(what);
@@ -69,6 +72,22 @@ void require_same_run(const Tuning& tuning, const StartPoint& start, const Check
   if (!others.empty())
     fail(ErrorKind::kUsage, start.path, ": another run saved it, with ", join(others, " and "), "; give ",
          ways_out(config));
+}
+
+/// Warns if the contents of the data have changed since `start` was saved.
+void warn_of_other_data(const DataConfig& data, const StartPoint& start) {
+  const Json* const saved = start.args.find(kDataDigests);
+  if (!saved || !saved->is_array()) return;
+  const Json ours = data_digests(data);
+  if (ours.is_null() || *saved == ours) return;
+  const Json::Array &theirs = saved->as_array(), &mine = ours.as_array();
+  std::vector<std::string> which;
+  for (size_t i = 0; i < mine.size() && theirs.size() == mine.size(); ++i)
+    if (theirs[i] != mine[i]) which.push_back(concat(i + 1));
+  warn("the data have other contents than when ", start.path, " was saved",
+       mine.size() > 1 && !which.empty() ? concat(" (dataset ", join(which, ", "), " of ", mine.size(), ")")
+                                         : "",
+       ": what follows is not the rest of that run's samples");
 }
 
 void take_args(const RankInput& in, const StartPoint& start, PretrainConfig& config) {
@@ -81,6 +100,7 @@ void take_args(const RankInput& in, const StartPoint& start, PretrainConfig& con
   for (const Difference& d : sample_order_differences(config, start.args, start.path))
     warn("--", d.name, " is ", d.ours, ", but was ", d.theirs,
          " when the checkpoint was saved: samples now come in another order");
+  warn_of_other_data(config.data, start);
   const Json* seed = start.args.find("seed");
   if (!config.checkpoint.load_rng || !seed || seed->as_int() == config.train.seed) return;
   log("dropout continues with the checkpoint's --seed ", seed->as_int(),

@@ -5,7 +5,9 @@
 #include <string_view>
 
 #include "libcore/base/error.h"
+#include "libcore/data/indexed/index_check.h"
 #include "libcore/data/indexed/sidecar.h"
+#include "libcore/data/samples/blended_dataset.h"
 #include "libcore/data/samples/dataset_builder.h"
 #include "libcore/hash/xxh64.h"
 #include "libcore/io/files/file.h"
@@ -71,15 +73,15 @@ struct Contents {
   }
 };
 
-/// The offsets of the sampled blocks of a .bin, in bytes. A small .bin is sampled as a whole.
-std::vector<uint64_t> sampled_places(uint64_t bytes, uint64_t seed) {
+/// The offsets of the sampled blocks of a file, in bytes. A small file is sampled as a whole.
+std::vector<uint64_t> sampled_places(uint64_t bytes, uint64_t seed, uint64_t blocks = kSampledBlocks) {
   std::vector<uint64_t> places;
-  if (bytes <= kSampledBlocks * kSampledBlock) {
+  if (bytes <= blocks * kSampledBlock) {
     for (uint64_t at = 0; at < bytes; at += kSampledBlock) places.push_back(at);
     return places;
   }
   std::mt19937_64 draw(seed);
-  for (uint64_t i = 0; i < kSampledBlocks; ++i) places.push_back(draw() % (bytes - kSampledBlock + 1));
+  for (uint64_t i = 0; i < blocks; ++i) places.push_back(draw() % (bytes - kSampledBlock + 1));
   return places;
 }
 
@@ -140,7 +142,42 @@ std::vector<size_t> readers_of(Communicator& world, const std::vector<RankPlace>
   return readers;
 }
 
+/// Adds the size of a file and `blocks` blocks of it to a hash.
+void add_sample(Xxh64& hash, const std::string& path, uint64_t blocks) {
+  const ReadableFile file(path);
+  const uint64_t bytes = file.size();
+  hash.update(&bytes, sizeof bytes);
+  std::string block;
+  for (const uint64_t at : sampled_places(bytes, bytes, blocks)) {
+    block.resize(std::min(kSampledBlock, bytes - at));
+    file.read_at(at, block.data(), block.size());
+    hash.update(block.data(), block.size());
+  }
+}
+
 }  // namespace
+
+Json data_digests(const DataConfig& data) {
+  if (data.reads_texts()) return {};
+  std::vector<std::string> prefixes;
+  for (const auto* paths : {&data.data_path, &data.train_path, &data.valid_path, &data.test_path}) {
+    const Blend blend = parse_blend(*paths);
+    for (const std::string& prefix : blend.prefixes) {
+      if (!file_exists(prefix) && !file_exists(prefix + ".idx")) return {};
+      prefixes.push_back(existing_dataset(prefix));
+    }
+  }
+  if (prefixes.empty()) return {};
+  constexpr uint64_t kFewest = 4;  // blocks of a file, however many datasets a blend has
+  const uint64_t blocks = std::max(kFewest, kSampledBlocks / prefixes.size());
+  Json digests = Json::array();
+  for (const std::string& prefix : prefixes) {
+    Xxh64 hash;
+    for (const char* end : {".bin", ".idx"}) add_sample(hash, prefix + end, blocks);
+    digests.push_back(hex64(hash.digest()));
+  }
+  return digests;
+}
 
 void require_same_data(Communicator& world, const std::vector<RankPlace>& places,
                        std::chrono::milliseconds peer_timeout, const RunData& data) {

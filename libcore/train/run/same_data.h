@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "libcore/config/data_config.h"
 #include "libcore/data/indexed/indexed_dataset.h"
+#include "libcore/json/json.h"
 #include "libcore/launch/rank_place.h"
 #include "libcore/parallel/communicator.h"
 
@@ -27,6 +29,15 @@ struct RunData {
 /// Throws kData with the rank and the file.
 void require_same_data(Communicator& world, const std::vector<RankPlace>& places,
                        std::chrono::milliseconds peer_timeout, const RunData&);
+
+/// Digests of the contents of the datasets that the options name, in their order, as texts of a JSON array;
+/// null if they name none, or texts. A digest covers the sizes of .bin and .idx and sampled blocks of both,
+/// at places that depend on the sizes only. Checkpoints keep them, so that a resumed run can tell that its
+/// data changed.
+Json data_digests(const DataConfig&);
+
+/// Member of a checkpoint's args: data_digests() of the run that saved it.
+inline constexpr const char* kDataDigests = "data_digests";
 
 constexpr uint64_t kSampledBlocks = 64, kSampledBlock = 4096;
 

@@ -11,6 +11,7 @@
 #include "libcore/checkpoint/safetensors/safetensors.h"
 #include "libcore/convert/sources/hf_config.h"
 #include "tests/apps/finetune/finetune_app.h"
+#include "tests/support/once/pattern.h"
 
 namespace megalith::test {
 namespace {
@@ -150,6 +151,73 @@ TEST_F(FinetuneCommands, Item37LimitsPromptsAndAnswers) {
       kCommon);
   expect_done(answers);
   EXPECT_NE(answers.out.find("answers: 4 records | BLEU: "), std::string::npos) << answers.all();
+}
+
+// The files of llm/config/llama in PaddleNLP, with the paths, lengths and steps of a test: each has the keys
+// of one of them.
+constexpr const char* kCommonKeys =
+    R"("model_name_or_path": "facebook/llama-7b", "gradient_accumulation_steps": 2, "logging_steps": 1,
+       "per_device_eval_batch_size": 8, "bf16": true, "fp16_opt_level": "O2", "do_train": true,
+       "disable_tqdm": true, "load_best_model_at_end": true, "tensor_parallel_degree": 1,
+       "unified_checkpoint": true, "use_flash_attention": true, "warmup_steps": 30, "max_steps": 3, )";
+constexpr const char* kTuningKeys =
+    R"("dataset_name_or_path": "./data", "per_device_train_batch_size": 1, "eval_accumulation_steps": 16,
+       "num_train_epochs": 3, "learning_rate": 3e-05, "src_length": 40, "max_length": 64,
+       "eval_with_do_generation": false, "metric_for_best_model": "accuracy", "save_total_limit": 1,
+       "pipeline_parallel_degree": 1, "zero_padding": false, )";
+
+TEST_F(FinetuneCommands, TakesPublishedFilesAsTheFirstWord) {
+  const std::string tuning = std::string("{") + kCommonKeys + kTuningKeys,
+                    epochs = R"("evaluation_strategy": "epoch", "save_strategy": "epoch", )";
+  struct File {
+    const char* name;
+    std::string text;
+  };
+  for (const auto& [name, text] :
+       {File{"sft", tuning + epochs + R"("do_eval": true, "recompute": false,
+               "pipeline_parallel_config": "disable_p2p_cache_shape", "sharding": "stage2",)"},
+        {"lora", tuning + R"("evaluation_strategy": "steps", "save_strategy": "steps", "save_steps": 1,
+               "do_eval": false, "recompute": true, "sharding": "stage1", "lora": true, "pissa": false,)"},
+        {"pt", tuning + epochs + R"("do_eval": true, "recompute": true, "prefix_tuning": true,)"}}) {
+    write_file(dir_ / (std::string(name) + ".json"), text + "\"output_dir\": \"out_" + name + "\"}");
+    const CommandResult result = source(std::string("./") + name + ".json");
+    EXPECT_EQ(result.code, 0) << name << ": " << result.all();
+    EXPECT_NE(result.all().find("--metric-for-best-model accuracy is not computed"), std::string::npos);
+    EXPECT_NE(result.all().find("validation loss at iteration 3"), std::string::npos) << result.all();
+    EXPECT_EQ(result.all().find("unified"), result.all().rfind("unified")) << result.all();
+  }
+  write_file(dir_ / "qlora.json", tuning + epochs + R"("do_eval": true, "lora": true,
+               "weight_quantize_algo": "nf4", "output_dir": "out_q"})");
+  const CommandResult refused = source("./qlora.json");
+  EXPECT_EQ(refused.code, 64) << refused.all();
+  EXPECT_NE(refused.all().find("give --qlora: 8 bits"), std::string::npos) << refused.all();
+  const std::string eight =
+      test::replaced(read_file(dir_ / "qlora.json"), R"("weight_quantize_algo": "nf4")", R"("qlora": true)");
+  write_file(dir_ / "qlora.json", eight);
+  EXPECT_EQ(source("./qlora.json").code, 0);
+}
+
+TEST_F(FinetuneCommands, TakesThePublishedFileOfPreferences) {
+  fs::create_directory(dir_ / "pairs");
+  for (const char* name : {"train", "dev"}) {
+    std::string lines;
+    for (int i = 0; i < 20; ++i)
+      lines += concat(R"({"src": [")", i,
+                      R"( is"], "tgt": [], "response": [[" 1"], [" 2"]], "sort": [1, 0]})", "\n");
+    write_file(dir_ / "pairs" / (std::string(name) + ".jsonl"), lines);
+  }
+  write_file(dir_ / "dpo.json", std::string("{") + kCommonKeys + R"("train_dataset_path": "pairs/train.jsonl",
+      "dev_dataset_path": "pairs/dev.jsonl", "output_dir": "out", "per_device_train_batch_size": 1,
+      "num_train_epochs": 1, "learning_rate": 1e-06, "evaluation_strategy": "steps", "save_strategy": "steps",
+      "eval_steps": 100, "save_steps": 500, "max_seq_len": 64, "max_prompt_len": 32, "do_eval": true,
+      "sharding": "stage1", "flash_mask": true, "recompute": false, "recompute_granularity": "full",
+      "beta": 0.1, "benchmark": false, "loss_type": "sigmoid", "label_smoothing": 0.0,
+      "autotuner_benchmark": false, "lazy": false, "seed": 42})");
+  const CommandResult result = source("./dpo.json --log-json log.jsonl");
+  ASSERT_EQ(result.code, 0) << result.all();
+  EXPECT_NEAR(losses("log.jsonl").front(), std::log(2.0), 1e-6);  // both answers gain nothing yet
+  EXPECT_NE(result.all().find("--recompute-granularity with --recompute false"), std::string::npos)
+      << result.all();
 }
 
 }  // namespace

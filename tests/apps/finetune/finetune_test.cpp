@@ -12,6 +12,7 @@
 #include "libcore/json/json.h"
 #include "libcore/parallel/processes/gloo_comm.h"
 #include "tests/apps/finetune/finetune_app.h"
+#include "tests/support/once/pattern.h"
 #include "tests/support/processes.h"
 
 namespace megalith::test {
@@ -125,6 +126,28 @@ TEST_F(FinetuneApp, TrainsAllParametersToAHuggingFaceFolder) {
   const CommandResult text = run_command("cd " + dir_.path().string() + " && " + app("generate") +
                                          " --model out/hf --prompt 'bb is' --max-new-tokens 2");
   EXPECT_EQ(text.code, 0) << text.err;
+}
+
+// A model of 16 bits is written in 16 bits, whole or with its adapter added, unless another type is wanted.
+TEST_F(FinetuneApp, WritesTheTypeOfTheModel) {
+  const std::string convert = "cd " + dir_.path().string() + " && " + app("convert");
+  ASSERT_EQ(run_command(convert + " model --dtype bf16 --output narrow").code, 0);
+  fs::rename(dir_ / "model", dir_ / "wide");
+  fs::rename(dir_ / "narrow", dir_ / "model");
+  const auto type_of = [&](const std::string& model) {
+    const std::string file = read_file(dir_ / model + "/model.safetensors");
+    EXPECT_EQ(Json::load(dir_ / model + "/config.json")["dtype"].as_string(),
+              file.find("\"BF16\"") != std::string::npos ? "bfloat16" : "float32");
+    return file.substr(file.find("\"dtype\":\"") + 9, 4);
+  };
+  ASSERT_EQ(tune("--max-steps 1").code, 0);
+  EXPECT_EQ(type_of("out/hf"), "BF16");
+  ASSERT_EQ(tune("--max-steps 1 --export-dtype fp32", "wider").code, 0);
+  EXPECT_EQ(type_of("wider/hf"), "F32\"");
+  ASSERT_EQ(tune("--max-steps 1 --lora --merge-weights", "lora").code, 0);
+  EXPECT_EQ(type_of("lora/merged"), "BF16");
+  ASSERT_EQ(tune("--max-steps 1 --lora --merge-weights --export-dtype fp32", "lora32").code, 0);
+  EXPECT_EQ(type_of("lora32/merged"), "F32\"");
 }
 
 TEST_F(FinetuneApp, CheckpointsKeepTheChatTemplate) {
@@ -376,6 +399,37 @@ TEST_F(FinetuneApp, TakesAFileOfLlamaFactory) {
 }
 
 // The ranks get equal numbers of records and tokens, but one record differs.
+// LLaMA-Factory's template makes chats of instruction records, too.
+TEST_F(FinetuneApp, TakesLlamaFactorysNameOfATemplate) {
+  write_file(dir_ / "model/chat_template.jinja",
+             "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}"
+             "{% if add_generation_prompt %}<assistant>{% endif %}");
+  for (const char* name : {"train", "dev"}) {
+    const std::string file = dir_ / "data/" + (std::string(name) + ".json");
+    write_file(file, "{\"instruction\": \"a\", \"output\": \"b\"}\n");
+  }
+  const std::string run = "--max-steps 2 --micro-batch-size 1 --log-json ";
+  ASSERT_EQ(tune(run + "named.jsonl --template llama3", "named").code, 0);
+  ASSERT_EQ(tune(run + "chat.jsonl --prompt-style chat", "chat").code, 0);
+  ASSERT_EQ(tune(run + "alpaca.jsonl", "alpaca").code, 0);
+  EXPECT_EQ(losses("named.jsonl"), losses("chat.jsonl"));
+  EXPECT_NE(losses("named.jsonl"), losses("alpaca.jsonl"));
+  EXPECT_EQ(tune("--max-steps 2 --template vicuna", "other").code, 64);
+}
+
+// axolotl: a share 1 / (evals_per_epoch * num_epochs) of the steps, rounded up.
+TEST_F(FinetuneApp, EvaluatesAndSavesSeveralTimesInAnEpoch) {
+  fs::remove(dir_ / "data/dev.json");
+  write_file(dir_ / "lora.yml",
+             test::replaced(test::replaced(kAxolotl, "evals_per_epoch: 1", "evals_per_epoch: 4"),
+                            "optimizer: adamw_torch", "optimizer: adamw_8bit"));
+  const CommandResult result = run("--config lora.yml --threads 1 --max-steps 16 --log-json log.jsonl");
+  ASSERT_EQ(result.code, 0) << result.all();
+  std::set<int64_t> at;
+  for (const Json& one : log_lines(dir_ / "log.jsonl", "valid")) at.insert(one["iteration"].as_int());
+  EXPECT_EQ(at, (std::set<int64_t>{2, 4, 6, 8, 10, 12, 14, 16}));
+}
+
 TEST_F(FinetuneApp, RefusesRanksWithOtherRecords) {
   if (!has_process_comm()) GTEST_SKIP() << "built without Gloo (package libgloo-dev)";
   fs::copy(dir_ / "data", dir_ / "data0");

@@ -18,6 +18,16 @@ CommandResult data(const std::string& arguments) {
   return run_command(app("data") + " " + arguments);
 }
 
+TEST(DataApp, MakesADatasetOfNanoGptsIds) {
+  const TempDir dir;
+  write_file(dir / "train.bin", std::string("\1\0\2\0\3\0", 6));
+  const CommandResult made = data("from-nanogpt --eod 2 " + (dir / "train.bin"));
+  EXPECT_EQ(made.code, 0) << made.err;
+  EXPECT_EQ(made.out, (dir / "train_document") + ": 3 tokens in 2 documents\n");
+  const CommandResult printed = data("cat " + (dir / "train_document"));
+  EXPECT_NE(printed.out.find("1 2"), std::string::npos) << printed.out;
+}
+
 TEST(DataApp, InspectsPrintsAndCounts) {
   const CommandResult inspect = data("inspect " + golden("mixed"));
   EXPECT_EQ(inspect.code, 0) << inspect.err;

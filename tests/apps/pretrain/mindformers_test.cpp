@@ -235,6 +235,11 @@ TEST(RankTableApp, MergesServersWithRisingRanks) {
   refused("merge a.json a.json", 64, "a.json: server_list: server \"a\" is already in a.json");
   refused("merge a.json none.json", 66, "none.json");
   refused("merge", 64, "merge needs files");
+  // hccl_tools.py of MindSpore: the range counts in the list of visible devices.
+  EXPECT_EQ(run_command(app("rank-table") + " --visible_devices 7,4,5 --device_num '[1,3)' --server_ip a").out,
+            run_command(app("rank-table") + " --visible_devices 4,5 --server_ip a").out);
+  refused("--visible_devices 4,5 --device_num '[0,3)' --server_ip a", 64,
+          "lists 2 devices; give a range within [0,2)");
   for (const char* twice : {"0,0", "4,5,4", "1,01"})
     refused(std::string("--visible_devices ") + twice + " --server_ip a", 64,
             " appears twice; give each device once");

@@ -250,6 +250,37 @@ TEST_F(PaddleApp, EvaluatesAsManySamplesAsItsBatchesHave) {
   EXPECT_EQ(threes.first, evaluated("e --eval_iters 5").first);
 }
 
+// llm/config/llama/pretrain_argument.json of PaddleNLP, with the paths, lengths and steps of a test.
+TEST_F(PaddleApp, TakesThePublishedFileAsAWord) {
+  write_file(dir_ / "pretrain.json", R"({"model_name_or_path": "facebook/llama-7b",
+    "tokenizer_name_or_path": "facebook/llama-7b", "input_dir": "./data", "output_dir": "out",
+    "split": "8,1,1",
+    "per_device_train_batch_size": 1, "gradient_accumulation_steps": 2, "per_device_eval_batch_size": 2,
+    "tensor_parallel_degree": 2, "pipeline_parallel_degree": 1, "sharding": "stage2", "virtual_pp_degree": 1,
+    "sequence_parallel": 0, "use_flash_attention": true, "use_fused_rms_norm": true, "use_fused_rope": true,
+    "max_seq_length": 16, "learning_rate": 3e-05, "min_learning_rate": 3e-06, "warmup_steps": 2,
+    "logging_steps": 1, "max_steps": 4, "save_steps": 5000, "eval_steps": 1000, "eval_iters": 1,
+    "weight_decay": 0.01, "bf16": true, "fp16_opt_level": "O2", "warmup_ratio": 0.01, "max_grad_norm": 1.0,
+    "dataloader_num_workers": 1, "continue_training": 0, "do_train": true, "do_eval": true,
+    "do_predict": true, "disable_tqdm": true, "recompute": false, "distributed_dataloader": 1,
+    "recompute_granularity": "full", "unified_checkpoint": true, "save_total_limit": 2})");
+  const CommandResult result = run("./pretrain.json --nproc 2 --log-json log.jsonl");
+  ASSERT_EQ(result.code, 0) << result.all();
+  for (const char* named : {"use_fused_rope", "unified_checkpoint", "--warmup-ratio with --warmup-steps",
+                            "--recompute-granularity with --recompute false"})
+    EXPECT_NE(result.all().find(named), std::string::npos) << named << result.all();
+  // The warm-up of two steps is obeyed: the second step learns at half the rate.
+  const std::vector<Json> steps = log_lines(dir_ / "log.jsonl", "train");
+  ASSERT_EQ(steps.size(), 4U);
+  EXPECT_NEAR(steps[0]["lr"].as_double(), 1.5e-5, 1e-9);
+}
+
+TEST_F(PaddleApp, IgnoresALossScaleWithoutFp16) {
+  const CommandResult result = pretrain("--output_dir out --max_steps 1 --scale_loss 1024");
+  ASSERT_EQ(result.code, 0) << result.all();
+  EXPECT_NE(result.all().find("--scale-loss without --fp16"), std::string::npos) << result.all();
+}
+
 TEST_F(PaddleApp, EvaluatesOnlyWhenAskedTo) {
   const CommandResult result =
       run(test::replaced(kLine, "--do_eval ", "") + "--output_dir out --report_to tensorboard");

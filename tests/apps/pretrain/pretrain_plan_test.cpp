@@ -100,6 +100,22 @@ TEST_F(PretrainPlanApp, TrainsWithoutBf16AndPlansNoRunInFp32) {
   EXPECT_EQ(trained.code, 0) << trained.all();
 }
 
+// The source's page: "only the global batch size, or its maximum" starts the planner.
+TEST_F(PretrainPlanApp, PlansForAGlobalBatchAlone) {
+  const std::string alone = test::replaced(kModel, "--micro-batch-size 2 ", "");
+  const CommandResult planned = run(alone + "--nproc 2");
+  ASSERT_EQ(planned.code, 0) << planned.all();
+  EXPECT_NE(decided(planned.all()).find("--micro-batch-size "), std::string::npos) << planned.all();
+  for (const std::string& whole :
+       {kModel + std::string("--nproc 2"), alone + "--nproc 2 --micro-batch-size 2 --data-parallel-size 2"}) {
+    const CommandResult trained = run(whole);
+    EXPECT_EQ(trained.code, 0) << trained.all();
+    EXPECT_EQ(trained.all().find("planned for"), std::string::npos) << trained.all();
+  }
+  EXPECT_NE(run(alone + "--nproc 2 --data-parallel-size 2").all().find("--micro-batch-size is missing"),
+            std::string::npos);
+}
+
 // A run trains as it logs: a run that is given the logged flags by hand has the same losses.
 TEST_F(PretrainPlanApp, PlansForItsRanksAndTrains) {
   for (const char* ranks : {"", "--nproc 2 "}) {

@@ -136,6 +136,30 @@ TEST(Adapter, RefusesByNameWhatWouldChangeTheResult) {
   }
 }
 
+// peft 0.21, LoraLayer.update_layer: which initialisations assign to the base layer's weight.
+TEST(Adapter, RefusesInitialisationsThatChangeTheModel) {
+  const std::string convert = "path_initial_model_for_weight_conversion", merge = "merge_and_unload()";
+  for (const auto& [value, remedy] : {std::pair<Json, std::string>{"pissa", convert},
+                                      {"pissa_niter_16", convert},
+                                      {"corda", convert},
+                                      {"olora", convert},
+                                      {"OLoRA", convert},
+                                      {"lora_ga", convert},
+                                      {"loftq", merge},
+                                      {"of_next_year", merge}}) {
+    const Changed changed("init_lora_weights", value);
+    const std::string got = refusal([&] { Adapter adapter(changed.path()); });
+    EXPECT_NE(got.find("\"init_lora_weights\" "), std::string::npos) << got;
+    EXPECT_NE(got.find(value.dump()), std::string::npos) << got;
+    EXPECT_NE(got.find(remedy), std::string::npos) << got;
+  }
+  for (const Json& value :
+       {Json(true), Json(false), Json("gaussian"), Json("eva"), Json("orthogonal"), Json("mica")}) {
+    const Changed changed("init_lora_weights", value);
+    EXPECT_NO_THROW(Adapter(changed.path())) << value.dump();
+  }
+}
+
 TEST(Adapter, RefusesAnotherModelsAdapter) {
   const ModelSource llama(convert_golden("llama"));
   const Adapter adapter(convert_golden("lora_gpt2"));

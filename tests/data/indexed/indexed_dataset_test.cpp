@@ -210,6 +210,10 @@ TEST(IndexedDataset, NamesTheMissingHalf) {
   std::filesystem::remove(dir / "c.idx");
   EXPECT_NE(message(dir / "c").find("c.idx: is not there, but"), std::string::npos);
   EXPECT_NE(message(dir / "c.bin").find("c.idx: is not there, but"), std::string::npos);
+  write_file(dir / "train.bin", "ab");
+  const std::string nanogpt =
+      "run megalith-data from-nanogpt " + (dir / "train.bin") + ", and give " + (dir / "train_document");
+  EXPECT_NE(message(dir / "train.bin").find(nanogpt), std::string::npos) << message(dir / "train.bin");
 }
 
 TEST(IndexedDatasetWriter, WritesTheBytesOfTheTable) {

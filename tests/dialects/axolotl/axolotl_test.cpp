@@ -54,6 +54,9 @@ TEST(Axolotl, TranslatesValues) {
             (Names{"lora=true", "bf16=true", "dpo=true", "qlora=true"}));
   EXPECT_EQ(translate("evals_per_epoch: 0\nsaves_per_epoch: 1\nlora_r: 8\n").options,
             (Names{"eval-strategy=no", "save-strategy=epoch", "lora_r=8"}));
+  EXPECT_EQ(translate("evals_per_epoch: 4\nsaves_per_epoch: 2\n").options,
+            (Names{"evals-per-epoch=4", "saves-per-epoch=2"}));
+  EXPECT_EQ(translate("optimizer: adamw_8bit\nfsdp_config:\n").ignored, (Names{"optimizer", "fsdp_config"}));
   EXPECT_EQ(translate("chat_template: mine.jinja\n").options, Names{"chat_template=mine.jinja"});
   EXPECT_EQ(translate("lora_target_linear: True\nlora_target_modules: [q_proj]\n").options,
             Names{"target-modules=all-linear"});
@@ -73,7 +76,6 @@ TEST(Axolotl, RefusesOtherValues) {
   for (const auto& [line, remedy] : {std::pair{"adapter: qlora", "give lora, with load_in_8bit: true"},
                                      {"bf16: half", "give true, false or auto"},
                                      {"rl: kto", "give dpo"},
-                                     {"evals_per_epoch: 4", "give 0, 1, or eval_steps"},
                                      {"train_on_inputs: true", "give false: answers are learned"},
                                      {"load_in_4bit: true", "give load_in_8bit: true"},
                                      {"optimizer: lion_8bit", "give adamw_torch"}}) {

@@ -384,7 +384,8 @@ TEST(MindFormers, NamesTheToolThatTrainsAdapters) {
   const std::string error = train_on(text).error;
   EXPECT_TRUE(
       error.ends_with("run.yaml:5: model.model_config.pet_config.pet_type is \"lora\", which is not "
-                      "supported; megalith-finetune --lora trains adapters"))
+                      "supported; megalith-finetune --lora trains adapters: give it --model, --data and "
+                      "--output-dir, and pet_config's lora_rank, lora_alpha and lora_dropout as options"))
       << error;
   EXPECT_EQ(error.find('\n'), std::string::npos) << error;
   EXPECT_NE(train_on(small("pet_config:\n  pet_type: lora\n")).error.find("megalith-finetune --lora"),
@@ -455,6 +456,28 @@ TEST(MindFormers, NamesAGroupButForWhatIsObeyedOfIt) {
       "lr_schedule:\n  learning_rate: 1.e-3\n");
   EXPECT_EQ(epochs.error, "");
   EXPECT_EQ(epochs.log, "ignored, no effect here: runner_config (except batch_size, epochs)");
+}
+
+// mindformers/core/callback/callback.py: MFLossMonitor's per_print_times is 1 unless given.
+TEST(MindFormers, PrintsEachStepForTheLossMonitor) {
+  const Training each = train_on(small("callbacks:\n  - type: MFLossMonitor\n  - type: ObsMonitor\n"));
+  EXPECT_EQ(each.error, "");
+  EXPECT_EQ(each.config.train.log_interval, 1);
+  EXPECT_EQ(train_on(small("callbacks:\n  - type: MFLossMonitor\n    per_print_times: 4\n"))
+                .config.train.log_interval,
+            4);
+  EXPECT_EQ(train_on(small("callbacks:\n  - type: ObsMonitor\n")).config.train.log_interval,
+            TrainConfig().log_interval);
+}
+
+// configs/llama2 of MindFormers: the factor counts only with an extend_method, and a list may be empty.
+TEST(MindFormers, TakesAFactorWithoutAMethodAndEmptyLists) {
+  std::string text = small("eval_callbacks: []\ncallbacks: []\n");
+  text.insert(text.find("    num_layers"), "    scaling_factor: 1.0\n    extend_method: \"None\"\n");
+  const Training training = train_on(text);
+  EXPECT_EQ(training.error, "");
+  for (const char* named : {"eval_callbacks", "model.model_config.scaling_factor"})
+    EXPECT_NE(training.log.find(named), std::string::npos) << training.log;
 }
 
 TEST(MindFormers, MayHoldOurOwnOptions) {

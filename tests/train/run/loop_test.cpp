@@ -17,6 +17,7 @@
 #include "libcore/checkpoint/native/checkpoint_format.h"
 #include "libcore/checkpoint/native/reader.h"
 #include "libcore/checkpoint/native/writer.h"
+#include "libcore/data/indexed/indexed_dataset.h"
 #include "libcore/io/files/file.h"
 #include "libcore/json/json.h"
 #include "libcore/train/run/pretrain.h"
@@ -498,6 +499,35 @@ TEST_F(Loop, SaysWhatChangesTheOrderOfSamples) {
              "order"));
   EXPECT_TRUE(logged("warning: --split is "));
   EXPECT_TRUE(logged("dropout continues with the checkpoint's --seed 1234"));
+}
+
+TEST_F(Loop, SaysThatTheDataHaveOtherContents) {
+  const auto write = [&](const std::string& name, int32_t first) {
+    IndexedDatasetWriter writer(dir_ / name, IndexedDType::kU16);
+    const std::vector<int32_t> ids{first, 2, 3};
+    const int32_t length = 3;
+    writer.add_document(ids, {&length, 1});
+    writer.finish();
+  };
+  write("a", 1);
+  write("b", 1);
+  PretrainConfig c = config("run");
+  c.data.data_path = {dir_ / "a", dir_ / "b", dir_ / "b"};
+  const auto run = [&](int64_t end) {
+    c.train.exit_interval = end;
+    log_.clear();
+    train(c, tiny_data(), nullptr);
+  };
+  const std::string wanted = "warning: the data have other contents than when " + (dir_ / "run/iter_000000");
+  run(2);
+  run(3);
+  EXPECT_FALSE(logged("have other contents"));
+  write("b", 7);
+  run(4);
+  EXPECT_TRUE(logged(wanted + "3 was saved (dataset 2, 3 of 3): what follows is not the rest"));
+  c.data.data_path = {dir_ / "a"};
+  run(5);
+  EXPECT_TRUE(logged(wanted + "4 was saved: what"));
 }
 
 TEST_F(Loop, FindsOutAtOnceThatNothingCanBeSaved) {

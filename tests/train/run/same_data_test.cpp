@@ -134,6 +134,33 @@ TEST_F(SameData, SamplesALargeFileAnew) {
   EXPECT_GT(found, 0);
 }
 
+TEST_F(SameData, HasADigestOfIdsAndDocuments) {
+  const auto digest = [&](const std::string& rank) {
+    DataConfig data;
+    data.data_path = {dir_ / rank + "/set"};
+    return data_digests(data).dump();
+  };
+  for (const int documents : {30, 3000}) {
+    make(documents);
+    EXPECT_EQ(digest("0"), digest("1"));
+    // A large file is only sampled, so that every block of it changes.
+    change(".bin", [](std::string& bin) {
+      for (size_t i = 0; i < bin.size(); i += 4096) bin[i] = static_cast<char>(bin[i] ^ 1);
+    });
+    EXPECT_NE(digest("2"), digest("0"));
+    for (const char* rank : {"0", "1", "2"}) fs::remove_all(dir_ / rank);
+  }
+  const std::vector<int32_t> ids(100, 7);
+  for (const int32_t first : {40, 50}) {
+    fs::create_directories(dir_ / std::to_string(first));
+    IndexedDatasetWriter writer(dir_ / std::to_string(first) + "/set", IndexedDType::kU16);
+    const int32_t lengths[] = {first, 100 - first};
+    writer.add_document(ids, lengths);
+    writer.finish();
+  }
+  EXPECT_NE(digest("40"), digest("50"));
+}
+
 TEST_F(SameData, SeesAnotherSidecarAndTextsAndSizes) {
   make(10);
   describe("2", "0123456789abcdef");
