@@ -204,7 +204,7 @@ TEST_F(FinetuneCommands, TakesThePublishedFileOfPreferences) {
     for (int i = 0; i < 20; ++i)
       lines += concat(R"({"src": [")", i,
                       R"( is"], "tgt": [], "response": [[" 1"], [" 2"]], "sort": [1, 0]})", "\n");
-    write_file(dir_ / "pairs" / (std::string(name) + ".jsonl"), lines);
+    write_file(dir_ / concat("pairs/", name, ".jsonl"), lines);
   }
   write_file(dir_ / "dpo.json", std::string("{") + kCommonKeys + R"("train_dataset_path": "pairs/train.jsonl",
       "dev_dataset_path": "pairs/dev.jsonl", "output_dir": "out", "per_device_train_batch_size": 1,
