@@ -215,7 +215,7 @@ TEST_F(FinetuneCommands, TakesThePublishedFileOfPreferences) {
       "autotuner_benchmark": false, "lazy": false, "seed": 42})");
   const CommandResult result = source("./dpo.json --log-json log.jsonl");
   ASSERT_EQ(result.code, 0) << result.all();
-  EXPECT_NEAR(losses("log.jsonl").front(), std::log(2.0), 1e-6);  // both answers gain nothing yet
+  EXPECT_NEAR(losses("log.jsonl").front(), std::log(2.0), 1e-3);  // in bf16, both answers gain nothing yet
   EXPECT_NE(result.all().find("--recompute-granularity with --recompute false"), std::string::npos)
       << result.all();
 }
