@@ -160,6 +160,17 @@ std::vector<Row> option_rows(const std::vector<RunHistory>& runs) {
   return out;
 }
 
+/// The figures with a column for each run: pages are narrow.
+std::vector<Row> figure_rows(const std::vector<RunHistory>& runs) {
+  std::vector<Row> rows;
+  for (size_t i = 1; i < figure_names().size(); ++i) rows.push_back({figure_names()[i]});
+  for (const RunHistory& run : runs) {
+    const Row figures = figures_of(run);
+    for (size_t i = 1; i < figures.size(); ++i) rows[i - 1].push_back(figures[i]);
+  }
+  return rows;
+}
+
 std::string commands(const std::vector<RunHistory>& runs) {
   std::vector<Row> rows;
   for (const RunHistory& run : runs)
@@ -196,10 +207,10 @@ std::vector<RunHistory> read_named_runs(const std::vector<std::string>& paths) {
 }
 
 std::string comparison_page(const std::vector<RunHistory>& runs) {
-  std::vector<Row> figures;
-  for (const RunHistory& run : runs) figures.push_back(figures_of(run));
-  std::string out = page_begin(concat(runs.size(), " training runs")) + by_iterations(runs) +
-                    by_tokens(runs) + by_time(runs) + "<h2>Runs</h2>\n" + html_table(figure_names(), figures);
+  std::string out = page_begin(concat(runs.size(), " training runs")) +
+                    "<p>Lines: training losses, smoothed. Dots: validation losses.</p>\n" +
+                    by_iterations(runs) + by_tokens(runs) + by_time(runs) + "<h2>Runs</h2>\n" +
+                    html_table(names_of(runs, "run"), figure_rows(runs));
   if (const std::vector<Row> tasks = task_rows(runs); !tasks.empty())
     out += "<h2>Tasks</h2>\n" + html_table(names_of(runs, "figure"), tasks);
   const std::vector<Row> options = option_rows(runs);

@@ -44,8 +44,9 @@ TEST_F(Comparison, DrawsLossesOverIterationsTokensAndTime) {
         "big, validation: 2.5000",
         "tokens 48000\nbig, training: 3.0000\nbig, validation: 2.5000",
         "minutes 4.0000\nbig, training: 3.0000\nbig, validation: 2.5000",
-        "<tr><th>lr</th><td>0.1</td><td>0.2</td></tr>", "<td>12 of 20</td>", "<td>done</td>",
-        "<td>no end yet, 19"})
+        "<tr><th>lr</th><td>0.1</td><td>0.2</td></tr>",
+        "<tr><th>iterations</th><td>12 of 20</td><td>12 of 20</td></tr>",
+        "<tr><th>validation</th><td>3.5000</td><td>2.5000</td></tr>", "<td>done</td>", "<td>no end yet, 19"})
     EXPECT_NE(html.find(part), std::string::npos) << part;
   EXPECT_EQ(html.find("seed"), std::string::npos) << "both runs have the same";
   for (const char* outside : {"http", "<script", "src="})
