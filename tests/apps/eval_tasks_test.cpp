@@ -25,9 +25,10 @@ class EvalTasks : public testing::Test {
     fs::copy(test_data("text/goldens/trained"), dir_ / "tokenizer");
     fs::copy(test_data("evaluate/goldens"), dir_ / "tasks");
     fs::create_directory(dir_ / "texts");
-    for (int i = 0; i < 20; ++i)
-      write_file(dir_ / concat("texts/", i, ".txt"),
-                 concat("def main", i, "(self): return the opposite of ", i * i, " words\n"));
+    std::string text;
+    for (int i = 0; i < 400; ++i)
+      text += concat("def main", i, "(self): return the opposite of ", i * i, " words\n");
+    for (const char* const name : {"a.txt", "b.txt"}) write_file(dir_ / concat("texts/", name), text);
   }
   CommandResult run(const std::string& command) const {
     return run_command(concat("cd ", dir_.path().string(), " && OMP_WAIT_POLICY=passive PATH=",
@@ -52,7 +53,7 @@ class EvalTasks : public testing::Test {
         const std::string own = name.substr(0, name.find(','));
         ASSERT_NE(found[task].find(own), nullptr) << task << " " << own;
         const double theirs = value.as_double(), ours = found[task][own].as_double();
-        EXPECT_NEAR(ours, theirs, 1e-5 * std::abs(theirs))
+        EXPECT_NEAR(ours, theirs, 1e-4 * std::abs(theirs))
             << task << " " << own << ": " << ours << ", " << theirs;
       }
   }
@@ -80,7 +81,7 @@ TEST_F(EvalTasks, GiveTheFiguresOfTheSavedModel) {
     expect_figures("run.jsonl", ranks.empty() ? "ck1" : "ck2",
                    "--tasks " + tasks + " --num-fewshot 1 --limit 7");
     EXPECT_NE(read_file(dir_ / "r.html").find("<th>own acc_norm</th>"), std::string::npos);
-    EXPECT_EQ(run("cat tb/* | grep -c 'hellaswag acc_norm'").out, "1\n");
+    EXPECT_EQ(run("cat tb/* | grep -qa 'hellaswag acc_norm'").code, 0);
     run("rm -r run.jsonl tb r.html");
   }
 }
@@ -89,8 +90,11 @@ TEST_F(EvalTasks, OfATunedModelAreThoseOfItsResult) {
   fs::copy(test_data("parity/goldens/generate-gpt2"), dir_ / "model");
   fs::copy(test_data("text/goldens/trained/tokenizer.json"), dir_ / "model");
   fs::create_directory(dir_ / "data");
-  write_file(dir_ / "data/train.json",
-             "{\"src\": \"a is\", \"tgt\": \" 1\"}\n{\"src\": \"b is\", \"tgt\": \" 2\"}\n");
+  std::string records;
+  for (int i = 0; i < 24; ++i)
+    records += concat("{\"src\": \"", std::string(static_cast<size_t>(1 + i % 4), 'a'), " is\", \"tgt\": \" ",
+                      i % 4, "\"}\n");
+  write_file(dir_ / "data/train.json", records);
   const std::string tune =
       "megalith-finetune --model model --data data --threads 1 --train-iters 3 --lr 0.01 "
       "--eval-tasks tasks/own.jsonl,lambada=tasks/lambada.jsonl ";
