@@ -65,6 +65,9 @@ struct TrainConfig {
   std::optional<int64_t> exit_interval, exit_minutes;
   bool exit_at_signal = true;
   bool eval_only = false;
+  std::vector<std::string> eval_tasks = {}, eval_fewshot_data = {};  // as megalith-eval takes them
+  int eval_fewshots = 0;
+  int64_t eval_limit = 0;
   std::string tensorboard, log_json, report, log_file;
   bool log_throughput = false;
   double machine_flops = 0;  // FLOP/s of this machine, measured for log_throughput; not an option. 0: unknown
@@ -131,6 +134,14 @@ struct TrainConfig {
       alias({"eval-steps", "eval-freq"}));
     v("eval-iters", eval_iters, "Global batches of one evaluation; 0: none (megalith-finetune: all records).",
       at_least(0), alias({"eval-iter"}));
+    v("eval-tasks", eval_tasks,
+      "Tasks for each evaluation, as megalith-eval's --tasks: NAME=FILE, or FILE.jsonl, with commas between.",
+      metavar("TASKS"));
+    v("eval-num-fewshot", eval_fewshots, "Answered examples before each item of --eval-tasks.", at_least(0));
+    v("eval-fewshot-data", eval_fewshot_data,
+      "Where these examples are drawn from, NAME=FILE with commas between; else from the task's other items.",
+      metavar("TASKS"));
+    v("eval-limit", eval_limit, "Read only the first items of each of --eval-tasks; 0: all.", at_least(0));
     v("exit-interval", exit_interval, "Stop when the step is a multiple of this.", at_least(1));
     v("exit-duration-in-mins", exit_minutes, "Stop after this many minutes.", at_least(0));
     v("exit-signal-handler", exit_at_signal,

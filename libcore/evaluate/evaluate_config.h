@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "libcore/generate/device_options.h"
@@ -21,10 +22,16 @@ struct EvaluatedModelOptions {
   }
 };
 
+/// What a program calls the options of TaskOptions.
+struct TaskOptionNames {
+  std::string_view tasks = "tasks", fewshots = "num-fewshot", fewshot_data = "fewshot-data";
+};
+
 struct TaskOptions {
   std::vector<std::string> tasks = {}, fewshot_data = {};
   int fewshots = 0;
   int64_t limit = 0, seed = 1234;
+  TaskOptionNames names = {};
 
   template <class V>
   void fields(V&& v) {

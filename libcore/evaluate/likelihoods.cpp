@@ -54,6 +54,12 @@ bool is_largest(float loss, float max, float sum_exp) {
 
 }  // namespace
 
+int64_t positions_of_a_text(const Stage& stage, const Backend& backend) {
+  constexpr int64_t kWithoutEnd = 2048;
+  const std::optional<LastPosition> last = last_position(stage, backend);
+  return last ? last->positions : kWithoutEnd;
+}
+
 struct LikelihoodReader::State {
   State(const Stage& stage, Stream& stream, const PassSize& wanted)
       : size(wanted),

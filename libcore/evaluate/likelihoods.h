@@ -18,6 +18,10 @@ struct Likelihood {
   bool greedy = true;  // whether each is the likeliest token at its place, up to rounding
 };
 
+/// The positions that a text may take: those of the model or, without position embeddings, as many as the
+/// windows of lm-evaluation-harness have by default.
+int64_t positions_of_a_text(const Stage&, const Backend&);
+
 /// Computes log-likelihoods of texts. The model must be whole and placed on the stream's backend.
 class LikelihoodReader {
  public:

@@ -12,6 +12,10 @@ struct ScoredTokens {
   std::vector<int32_t> tokens;
   int64_t scored = 0;
 
+  template <class V>
+  void members(V&& v) {  // see parallel/exchange.h
+    v(tokens, scored);
+  }
   std::span<const int32_t> inputs() const { return std::span(tokens).first(tokens.size() - 1); }
 };
 

@@ -38,26 +38,15 @@ std::optional<AtomicFile> open_result(const std::string& path) {
   return std::optional<AtomicFile>(std::in_place, path, OutputKind::kStream);
 }
 
-std::vector<TaskRun> read_tasks(const std::vector<TaskSpec>& specs, const TaskOptions& options) {
-  std::vector<TaskRun> tasks;
-  for (const TaskSpec& spec : specs) tasks.emplace_back(spec, options);
-  if (options.fewshots > 0 && std::ranges::all_of(tasks, [](const TaskRun& t) { return t.shots() == 0; }))
-    fail(ErrorKind::kUsage, "--num-fewshot ", options.fewshots,
-         ": the tasks hold texts, before which there are no examples; leave it out");
-  return tasks;
-}
-
-/// The number of positions for a text. A model without position embeddings reads windows of as many tokens as
-/// lm-evaluation-harness' default.
+/// The positions for a text: those of --max-length, else all that the model leaves.
 int64_t text_length(const EvaluateConfig& config, LoadedModel& model) {
-  constexpr int64_t kWithoutEnd = 2048;
   const std::optional<LastPosition> last = last_position(model.stage(), model.stream().backend());
   const int64_t prefix = positions_of(model.prefix()), wanted = config.run.max_length;
   if (last && wanted + prefix > last->positions)
     fail(ErrorKind::kUsage, "--max-length ", wanted, ": ", last->words,
          prefix > 0 ? concat(", of which the prefix takes ", prefix) : std::string(), "; give less");
-  if (wanted > 0) return wanted;
-  return last ? last->positions - prefix : kWithoutEnd;
+  return wanted > 0 ? wanted
+                    : positions_of_a_text(model.stage(), model.stream().backend()) - (last ? prefix : 0);
 }
 
 /// Reads all texts and shows how far that is.

@@ -10,6 +10,7 @@ namespace megalith {
 
 TaskRun::TaskRun(TaskSpec spec, const TaskOptions& options)
     : spec_(std::move(spec)),
+      names_(options.names),
       task_(read_task_items(spec_.path, spec_.form)),
       items_in_file_(task_.items.size()),
       shots_(task_.kind == TaskKind::kText ? 0 : options.fewshots),
@@ -21,7 +22,7 @@ TaskRun::TaskRun(TaskSpec spec, const TaskOptions& options)
 
 void TaskRun::read_examples() {
   if (!spec_.examples.empty() && shots_ == 0)
-    fail(ErrorKind::kUsage, "--fewshot-data ", spec_.name, "=", spec_.examples, ": ", spec_.path,
+    fail(ErrorKind::kUsage, "--", names_.fewshot_data, ' ', spec_.name, "=", spec_.examples, ": ", spec_.path,
          " holds texts, before which there are no examples; leave it out");
   if (shots_ == 0) return;
   if (spec_.examples.empty()) {
@@ -50,7 +51,7 @@ std::string TaskRun::continuation(size_t item, size_t number) const {
 
 void TaskRun::encode(PairEncoder& encoder, std::vector<ScoredTokens>& texts) {
   const bool own = spec_.examples.empty();
-  FewShots shots(task_, {examples_, own ? spec_.path : spec_.examples, own}, shots_, seed_);
+  FewShots shots(task_, {examples_, own ? spec_.path : spec_.examples, own, names_.fewshots}, shots_, seed_);
   for (size_t i = 0; i < items().size(); ++i) {
     const TaskItem& item = items()[i];
     Request request{.context = shots.context(item)};
@@ -71,6 +72,7 @@ void TaskRun::encode(PairEncoder& encoder, std::vector<ScoredTokens>& texts) {
 }
 
 std::span<const Likelihood> TaskRun::take(std::span<const Likelihood> likelihoods) {
+  likelihoods_.clear();
   for (const Request& request : requests_) {
     std::vector<Likelihood>& item = likelihoods_.emplace_back();
     for (const size_t windows : request.windows) {
@@ -83,6 +85,15 @@ std::span<const Likelihood> TaskRun::take(std::span<const Likelihood> likelihood
     }
   }
   return likelihoods;
+}
+
+std::vector<TaskRun> read_tasks(const std::vector<TaskSpec>& specs, const TaskOptions& options) {
+  std::vector<TaskRun> tasks;
+  for (const TaskSpec& spec : specs) tasks.emplace_back(spec, options);
+  if (options.fewshots > 0 && std::ranges::all_of(tasks, [](const TaskRun& t) { return t.shots() == 0; }))
+    fail(ErrorKind::kUsage, "--", options.names.fewshots, ' ', options.fewshots,
+         ": the tasks hold texts, before which there are no examples; leave it out");
+  return tasks;
 }
 
 }  // namespace megalith

@@ -23,8 +23,8 @@ class TaskRun {
 
   /// Appends the texts of all items to `texts`.
   void encode(PairEncoder& encoder, std::vector<ScoredTokens>& texts);
-  /// Takes the likelihoods of the texts that encode() appended, at the beginning of `likelihoods`. Returns
-  /// the rest of these.
+  /// Takes the likelihoods of the texts that encode() appended, at the beginning of `likelihoods`, in place
+  /// of earlier ones. Returns the rest of these.
   std::span<const Likelihood> take(std::span<const Likelihood> likelihoods);
 
   const std::string& name() const { return spec_.name; }
@@ -48,6 +48,7 @@ class TaskRun {
   void read_examples();
 
   TaskSpec spec_;
+  TaskOptionNames names_;
   TaskItems task_;
   size_t items_in_file_;
   int64_t shots_, seed_;
@@ -55,5 +56,9 @@ class TaskRun {
   std::vector<Request> requests_;
   std::vector<std::vector<Likelihood>> likelihoods_;
 };
+
+/// Reads the tasks that the specs name. kUsage if examples are wanted, but no task has any; and the errors of
+/// TaskRun.
+std::vector<TaskRun> read_tasks(const std::vector<TaskSpec>& specs, const TaskOptions& options);
 
 }  // namespace megalith

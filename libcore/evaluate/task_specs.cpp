@@ -35,30 +35,31 @@ std::string wanted_form() {
   return "NAME=FILE with NAME one of " + join(task_form_names(), ", ") + ", or a .jsonl FILE of our own form";
 }
 
-void add_task(const std::string& word, std::vector<TaskSpec>& out, Problems& problems) {
+void add_task(const std::string& word, Opt option, std::vector<TaskSpec>& out, Problems& problems) {
   const auto [name, path] = cut_name(word);
   TaskSpec spec{.name = name.empty() ? stem_of(path) : name, .path = path, .form = find_task_form(name)};
   if (name.empty() && find_task_form(word) != nullptr)
-    return problems.refuse(Opt{"tasks"}, word, concat(word, "=FILE: tasks are files that you have"));
+    return problems.refuse(option, word, concat(word, "=FILE: tasks are files that you have"));
   if (spec.path.empty() || (!name.empty() && spec.form == nullptr)) {
     const auto names = task_form_names();
     const auto close = spec.form == nullptr ? nearest(name, names) : std::nullopt;
-    return problems.refuse(Opt{"tasks"}, word,
+    return problems.refuse(option, word,
                            wanted_form() + (close ? "; did you mean " + *close + "?" : std::string()));
   }
   if (std::ranges::find(out, spec.name, &TaskSpec::name) != out.end())
-    return problems.add(Opt{"tasks"}, " names two tasks ", quote(spec.name),
-                        "; results need different names");
+    return problems.add(option, " names two tasks ", quote(spec.name), "; results need different names");
   out.push_back(std::move(spec));
 }
 
-void add_examples(const std::string& word, std::vector<TaskSpec>& specs, Problems& problems) {
+void add_examples(const std::string& word, const TaskOptionNames& names, std::vector<TaskSpec>& specs,
+                  Problems& problems) {
   const auto [name, path] = cut_name(word);
   const auto found = std::ranges::find(specs, name, &TaskSpec::name);
   if (found == specs.end() || path.empty())
-    return problems.refuse(Opt{"fewshot-data"}, word, "NAME=FILE with NAME a task of --tasks");
+    return problems.refuse(Opt{names.fewshot_data}, word,
+                           concat("NAME=FILE with NAME a task of --", names.tasks));
   if (!found->examples.empty())
-    return problems.add(Opt{"fewshot-data"}, " has two files for ", quote(name), "; give one");
+    return problems.add(Opt{names.fewshot_data}, " has two files for ", quote(name), "; give one");
   found->examples = path;
 }
 
@@ -66,15 +67,18 @@ void add_examples(const std::string& word, std::vector<TaskSpec>& specs, Problem
 
 std::vector<TaskSpec> task_specs(const TaskOptions& options, Problems& problems) {
   std::vector<TaskSpec> out;
-  for (const std::string& word : comma_separated(options.tasks)) add_task(word, out, problems);
-  for (const std::string& word : comma_separated(options.fewshot_data)) add_examples(word, out, problems);
+  for (const std::string& word : comma_separated(options.tasks))
+    add_task(word, Opt{options.names.tasks}, out, problems);
+  for (const std::string& word : comma_separated(options.fewshot_data))
+    add_examples(word, options.names, out, problems);
   return out;
 }
 
 void TaskOptions::validate(Problems& problems) const {
   task_specs(*this, problems);
   if (!fewshot_data.empty() && fewshots == 0)
-    problems.add(Opt{"fewshot-data"}, " is not used without ", Opt{"num-fewshot"}, "; give both or neither");
+    problems.add(Opt{names.fewshot_data}, " is not used without ", Opt{names.fewshots},
+                 "; give both or neither");
 }
 
 }  // namespace megalith

@@ -139,7 +139,8 @@ void check_complete(FinetuneConfig& config) {
     problems.add(Opt{"load-best-model-at-end"}, " and ", Opt{"early-stopping-patience"},
                  " need records to evaluate on; give ", Opt{"eval-data"},
                  ", or a dev.json next to train.json");
-  if (!config.schedule.do_train && config.run.train.eval_iters == 0 && !config.generation.wanted) {
+  if (!config.schedule.do_train && config.run.train.eval_iters == 0 && !config.generation.wanted &&
+      config.run.train.eval_tasks.empty()) {
     if (config.schedule.do_eval)
       problems.add(Opt{"no-do-train"}, " leaves nothing to do: there are no records to evaluate on; give ",
                    Opt{"eval-data"}, ", or a dev.json next to train.json");

@@ -13,6 +13,7 @@
 #include "libcore/io/run/run_files.h"
 #include "libcore/train/devices/trained_where.h"
 #include "libcore/train/run/run_rules.h"
+#include "libcore/train/tasks/run_tasks.h"
 
 namespace megalith {
 namespace {
@@ -266,6 +267,13 @@ void FinetuneConfig::check_combinations(Problems& problems) const {
   if (method.is_prefix() && data.packing)
     problems.add(Opt{"packing"}, " and ", Opt{"prefix-tuning"},
                  " contradict each other: a prefix precedes a single record; leave out ", Opt{"packing"});
+  check_eval_tasks(run, problems);
+  if (!run.train.eval_tasks.empty() && method.is_prefix())
+    problems.add(Opt{"eval-tasks"}, " and ", Opt{"prefix-tuning"},
+                 " cannot be combined; leave it out, and evaluate the result: megalith-eval --adapter");
+  if (!run.train.eval_tasks.empty() && !schedule.do_eval)
+    problems.add(Opt{"eval-tasks"}, " and ", Opt{"no-do-eval"},
+                 " contradict each other; leave out one of them");
   check_method(problems);
 }
 
@@ -293,6 +301,7 @@ void check_files(const FinetuneConfig& config, RunFiles files) {
   files.reads("--chat-template", config.data.chat_template);
   files.reads("--adapter", config.method.adapter);
   reads_tokenizer(files, config.run.tokenizer);
+  reads_eval_tasks(files, config.run.train);
   add_run_outputs(files, config.run);
   if (!save.empty()) files.keeps("--output-dir", save, kTuningResults);
   files.check();

@@ -59,11 +59,8 @@ std::string template_text(const Json* value) {
 
 }  // namespace
 
-GenerationFiles generation_files(const ModelSource& source, const Tokenizer& tokenizer) {
+GenerationFiles tokenizer_settings(const TokenizerFolder& folder) {
   GenerationFiles out;
-  out.end = end_ids(source, tokenizer);
-  const TokenizerFolder& folder = source.tokenizer_folder();
-  if (folder.empty()) return out;
   const Json config = load_if_there(folder.file("tokenizer_config.json"));
   out.bos_token = token_text(config, "bos_token");
   out.eos_token = token_text(config, "eos_token");
@@ -73,6 +70,13 @@ GenerationFiles generation_files(const ModelSource& source, const Tokenizer& tok
     out.chat_template = read_own_file(file);
     out.template_file = file;
   }
+  return out;
+}
+
+GenerationFiles generation_files(const ModelSource& source, const Tokenizer& tokenizer) {
+  const TokenizerFolder& folder = source.tokenizer_folder();
+  GenerationFiles out = folder.empty() ? GenerationFiles() : tokenizer_settings(folder);
+  out.end = end_ids(source, tokenizer);
   return out;
 }
 

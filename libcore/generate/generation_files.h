@@ -16,6 +16,9 @@ struct GenerationFiles {
   std::string bos_token, eos_token;  // texts of these tokens; empty: none
 };
 
+/// The chat template and the tokens' texts in a tokenizer's folder; `end` is empty. kData for files that are
+/// not JSON.
+GenerationFiles tokenizer_settings(const TokenizerFolder&);
 /// Reads the settings. kData for files that are not JSON or contain ids beyond the model's vocabulary.
 GenerationFiles generation_files(const ModelSource&, const Tokenizer&);
 

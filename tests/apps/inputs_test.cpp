@@ -220,6 +220,8 @@ TEST_F(Inputs, ThatAreNoFilesLetNobodyWait) {
          "megalith-preprocess --input lines.jsonl --output-prefix out --tokenizer-model zero.json"},
         {"", "megalith-generate --model model --chat /dev/zero"},
         {"", "megalith-eval --model model --tasks /dev/zero"},
+        {"", "megalith-report /dev/zero"},
+        {"", "megalith-top /dev/zero"},
         {"rm model/config.json; ln -s /dev/zero model/config.json", "megalith-convert inspect model"},
         {"rm model/model.safetensors; mkfifo model/model.safetensors", "megalith-convert inspect model"}}) {
     const CommandResult ended =
@@ -264,7 +266,8 @@ TEST_F(Inputs, ThatAreFoldersInPlaceOfFilesAreNamed) {
         plan + "--gpu-file folder", plan + "--cluster folder", plan + "--anchor folder",
         plan + "--calibrate folder", plan + "--verify-log folder",
         std::string("megalith-generate --model model --prompts-file folder"),
-        std::string("megalith-eval --model model --tasks folder"),
+        std::string("megalith-eval --model model --tasks folder"), std::string("megalith-report folder"),
+        std::string("megalith-top folder"),
         std::string("megalith-tokenizer encode --tokenizer-model model --input folder"),
         kTuneModel + "t --chat-template folder"}) {
     const CommandResult refused = run(command);

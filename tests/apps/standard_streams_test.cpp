@@ -20,6 +20,7 @@ class StandardStreams : public ProgramFolder {
   StandardStreams() {
     write_file(dir_ / "line", "Hello\n");
     write_file(dir_ / "ids", "1 2 3\n");
+    write_file(dir_ / "run.jsonl", "{\"type\": \"start\"}\n");
   }
 
   const std::vector<std::string> kPrinting = {
@@ -40,9 +41,13 @@ class StandardStreams : public ProgramFolder {
       "megalith-pretrain --help-man",
       "megalith-rank-table --help",
       "megalith-rank-table --device_num '[0,2)' --server_ip a",
+      "megalith-report --help",
+      "megalith-report run.jsonl",
       "megalith-tokenizer --version",
       "megalith-tokenizer encode --tokenizer-model model --input line",
       "megalith-tokenizer decode --tokenizer-model model --input ids",
+      "megalith-top --help",
+      "megalith-top run.jsonl",
       "megalith-data cat set",
       "megalith-data inspect set",
       "megalith-data stats --json set",

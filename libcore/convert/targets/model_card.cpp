@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "libcore/base/error.h"
-#include "libcore/base/figures/chart.h"
+#include "libcore/base/figures/picture.h"
 #include "libcore/base/text.h"
 #include "libcore/convert/sources/hf_config.h"
 #include "libcore/io/files/file.h"

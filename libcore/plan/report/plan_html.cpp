@@ -1,9 +1,13 @@
 #include "libcore/plan/report/plan_html.h"
 
 #include <algorithm>
+#include <cmath>
 #include <sstream>
+#include <string_view>
+#include <utility>
 
 #include "libcore/base/error.h"
+#include "libcore/base/figures/picture.h"
 #include "libcore/base/text.h"
 #include "libcore/plan/launch/launch_options.h"
 #include "libcore/plan/report/plan_text.h"
@@ -19,12 +23,23 @@ std::string pixels(double value) {
   return format_fixed(value, 1);
 }
 
+/// A colour and what it stands for.
+std::string key_of(std::string_view color, std::string_view name) {
+  return concat("<span class=key><i style=\"background:", color, "\"></i>", name, "</span> ");
+}
+
 void legend(std::ostream& out, const PlanProblem& p) {
   out << "<p>";
-  for (const MemoryPart& part : memory_parts(p))
-    out << "<span class=key><i style=\"background:" << part.color << "\"></i>" << part.name << "</span> ";
+  for (const MemoryPart& part : memory_parts(p)) out << key_of(part.color, part.name);
   out << "</p>\n";
 }
+
+/// The beginning of a picture. A page that is narrower scrolls it.
+std::string picture_begin(int height, std::string_view name) {
+  return concat("<div class=picture><svg width=", kWidth, " height=", height, " role=img aria-label=\"", name,
+                "\">\n");
+}
+constexpr const char* kPictureEnd = "</svg></div>\n";
 
 /// The stages shown in a picture of at most `most` rows: all stages if they fit, otherwise stages at equal
 /// distances, including both ends.
@@ -62,8 +77,8 @@ void memory_bars(std::ostream& out, const PlanProblem& p, const Plan& plan) {
   const std::vector<int> stages = shown_stages(c.pipeline, kMaxBars);
   const double most = p.machine.device.memory, scale = (kWidth - kLeft - 90) / most;
   const auto height = static_cast<int>(stages.size()) * kRow;
-  out << "<p>" << stages_text(stages.size(), c.pipeline) << "layers in brackets.</p>\n<svg width=" << kWidth
-      << " height=" << height + 24 << " role=img aria-label=\"memory by stage\">\n";
+  out << "<p>" << stages_text(stages.size(), c.pipeline) << "layers in brackets.</p>\n"
+      << picture_begin(height + 24, "memory by stage");
   for (int row = 0; row * kRow < height; ++row) {
     const int y = row * kRow, stage = stages[static_cast<size_t>(row)];
     out << "<text x=" << kLeft - 6 << " y=" << y + 13 << " class=r>" << stage << " ("
@@ -72,8 +87,9 @@ void memory_bars(std::ostream& out, const PlanProblem& p, const Plan& plan) {
   }
   const double limit = kLeft + scale * usable_memory(p);
   out << "<line x1=" << pixels(limit) << " x2=" << pixels(limit) << " y1=0 y2=" << height
-      << " stroke=\"#c00\" stroke-dasharray=\"4 3\"/><text x=" << pixels(limit) << " y=" << height + 16
-      << " class=r fill=\"#c00\">" << format_fixed(usable_memory(p) / 1e9, 1) << " GB usable</text></svg>\n";
+      << " class=limit stroke-dasharray=\"4 3\"/><text x=" << pixels(limit) << " y=" << height + 16
+      << " class=\"r limit\">" << format_fixed(usable_memory(p) / 1e9, 1) << " GB usable</text>"
+      << kPictureEnd;
 }
 
 /// One path with a box for each step of one colour: a separate element for each step takes three times the
@@ -90,6 +106,21 @@ std::string boxes(const std::vector<PlayedStep>& played, const std::vector<int>&
         << 'v' << height - 1 << "h-" << width << 'z';
   }
   return out.str();
+}
+
+/// Forward passes are blue, backward passes orange; later chunks are darker.
+std::string color_of(Step::Kind kind, int chunk, int chunks) {
+  const bool forward = kind == Step::kForward;
+  return concat("hsl(", forward ? 215 : 30, ' ', forward ? 65 : 90, "% ",
+                (forward ? 70 : 62) - 34 * chunk / std::max(chunks, 1), "%)");
+}
+
+std::string timeline_legend(int chunks) {
+  std::string out = "<p>";
+  for (int chunk = 0; chunk < chunks; ++chunk)
+    for (const auto& [kind, name] : {std::pair{Step::kForward, "forward"}, {Step::kBackward, "backward"}})
+      out += key_of(color_of(kind, chunk, chunks), chunks > 1 ? concat(name, ", chunk ", chunk + 1) : name);
+  return out + "</p>\n";
 }
 
 void timeline(std::ostream& out, const PlanProblem& p, const Plan& plan) {
@@ -110,63 +141,102 @@ void timeline(std::ostream& out, const PlanProblem& p, const Plan& plan) {
   const int height = std::clamp(360 / rows, 6, 18);
   const double scale = (kWidth - kLeft - 10) / end;
   out << "<p>" << stages_text(stages.size(), c.pipeline) << shown << " of " << c.microbatches
-      << " microbatches, " << format_fixed(end, 3)
-      << " s; forward blue, backward green, darker for later chunks, idle white.</p>\n<svg width=" << kWidth
-      << " height=" << rows * height + 4 << " role=img aria-label=timeline>\n";
+      << " microbatches of a step of " << seconds_text(plan.time.total())
+      << "; where nothing is drawn, a stage is idle.</p>\n"
+      << timeline_legend(c.chunks) << picture_begin(rows * height + 4, "timeline");
   for (int row = 0; row < rows; ++row)
     out << "<text x=" << kLeft - 6 << " y=" << row * height + std::min(height, 13) << " class=r>"
         << stages[static_cast<size_t>(row)] << "</text>";
   for (int chunk = 0; chunk < c.chunks; ++chunk)
     for (const auto kind : {Step::kForward, Step::kBackward})
-      out << "<path fill=\"hsl(" << (kind == Step::kForward ? 215 : 145) << " 55% "
-          << 72 - 30 * chunk / std::max(c.chunks, 1) << "%)\" d=\""
+      out << "<path fill=\"" << color_of(kind, chunk, c.chunks) << "\" d=\""
           << boxes(played, stages, {.kind = kind, .chunk = chunk, .microbatch = 0}, scale, height)
           << "\"/>\n";
-  out << "</svg>\n";
+  out << kPictureEnd;
 }
 
-void front_plot(std::ostream& out, const Report& r) {
-  if (r.front.empty()) return;
-  constexpr int kHeight = 260, kBottom = 34;
-  double fast = 1e300, slow = 0, most = usable_memory(r.problem);
-  const auto seconds = [](const Plan& plan) {
-    return plan.time.total() / static_cast<double>(plan.candidate.global_batch);
-  };
-  for (const Plan& plan : r.front) {
-    fast = std::min(fast, seconds(plan));
-    slow = std::max(slow, seconds(plan));
+/// The plot of the Pareto front: seconds of a sample to the right, memory upwards.
+class FrontPlot {
+ public:
+  explicit FrontPlot(const Report& r) : report_(r), most_(usable_memory(r.problem)) {
+    for (const Plan& plan : r.front) {
+      fast_ = std::min(fast_, seconds(plan));
+      slow_ = std::max(slow_, seconds(plan));
+    }
+    slow_ = std::max(slow_, 1.02 * fast_);
   }
-  const double span = std::max(slow - fast, 0.02 * fast);
-  const auto x = [&](const Plan& plan) {
-    return kLeft + (kWidth - kLeft - 40) * (seconds(plan) - fast) / span;
-  };
-  const auto y = [&](const Plan& plan) {
-    return 10 + (kHeight - kBottom - 20) * (1 - plan.memory.estimate.needed() / most);
-  };
-  out << "<svg width=" << kWidth << " height=" << kHeight
-      << " role=img aria-label=\"Pareto front\">\n<path d=\"";
-  for (size_t i = 0; i < r.front.size(); ++i)
-    out << (i ? 'L' : 'M') << pixels(x(r.front[i])) << ' ' << pixels(y(r.front[i]));
-  out << "\" fill=none stroke=\"#4269d0\"/>\n";
-  for (const Plan& plan : r.front)
-    out << "<circle cx=" << pixels(x(plan)) << " cy=" << pixels(y(plan)) << " r=4 fill=\"#4269d0\"><title>"
-        << escape_markup(launch_options(r.problem, plan.candidate)) << "</title></circle>\n";
-  out << "<line x1=" << kLeft << " x2=" << kWidth - 20 << " y1=" << kHeight - kBottom
-      << " y2=" << kHeight - kBottom << " stroke=\"#888\"/><line x1=" << kLeft << " x2=" << kLeft
-      << " y1=5 y2=" << kHeight - kBottom << " stroke=\"#888\"/>"
-      << "<text x=" << kLeft << " y=" << kHeight - 12 << ">" << format_fixed(fast * 1e3, 2)
-      << " ms a sample</text><text x=" << kWidth - 20 << " y=" << kHeight - 12 << " class=r>"
-      << format_fixed(slow * 1e3, 2) << " ms a sample</text><text x=" << kLeft - 6 << " y=16 class=r>"
-      << format_fixed(most / 1e9, 0) << " GB</text><text x=" << kLeft - 6 << " y=" << kHeight - kBottom
-      << " class=r>0</text></svg>\n";
-}
+  void draw(std::ostream& out) const {
+    out << picture_begin(kHeight, "Pareto front");
+    axes(out);
+    out << "<path d=\"";
+    for (size_t i = 0; i < report_.front.size(); ++i) {
+      const Plan& plan = report_.front[i];
+      out << (i ? 'L' : 'M') << pixels(x(seconds(plan))) << ' ' << pixels(y(memory(plan)));
+    }
+    out << "\" fill=none stroke=\"#4269d0\"/>\n";
+    for (size_t i = 0; i < report_.front.size(); ++i) point(out, i);
+    out << kPictureEnd;
+    options(out);
+  }
+
+ private:
+  static constexpr int kHeight = 280, kBottom = 46, kTop = 18, kRight = 40;
+
+  static double seconds(const Plan& plan) {
+    return plan.time.total() / static_cast<double>(plan.candidate.global_batch);
+  }
+  static double memory(const Plan& plan) { return plan.memory.estimate.needed(); }
+  double x(double value) const {
+    return kLeft + (kWidth - kLeft - kRight) * (value - fast_) / (slow_ - fast_);
+  }
+  double y(double bytes) const { return kTop + (kHeight - kBottom - kTop) * (1 - bytes / most_); }
+
+  void axes(std::ostream& out) const {
+    constexpr double kMs = 1e3, kGb = 1e9;
+    const double bytes = axis_step(most_ / kGb, 5), time = axis_step((slow_ - fast_) * kMs, 6);
+    for (double at = 0; at * kGb <= most_; at += bytes)
+      out << "<line class=grid x1=" << kLeft << " x2=" << kWidth - kRight << " y1=" << pixels(y(at * kGb))
+          << " y2=" << pixels(y(at * kGb)) << "/><text class=r x=" << kLeft - 6
+          << " y=" << pixels(y(at * kGb) + 4) << '>' << format_double(at) << "</text>\n";
+    for (double at = std::ceil(fast_ * kMs / time) * time; at <= slow_ * kMs; at += time)
+      out << "<text class=c x=" << pixels(x(at / kMs)) << " y=" << kHeight - kBottom + 16 << '>'
+          << format_fixed(at, std::max(0, -static_cast<int>(std::floor(std::log10(time))))) << "</text>\n";
+    out << "<text class=c x=" << (kLeft + kWidth - kRight) / 2 << " y=" << kHeight - 10
+        << ">milliseconds a sample</text><text x=4 y=11>GB</text>\n";
+  }
+  void point(std::ostream& out, size_t i) const {
+    const Plan& plan = report_.front[i];
+    const double at = x(seconds(plan)), height = y(memory(plan));
+    out << "<circle cx=" << pixels(at) << " cy=" << pixels(height) << " r=4 fill=\"#4269d0\"><title>"
+        << escape_markup(launch_options(report_.problem, plan.candidate))
+        << "</title></circle><text x=" << pixels(at + 6) << " y=" << pixels(height - 6) << '>' << i + 1
+        << "</text>\n";
+  }
+  /// What the numbers in the plot stand for.
+  void options(std::ostream& out) const {
+    out << "<div class=picture><table><tr><th><th>ms a sample<th>GB<th>options</tr>\n";
+    for (size_t i = 0; i < report_.front.size(); ++i) {
+      const Plan& plan = report_.front[i];
+      out << "<tr><td>" << i + 1 << "<td>" << format_fixed(seconds(plan) * 1e3, 3) << "<td>"
+          << format_fixed(memory(plan) / 1e9, 1) << "<td><code>"
+          << escape_markup(launch_options(report_.problem, plan.candidate)) << "</code></tr>\n";
+    }
+    out << "</table></div>\n";
+  }
+
+  const Report& report_;
+  double fast_ = 1e300, slow_ = 0, most_;
+};
 
 constexpr const char* kStyle =
-    "body{font:14px/1.45 system-ui,sans-serif;max-width:1000px;margin:2em auto;padding:0 1em;color:#1b1e23}"
-    "h1{font-size:1.4em}h2{font-size:1.1em;margin-top:1.6em}pre{background:#f5f6f8;padding:.8em;overflow-x:"
-    "auto;font-size:12px}"
-    "svg{max-width:100%}text{font-size:11px;fill:#333}text.r{text-anchor:end}.key{margin-right:1em;white-"
-    "space:nowrap}"
+    ":root{color-scheme:light dark}"
+    "body{font:14px/1.45 system-ui,sans-serif;max-width:1000px;margin:2em auto;padding:0 1em}"
+    "h1{font-size:1.4em}h2{font-size:1.1em;margin-top:1.6em}code{overflow-wrap:anywhere}"
+    "pre{background:#8882;padding:.8em;overflow-x:auto;font-size:12px}.picture{overflow-x:auto}"
+    "th{text-align:left;font-weight:500}th,td{padding:.1em 1em .1em 0;vertical-align:top}"
+    "svg{display:block}text{font-size:11px;fill:currentColor}text.r{text-anchor:end}"
+    "text.c{text-anchor:middle}.grid{stroke:currentColor;opacity:.2}line.limit{stroke:#e5484d}"
+    "text.limit{fill:#e5484d}.key{margin-right:1em;white-space:nowrap}"
     ".key i{display:inline-block;width:.8em;height:.8em;margin-right:.3em}";
 
 /// The style sheet's colours of the bars: class mN is for part N of kMemoryParts.
@@ -183,7 +253,7 @@ std::string plan_html(const Report& r) {
   const PlanProblem& p = r.problem;
   std::ostringstream out;
   out << "<!doctype html>\n<html lang=en><head><meta charset=utf-8><meta name=viewport "
-         "content=\"width=device-width\">"
+         "content=\"width=device-width, initial-scale=1\">"
       << "<title>Plan for " << p.machine.world << " x " << escape_markup(p.machine.device.name)
       << "</title><style>" << kStyle << part_colors() << "</style></head><body>\n<h1>"
       << format_fixed(total_parameters(p.model) / 1e9, 2) << " billion parameters" << active_text(p.model)
@@ -197,7 +267,7 @@ std::string plan_html(const Report& r) {
     out << "<h2>The pipeline of plan 1</h2>\n";
     timeline(out, p, best);
     out << "<h2>Time against memory</h2>\n";
-    front_plot(out, r);
+    if (!r.front.empty()) FrontPlot(r).draw(out);
   }
   out << "<h2>All of it</h2>\n<pre>" << escape_markup(plan_text(r)) << "</pre>\n</body></html>\n";
   return out.str();

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "libcore/base/error.h"
+#include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
 #include "libcore/io/files/file.h"
 
@@ -78,6 +79,16 @@ double perplexity(double loss) {
 std::string evaluation_line(std::string_view where, double loss) {
   return concat(" validation loss at ", where, " | lm loss value: ", format_scientific(loss, 6),
                 " | lm loss PPL: ", format_scientific(perplexity(loss), 6), " |");
+}
+
+std::string tasks_line(const TasksReport& report) {
+  constexpr double kHuge = 1e7;  // perplexities of a model that knows little
+  std::string line = concat(" tasks at iteration ", report.iteration, " |");
+  for (const TasksReport::Figure& figure : report.figures)
+    line += concat(' ', printable(figure.task), ' ', figure.name, ": ",
+                   figure.value < kHuge ? format_fixed(figure.value, 4) : format_scientific(figure.value, 4),
+                   " |");
+  return line + concat(" elapsed time (s): ", format_fixed(report.seconds, 1), " |");
 }
 
 std::string_view cut_line(std::string_view text) {
@@ -184,6 +195,19 @@ void RunLog::evaluation(const EvaluationReport& report) {
   }
   write(report.test ? kTestEntry : kValidEntry,
         EvaluationEntry{.iteration = report.iteration, .loss = report.loss, .ppl = ppl});
+}
+
+void RunLog::tasks(const TasksReport& report) {
+  Json results = Json::object(), task = Json::object();
+  for (const TasksReport::Figure& figure : report.figures) {
+    if (events_) events_->scalar(figure.task + " " + figure.name, report.iteration, figure.value);
+    task = results.find(figure.task) ? std::move(task) : Json::object();
+    task.set(figure.name, figure.value);
+    if (figure.error) task.set(figure.name + "_stderr", *figure.error);
+    results.set(figure.task, task);
+  }
+  write(kTasksEntry,
+        TasksEntry{.iteration = report.iteration, .seconds = report.seconds, .results = std::move(results)});
 }
 
 void RunLog::sample(const SampleReport& report) {

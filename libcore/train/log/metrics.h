@@ -42,6 +42,8 @@ class TrainLine {
 /// Megatron's line about an evaluation; `where` is "iteration 100", "iteration 100 on validation set" or "…
 /// on test set".
 std::string evaluation_line(std::string_view where, double loss);
+/// Our line about the figures of --eval-tasks, in the form of Megatron's lines.
+std::string tasks_line(const TasksReport&);
 /// The number, padded to seven columns as in Megatron's lines about checkpoints.
 std::string padded_iteration(int64_t iteration);
 /// exp(loss), at most exp(20) as in Megatron.
@@ -83,6 +85,7 @@ class RunLog final : public RunObserver {
   void start(const StartEntry&);
   void step(const StepReport&) override;
   void evaluation(const EvaluationReport&) override;
+  void tasks(const TasksReport&) override;
   void sample(const SampleReport&) override;
   void saved(int64_t iteration, const std::string& path) override;
   void end(const EndReport&) override;

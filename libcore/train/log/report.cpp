@@ -1,145 +1,125 @@
 #include "libcore/train/log/report.h"
 
 #include <algorithm>
-#include <cmath>
-#include <map>
 #include <string_view>
-#include <vector>
 
 #include "libcore/base/error.h"
-#include "libcore/base/figures/chart.h"
 #include "libcore/base/text.h"
 #include "libcore/io/files/file.h"
-#include "libcore/json/json.h"
-#include "libcore/json/json_names.h"
-#include "libcore/train/log/metrics.h"
-#include "libcore/train/log/run_entries.h"
+#include "libcore/train/log/page.h"
 
 namespace megalith {
 namespace {
 
-using Points = ChartPoints;
+using Rows = std::vector<std::vector<std::string>>;
 
-struct LoggedRun {
-  std::vector<StartEntry> starts;  // of this run and of the runs that it resumed, by iteration
-  Points loss, valid_loss, rate, grad_norm, speed;
-  std::vector<SampleEntry> samples;
-  std::string end_reason;
-};
+constexpr const char *kBlue = "#3b82f6", *kOrange = "#f97316", *kGreen = "#10b981", *kPurple = "#a855f7",
+                     *kGrey = "#7c8ba1", *kRed = "#e11d48";
+constexpr const char* kColors[] = {kBlue, kOrange, kGreen, kPurple, kRed, kGrey};
 
-void keep(Points& points, int64_t iteration, double value) {
-  if (!std::isnan(value)) points[iteration] = value;
+/// The texts of a chart by iteration, with the tokens that had been read below.
+ChartNames by_iteration(const RunHistory& run, const std::string& title, const std::string& value) {
+  return {.title = title + " by iteration", .value = value, .second = "tokens", .below = &run.tokens};
 }
 
-/// Handles a start entry, with which each run begins. Drops the entries after the iteration at which this
-/// run starts: they come from runs that it did not resume.
-void begin_run(LoggedRun& run, const StartEntry& entry) {
-  const int64_t began = entry.iteration;
-  for (Points* points : {&run.loss, &run.valid_loss, &run.rate, &run.grad_norm, &run.speed})
-    points->erase(points->upper_bound(began), points->end());
-  std::erase_if(run.samples, [&](const SampleEntry& sample) { return sample.iteration > began; });
-  std::erase_if(run.starts, [&](const StartEntry& start) { return start.iteration >= began; });
-  run.end_reason.clear();
-  run.starts.push_back(entry);
+/// How to draw raw values: faintly if there is a smoothed line, which they would otherwise hide.
+ChartMark raw_mark(const ChartPoints& smooth) {
+  return smooth.empty() ? ChartMark::kLine : ChartMark::kFaintLine;
 }
 
-void take_line(LoggedRun& run, const Json& line) {
-  const std::string type = read_fields<EntryHead>(line).type;
-  if (type == kStartEntry) return begin_run(run, read_fields<StartEntry>(line));
-  const int64_t iteration = read_fields<EntryPlace>(line).iteration;
-  if (type == kStepEntry) {
-    const auto step = read_fields<StepEntry>(line);
-    keep(run.loss, iteration, step.loss);
-    keep(run.rate, iteration, step.lr);
-    keep(run.grad_norm, iteration, step.grad_norm);
-    keep(run.speed, iteration, step.tokens_per_s);
-  } else if (type == kValidEntry) {
-    keep(run.valid_loss, iteration, read_fields<EvaluationEntry>(line).loss);
-  } else if (type == kSampleEntry) {
-    run.samples.push_back(read_fields<SampleEntry>(line));
-  } else if (type == kEndEntry) {
-    run.end_reason = read_fields<EndEntry>(line).reason;
+std::string loss_chart(const RunHistory& run) {
+  const ChartPoints smooth = smoothed(run.loss);
+  return chart_section("Loss", by_iteration(run, "Loss", "nats a token"),
+                       {{smooth.empty() ? "training" : "", kBlue, &run.loss, raw_mark(smooth), "training"},
+                        {"training, smoothed", kBlue, &smooth},
+                        {"validation", kOrange, &run.valid_loss, ChartMark::kDottedLine},
+                        {"test", kGreen, &run.test_loss, ChartMark::kDottedLine}});
+}
+
+std::string other_charts(const RunHistory& run) {
+  const ChartPoints norm = smoothed(run.grad_norm), speed = running_medians(run.speed);
+  return chart_section("Learning rate", by_iteration(run, "Learning rate", "learning rate"),
+                       {{"", kGreen, &run.rate}}) +
+         chart_section(
+             "Gradient norm", by_iteration(run, "Gradient norm", "norm of all gradients"),
+             {{"", kPurple, &run.grad_norm, raw_mark(norm), "norm"}, {"smoothed", kPurple, &norm}}) +
+         chart_section(
+             "Tokens per second", by_iteration(run, "Tokens per second", "tokens/s"),
+             {{"steps", kGrey, &run.speed, ChartMark::kFaintDots}, {"running median", kGrey, &speed}});
+}
+
+/// A chart of the tasks' figures whose names end in one of `names`.
+std::string tasks_chart(const RunHistory& run, const ChartNames& texts, const std::string& heading,
+                        const std::vector<std::string_view>& names) {
+  std::vector<ChartSeries> series;
+  for (const auto& [name, points] : run.tasks) {
+    const std::string_view figure = std::string_view(name).substr(name.rfind(' ') + 1);
+    if (std::ranges::find(names, figure) != names.end())
+      series.push_back({name, kColors[series.size() % std::size(kColors)], &points, ChartMark::kDottedLine});
   }
+  return chart_section(heading, texts, series);
 }
 
-LoggedRun read_run(const std::string& path) {
-  LoggedRun run;
-  std::string text = read_file(path);
-  text.resize(text.size() - cut_line(text).size());
-  const std::vector<std::string> lines = split(text, '\n');
-  for (size_t i = 0; i < lines.size(); ++i) {
-    if (trim(lines[i]).empty()) continue;
-    const std::string where = concat(path, ":", i + 1);
-    const Json line = Json::parse(lines[i], where);
-    const JsonNames names(line, where);
-    take_line(run, line);
-  }
-  if (run.starts.empty()) run.starts.emplace_back();
-  return run;
+std::string task_charts(const RunHistory& run) {
+  return tasks_chart(run, by_iteration(run, "Right answers", "share of items"), "Tasks: right answers",
+                     {"acc", "acc_norm"}) +
+         tasks_chart(run, by_iteration(run, "Bits per byte", "bits per byte"), "Tasks: bits per byte",
+                     {"bits_per_byte"});
 }
 
-std::string section(const std::string& title, const std::string& value,
-                    const std::vector<ChartSeries>& series) {
-  const bool any =
-      std::any_of(series.begin(), series.end(), [](const ChartSeries& s) { return !s.points->empty(); });
-  if (!any) return {};
-  return "<h2>" + title + "</h2>\n" + chart_svg({title + " by iteration", value}, series);
+std::string last_of(const ChartPoints& points) {
+  return format_fixed(points.rbegin()->second, 4);
 }
 
-std::string scalar_text(const Json& value) {
-  return value.is_string() ? value.as_string() : value.dump();
-}
-
-int64_t log_interval(const StartEntry& start) {
-  const Json* const interval = start.args.find("log_interval");
-  return interval && interval->is_int() ? std::max<int64_t>(interval->as_int(), 1) : 1;
-}
-
-/// The loss in the last line of the log, whichever run printed it. If no line has been printed yet, the loss
-/// of the last step.
-std::string last_loss(const LoggedRun& run) {
-  LoggedStretch stretch;
-  for (auto start = run.starts.rbegin(); start != run.starts.rend(); ++start) {
-    const int64_t interval = log_interval(*start);
-    stretch.start = start->iteration;
-    if (const auto mean = last_logged_mean(run.loss, interval, stretch))
-      return format_fixed(*mean, 4) + (interval > 1 ? ", the mean of the last line of the log" : "");
-    stretch.end = stretch.start;
-  }
-  return format_fixed(run.loss.rbegin()->second, 4);
-}
-
-std::string facts(const LoggedRun& run) {
-  std::string out = "<h2>Run</h2>\n<table>\n";
-  const auto row = [&](const std::string& name, const std::string& value) {
-    out += "<tr><th>" + escape_markup(name) + "</th><td>" + escape_markup(value) + "</td></tr>\n";
-  };
-  const StartEntry& start = run.starts.back();
+void add_progress(Rows& rows, const RunHistory& run) {
+  const StartEntry& start = run.start();
   if (!run.loss.empty()) {
-    const int64_t done = run.loss.rbegin()->first;
-    row("iterations",
-        format_count(done) + (start.iterations > done ? " of " + format_count(start.iterations) : ""));
-    if (start.iteration > 0) row("resumed after iteration", format_count(start.iteration));
-    row("last training loss", last_loss(run));
+    const int64_t done = run.iteration();
+    rows.push_back(
+        {"iterations",
+         format_count(done) + (start.iterations > done ? " of " + format_count(start.iterations) : "")});
+    if (start.iteration > 0) rows.push_back({"resumed after iteration", format_count(start.iteration)});
+    if (!run.tokens.empty())
+      rows.push_back({"tokens", format_count(static_cast<int64_t>(run.tokens.rbegin()->second))});
+    const LastLoss loss = last_loss(run);
+    rows.push_back({"last training loss", format_fixed(loss.value, 4) +
+                                              (loss.mean ? ", the mean of the last line of the log" : "")});
   }
-  if (!run.valid_loss.empty()) row("last validation loss", format_fixed(run.valid_loss.rbegin()->second, 4));
-  if (!run.end_reason.empty()) row("ended", run.end_reason);
-  if (start.parameters > 0) row("parameters", format_count(start.parameters));
-  if (start.memory_bytes > 0) row("memory", format_bytes(static_cast<double>(start.memory_bytes)));
-  return out + "</table>\n";
+  if (!run.valid_loss.empty()) rows.push_back({"last validation loss", last_of(run.valid_loss)});
+  if (!run.test_loss.empty()) rows.push_back({"test loss", last_of(run.test_loss)});
+  for (const auto& [name, points] : run.tasks)
+    if (!points.empty()) rows.push_back({name, last_of(points)});
 }
 
-std::string options(const LoggedRun& run) {
-  const Json& args = run.starts.back().args;
+std::string facts(const RunHistory& run, size_t earlier) {
+  const StartEntry& start = run.start();
+  Rows rows;
+  add_progress(rows, run);
+  if (!run.end_reason.empty()) rows.push_back({"ended", run.end_reason});
+  if (const std::string date = date_text(run.starts.front().time); !date.empty())
+    rows.push_back({"began", date});
+  if (const double seconds = seconds_of(run); seconds > 0)
+    rows.push_back({"duration", format_duration(seconds)});
+  if (start.parameters > 0) rows.push_back({"parameters", format_count(start.parameters)});
+  if (start.memory_bytes > 0)
+    rows.push_back({"memory", format_bytes(static_cast<double>(start.memory_bytes))});
+  if (const std::string data = data_of(run); !data.empty()) rows.push_back({"data", data});
+  if (!start.command.empty()) rows.push_back({"command", start.command});
+  if (earlier > 0)
+    rows.push_back({"earlier runs in its file", format_count(static_cast<int64_t>(earlier)) +
+                                                    ", which megalith report shows beside this one"});
+  return "<h2>Run</h2>\n" + html_table(rows);
+}
+
+std::string options(const RunHistory& run) {
+  const Json& args = run.start().args;
   if (!args.is_object()) return {};
-  std::string out = "<details><summary>Options</summary>\n<table>\n";
-  for (const auto& [name, value] : args.as_object())
-    out +=
-        "<tr><th>" + escape_markup(name) + "</th><td>" + escape_markup(scalar_text(value)) + "</td></tr>\n";
-  return out + "</table>\n</details>\n";
+  Rows rows;
+  for (const auto& [name, value] : args.as_object()) rows.push_back({name, run.option(name)});
+  return folded("Options", html_table(rows));
 }
 
-std::string samples(const LoggedRun& run) {
+std::string samples(const RunHistory& run) {
   if (run.samples.empty()) return {};
   std::string out = "<h2>Sampled text</h2>\n";
   for (auto s = run.samples.rbegin(); s != run.samples.rend(); ++s) {
@@ -151,59 +131,32 @@ std::string samples(const LoggedRun& run) {
   return out;
 }
 
-constexpr const char *kBlue = "#3b82f6", *kPurple = "#a855f7", *kGrey = "#64748b";
-
-/// How to draw raw values: faintly if there is a smoothed line, which they would otherwise hide.
-ChartMark raw_mark(const ChartPoints& smooth) {
-  return smooth.empty() ? ChartMark::kLine : ChartMark::kFaintLine;
-}
-
-constexpr const char* kHead = R"(<!doctype html>
-<html lang="en"><head><meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1"><title>Megalith run</title>
-<style>
-:root { color-scheme: light dark; }
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 800px; margin: 2em auto; padding: 0 1em; }
-h2 { font-size: 1.1em; margin: 1.6em 0 .4em; } h3 { font-size: .95em; margin: 1em 0 .2em; }
-svg { width: 100%; height: auto; font-size: 12px; } svg path { fill: none; stroke-width: 1.5; } svg text { fill: currentColor; }
-svg .grid { stroke: currentColor; opacity: .15; } svg .y { text-anchor: end; } svg .x, svg .axis { text-anchor: middle; } svg .axis { opacity: .75; }
-svg .faint { opacity: .3; } svg .legend { text-anchor: end; font-weight: 600; }
-table { border-collapse: collapse; } th, td { text-align: left; padding: .1em 1.2em .1em 0; vertical-align: top; }
-th { font-weight: 500; opacity: .75; } td, pre { overflow-wrap: anywhere; } pre { white-space: pre-wrap; border-left: 3px solid #8886; padding-left: 1em; }
-</style></head><body>
-<h1>Training run</h1>
-)";
-
 }  // namespace
 
-void check_figures(const std::string& metrics_path) {
-  if (!file_exists(metrics_path)) return;
+std::string run_page(const RunHistory& run, size_t earlier) {
+  return page_begin(run.name.empty() ? "Training run" : "Training run " + run.name) + loss_chart(run) +
+         task_charts(run) + other_charts(run) + facts(run, earlier) + samples(run) + options(run) +
+         page_end();
+}
+
+void write_report(const std::string& metrics_path, const std::string& html_path) {
+  std::vector<RunHistory> runs = read_runs(metrics_path);
+  RunHistory& run = runs.back();
+  run.name = name_of_run(run, html_path);
+  write_file(html_path, run_page(run, runs.size() - 1), OutputKind::kStream);
+}
+
+size_t check_figures(const std::string& metrics_path) {
+  if (!file_exists(metrics_path)) return 0;
   try {
-    read_run(metrics_path);
+    const std::vector<RunHistory> runs = read_runs(metrics_path);
+    return runs.front().loss.empty() ? 0 : runs.size();
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kData) throw;
     fail(ErrorKind::kData, error.what(),
          "; the report is drawn from this file, to which the run adds its figures: move it away, or give the "
          "report another name");
   }
-}
-
-void write_report(const std::string& metrics_path, const std::string& html_path) {
-  const LoggedRun run = read_run(metrics_path);
-  std::string html = kHead;
-  const ChartPoints loss = smoothed(run.loss), norm = smoothed(run.grad_norm),
-                    speed = running_medians(run.speed);
-  html += section("Loss", "nats a token",
-                  {{loss.empty() ? "training" : "", kBlue, &run.loss, raw_mark(loss)},
-                   {"training, smoothed", kBlue, &loss},
-                   {"validation", "#f97316", &run.valid_loss, ChartMark::kDottedLine}});
-  html += section("Learning rate", "learning rate", {{"", "#10b981", &run.rate}});
-  html += section("Gradient norm", "norm of all gradients",
-                  {{"", kPurple, &run.grad_norm, raw_mark(norm)}, {"smoothed", kPurple, &norm}});
-  html += section("Tokens per second", "tokens/s",
-                  {{"steps", kGrey, &run.speed, ChartMark::kFaintDots}, {"running median", kGrey, &speed}});
-  html += facts(run) + samples(run) + options(run) + "</body></html>\n";
-  write_file(html_path, html, OutputKind::kStream);
 }
 
 }  // namespace megalith

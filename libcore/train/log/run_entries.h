@@ -12,8 +12,8 @@ namespace megalith {
 
 /// An entry's type, the value of "type".
 inline constexpr const char *kStartEntry = "start", *kStepEntry = "train", *kValidEntry = "valid",
-                            *kTestEntry = "test", *kSampleEntry = "sample", *kSaveEntry = "save",
-                            *kEndEntry = "end";
+                            *kTestEntry = "test", *kTasksEntry = "tasks", *kSampleEntry = "sample",
+                            *kSaveEntry = "save", *kEndEntry = "end";
 
 /// The members with which each entry begins.
 struct EntryHead {
@@ -40,7 +40,8 @@ struct StartEntry {
   int64_t iteration = 0;   // steps done by earlier runs
   int64_t iterations = 0;  // of the whole run
   int64_t parameters = 0, memory_bytes = 0;
-  Json args = {};  // every option of the run
+  Json args = {};            // every option of the run
+  std::string command = {};  // what began it, as a shell reads it
   template <class V>
   void fields(V&& v) {
     v("iteration", IfPresent<int64_t>{iteration});
@@ -48,6 +49,7 @@ struct StartEntry {
     v("parameters", IfPresent<int64_t>{parameters});
     v("memory_bytes", IfPresent<int64_t>{memory_bytes});
     v("args", IfPresent<Json>{args});
+    v("command", IfPresent<std::string>{command});
   }
 };
 
@@ -86,6 +88,19 @@ struct EvaluationEntry {
     v("iteration", iteration);
     v("loss", Figure{loss});
     v("ppl", Figure{ppl});
+  }
+};
+
+/// The figures of --eval-tasks: an object for each task, with "acc" and "acc_stderr".
+struct TasksEntry {
+  int64_t iteration = 0;
+  double seconds = 0;
+  Json results = {};
+  template <class V>
+  void fields(V&& v) {
+    v("iteration", iteration);
+    v("seconds", IfPresent<double>{seconds});
+    v("results", results);
   }
 };
 

@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "libcore/base/log.h"
+#include "libcore/base/process.h"
+#include "libcore/base/shell_word.h"
 #include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
 #include "libcore/train/log/metrics.h"
@@ -19,6 +21,7 @@ class EventLines final : public RunObserver {
   void evaluation(const EvaluationReport& report) override {
     log(evaluation_line(report.where, report.loss));
   }
+  void tasks(const TasksReport& report) override { log(tasks_line(report)); }
   void sample(const SampleReport& report) override {
     log("Generated Sample Text: ", join(split(report.text, '\n'), "\n  "));
   }
@@ -85,6 +88,21 @@ class ReportPage final : public RunObserver {
   std::string path_;
 };
 
+std::string own_command() {
+  std::string out;
+  for (const std::string& word : own_words()) out += (out.empty() ? "" : " ") + shell_word(word);
+  return out;
+}
+
+/// Says that the report leaves out what its file holds of other runs.
+void tell_earlier_runs(const RunOutputs& outputs) {
+  const auto runs = static_cast<int64_t>(outputs.earlier_runs());
+  if (runs > 0)
+    log(printable(outputs.metrics()), " keeps the figures of ", format_count(runs), " earlier ",
+        runs == 1 ? "run" : "runs", "; the report shows this one, \"megalith report ",
+        shell_word(outputs.metrics()), "\" all");
+}
+
 std::unique_ptr<RunLog> begin_run_log(const ObservedRun& run, const std::string& figures) {
   auto run_log =
       std::make_unique<RunLog>(RunLogOptions{.tensorboard = run.config.train.tensorboard,
@@ -96,7 +114,8 @@ std::unique_ptr<RunLog> begin_run_log(const ObservedRun& run, const std::string&
                   .iterations = *run.config.train.iters,
                   .parameters = run.parameters,
                   .memory_bytes = static_cast<int64_t>(run.memory),
-                  .args = to_json(run.config)});
+                  .args = to_json(run.config),
+                  .command = own_command()});
   return run_log;
 }
 
@@ -106,6 +125,7 @@ std::unique_ptr<RunLog> begin_run_log(const ObservedRun& run, const std::string&
 // Megatron's line about a step, but after Megatron's line about an evaluation.
 void add_run_logs(RunObservers& observers, const ObservedRun& run, std::unique_ptr<RunOutputs> outputs) {
   observers.add(std::make_unique<EventLines>());
+  if (outputs && run.start == 0) tell_earlier_runs(*outputs);
   if (outputs) observers.add(begin_run_log(run, outputs->metrics()));
   observers.add(make_styled_lines(run));
   observers.add(std::make_unique<StepLines>(run));

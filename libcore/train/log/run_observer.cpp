@@ -44,6 +44,10 @@ void RunObservers::evaluation(const EvaluationReport& report) {
   for (const auto& observer : observers_) observer->evaluation(report);
 }
 
+void RunObservers::tasks(const TasksReport& report) {
+  for (const auto& observer : observers_) observer->tasks(report);
+}
+
 void RunObservers::sample(const SampleReport& report) {
   for (const auto& observer : observers_) observer->sample(report);
 }

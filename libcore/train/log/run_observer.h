@@ -46,6 +46,18 @@ struct EvaluationReport {
   double seconds = 0;
 };
 
+/// What --eval-tasks says of the model.
+struct TasksReport {
+  struct Figure {
+    std::string task, name;  // "hellaswag", "acc"
+    double value = 0;
+    std::optional<double> error = {};  // the standard error
+  };
+  int64_t iteration = 0;
+  std::vector<Figure> figures = {};
+  double seconds = 0;
+};
+
 struct SampleReport {
   int64_t iteration;
   std::string prompt, text;
@@ -77,6 +89,7 @@ class RunObserver {
   /// A checkpoint is complete.
   virtual void saved(int64_t /*iteration*/, const std::string& /*path*/) {}
   virtual void end(const EndReport&) {}
+  virtual void tasks(const TasksReport&) {}  // only on the first rank
 };
 
 /// Several observers, called one after the other.
@@ -89,6 +102,7 @@ class RunObservers final : public RunObserver {
   void before_step(int64_t iteration) override;
   void step(const StepReport&) override;
   void evaluation(const EvaluationReport&) override;
+  void tasks(const TasksReport&) override;
   void sample(const SampleReport&) override;
   void saved(int64_t iteration, const std::string& path) override;
   void end(const EndReport&) override;

@@ -19,7 +19,7 @@ RunOutputs::RunOutputs(const TrainConfig& train)
       held_trace_(train.trace) {
   if (train.report.empty()) return;
   if (!metrics_.empty()) {
-    check_figures(metrics_);
+    earlier_runs_ = check_figures(metrics_);
     return;
   }
   aside_.emplace(temporary_folder() / "megalith-report");

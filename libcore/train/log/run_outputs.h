@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 
@@ -23,11 +24,14 @@ class RunOutputs {
   /// The file to which the figures are written: metrics_path(), or a temporary file if only a report needs
   /// the figures. Empty: the figures are not written.
   const std::string& metrics() const { return metrics_; }
+  /// The number of runs whose figures were in that file before, if there is a report.
+  size_t earlier_runs() const { return earlier_runs_; }
 
  private:
   /// Folder of the temporary file; removed, since it is never committed.
   std::optional<AtomicDirectory> aside_;
   std::string metrics_;
+  size_t earlier_runs_ = 0;
   HeldOutput held_metrics_, held_report_, held_trace_;
 };
 

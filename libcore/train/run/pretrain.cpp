@@ -338,6 +338,8 @@ Json agreed_options(const PretrainConfig& config) {
     paths->clear();
     for (const double weight : weights) paths->push_back(concat(weight));
   }
+  for (std::vector<std::string>* paths : {&shared.train.eval_tasks, &shared.train.eval_fewshot_data})
+    paths->assign(paths->empty() ? 0 : 1, "given");
   const auto given = [](std::string& path) { path = path.empty() ? "" : "given"; };
   for (std::string* path : {&shared.checkpoint.save, &shared.checkpoint.load, &shared.tokenizer.vocab,
                             &shared.tokenizer.merges, &shared.tokenizer.model, &shared.train.trace})

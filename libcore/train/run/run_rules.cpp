@@ -10,6 +10,7 @@
 #include "libcore/train/devices/trained_where.h"
 #include "libcore/train/log/run_outputs.h"
 #include "libcore/train/saves/checkpoint_store.h"
+#include "libcore/train/tasks/run_tasks.h"
 
 namespace megalith {
 
@@ -45,7 +46,7 @@ void check_run(const PretrainConfig& config, Problems& problems) {
   if (config.data.mock && config.train.epochs)
     problems.add(Opt{"num-epochs"}, ' ', *config.train.epochs, " and ", Opt{"mock-data"},
                  ", which has no end; give ", Opt{"train-iters"});
-  if (config.train.eval_only && config.train.eval_iters == 0)
+  if (config.train.eval_only && config.train.eval_iters == 0 && config.train.eval_tasks.empty())
     problems.add(Opt{"eval-only"}, " and ", Opt{"eval-iters"},
                  " 0 leave nothing to do; leave one of them out");
   const bool tokenizer = !config.tokenizer.type.empty();
@@ -64,6 +65,8 @@ void check_run(const PretrainConfig& config, Problems& problems) {
   if (config.parallel.context > 1 && (config.data.reset_position_ids || config.data.reset_attention_mask))
     problems.add(Opt{"reset-position-ids"}, " and ", Opt{"reset-attention-mask"},
                  " need a whole sample on one rank; leave ", Opt{"context-parallel-size"}, " at 1");
+  check_eval_tasks(config, problems);
+  if (!tokenizer && !config.train.eval_tasks.empty()) problems.add(Opt{"eval-tasks"}, " needs a tokenizer");
   const std::string& prompt = config.train.sample_prompt;
   if (!tokenizer && !prompt.empty()) problems.add(Opt{"sample-prompt"}, " needs a tokenizer");
   if (!prompt.empty() && config.parallel.model_ranks() > 1)
@@ -82,6 +85,7 @@ void check_files(const PretrainConfig& config, RunFiles files) {
     for (const std::string& prefix : *paths)
       data.reads_texts() ? files.reads(option, prefix) : files.reads_dataset(option, prefix);
   reads_tokenizer(files, config.tokenizer);
+  reads_eval_tasks(files, config.train);
   add_run_outputs(files, config);
   files.check();
 }

@@ -46,6 +46,7 @@ TrainRun::TrainRun(const RankInput& in)
       saves_(in, config_) {
   const std::optional<size_t> device_memory = free_device_memory(*backend_);
   const std::optional<StartPoint> start = find_run_start(in_, config_);
+  tasks_.emplace(config_, in_.world);
   const RunShape shape =
       // Before take_folder(), so that a run refused for lack of memory leaves no folder.
       agreed_shape(in_, config_, *backend_);
@@ -65,6 +66,7 @@ TrainRun::TrainRun(const RankInput& in)
       take_adapters(*in_.tuning, *trainer_);
   });
   require_enough_data(in_, progress_.state());
+  tasks_->encode(config_, *trainer_);
   observe(std::move(outputs));
   saves_.begin(*trainer_, observers_);
 }
@@ -173,6 +175,18 @@ void TrainRun::stop_when_lost(const StepFigures& step) {
 }
 
 void TrainRun::evaluate(const std::string& where) {
+  validate(where);
+  evaluate_tasks();
+}
+
+void TrainRun::evaluate_tasks() {
+  if (!tasks_->wanted() || tasks_done_ == progress_.iteration()) return;
+  tasks_done_ = progress_.iteration();
+  const TasksReport report = tasks_->evaluate(progress_.iteration(), *trainer_);
+  if (!report.figures.empty()) observers_.tasks(report);
+}
+
+void TrainRun::validate(const std::string& where) {
   if (!evaluations_->has_validation()) return;
   const EvaluationReport report = evaluations_->validation(progress_.state(), where);
   progress_.add_validation(report.loss);

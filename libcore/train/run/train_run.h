@@ -15,6 +15,7 @@
 #include "libcore/train/run/skip_watch.h"
 #include "libcore/train/run/step_interval.h"
 #include "libcore/train/step/trainer.h"
+#include "libcore/train/tasks/run_tasks.h"
 
 namespace megalith {
 
@@ -32,6 +33,8 @@ class TrainRun {
   StepReport step();
   void stop_when_lost(const StepFigures&);
   void evaluate(const std::string& where);
+  void validate(const std::string& where);
+  void evaluate_tasks();
   void final_evaluations();
   void sample();
 
@@ -45,6 +48,8 @@ class TrainRun {
   RunObservers observers_;
   RunSaves saves_;  // reads the trainer and calls the observers, so it is destroyed before them
   std::optional<Evaluations> evaluations_;
+  std::optional<RunTasks> tasks_;
+  int64_t tasks_done_ = -1;  // the iteration at which the tasks were evaluated last
   StepInterval evaluation_interval_, save_interval_;
 };
 

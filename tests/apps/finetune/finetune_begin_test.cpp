@@ -63,6 +63,14 @@ TEST_F(FinetuneBegin, TakesAnAdapterFromAFolderNamedAsTheMethod) {
   expect_said(tune(kSmall + "--lora --adapter lora", "more"), "training an adapter of rank 4 ");
 }
 
+// The numbers that peft's print_trainable_parameters() has: in each of two layers r (in + out) of c_attn,
+// c_proj, c_fc and c_proj, beside the 16,704 parameters of the model.
+TEST_F(FinetuneBegin, SaysHowManyParametersAreTrained) {
+  expect_said(tune(kSmall + "--lora --lora-rank 2", "two"), ": 768 of 17,472 parameters (4.396 %)");
+  expect_said(tune(kSmall + "--prefix-tuning --num-prefix-tokens 5", "prefix"),
+              "a prefix of 5 positions: 320 of 17,024 parameters (1.880 %)");
+}
+
 TEST_F(FinetuneBegin, WhatContradictsTheMethodIsRefusedByName) {
   expect_refused(tune("--finetuning-type prefix --lora"),
                  "--finetuning-type prefix and --lora contradict each other; give one of them");

@@ -6,6 +6,7 @@
 
 #include "libcore/json/json.h"
 #include "libcore/plan/report/plan_html.h"
+#include "libcore/plan/report/plan_words.h"
 #include "tests/plan/problems.h"
 
 namespace megalith {
@@ -78,6 +79,11 @@ TEST(PlanHtml, IsOnePageBelow300KilobytesWithoutLinks) {
   size_t pictures = 0;
   for (size_t at = page.find("<svg"); at != std::string::npos; at = page.find("<svg", at + 1)) ++pictures;
   EXPECT_EQ(pictures, 3u);
+  for (const char* part : {"color-scheme:light dark", ">milliseconds a sample</text>", "</i>forward",
+                           "</i>backward", "<tr><td>1<td>"})
+    EXPECT_NE(page.find(part), std::string::npos) << part;
+  const std::string step = " microbatches of a step of " + seconds_text(r.plans.front().time.total()) + ";";
+  EXPECT_NE(page.find(step), std::string::npos) << step << ": the page has one time of a step";
   EXPECT_EQ(page, plan_html(report));
 }
 

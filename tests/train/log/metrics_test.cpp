@@ -121,6 +121,14 @@ TEST(RunLog, HasTheRateThatItsLogStyleLogs) {
   }
 }
 
+TEST(TasksLine, HasTheFormOfAnEvaluationsLine) {
+  EXPECT_EQ(
+      tasks_line({.iteration = 100,
+                  .figures = {{"own", "acc", 0.25, 0.1}, {"t", "word_perplexity", 2.5e9}},
+                  .seconds = 12.34}),
+      " tasks at iteration 100 | own acc: 0.2500 | t word_perplexity: 2.5000E+09 | elapsed time (s): 12.3 |");
+}
+
 TEST(RunLog, WritesOneObjectALine) {
   const TempDir folder;
   const std::string path = folder / "run.jsonl";
@@ -133,12 +141,15 @@ TEST(RunLog, WritesOneObjectALine) {
     log.step({.figures = bad});
     log.evaluation({.iteration = 2, .loss = 5.0});
     log.evaluation({.test = true, .iteration = 2, .loss = 5.5});
+    log.tasks({.iteration = 2,
+               .figures = {{"own", "acc", 0.25, 0.1}, {"own", "acc_norm", 0.5}, {"t", "perplexity", 9.0}},
+               .seconds = 1.5});
     log.sample({2, "def", "def \"x\"\n"});
     log.saved(2, "out/iter_0000002");
     log.end({.iteration = 2, .reason = "done"});
   }
   const std::vector<Json> lines = lines_of(path);
-  ASSERT_EQ(lines.size(), 8U);
+  ASSERT_EQ(lines.size(), 9U);
   EXPECT_EQ(lines[0]["type"].as_string(), "start");
   EXPECT_EQ(lines[1]["loss"].as_double(), 6.0);
   EXPECT_EQ(lines[1]["tokens_per_s"].as_double(), 32768);
@@ -148,8 +159,10 @@ TEST(RunLog, WritesOneObjectALine) {
   EXPECT_EQ(lines[3]["type"].as_string(), "valid");
   EXPECT_NEAR(lines[3]["ppl"].as_double(), 148.41315910257660, 1e-12);
   EXPECT_EQ(lines[4]["type"].as_string(), "test");
-  EXPECT_EQ(lines[5]["text"].as_string(), "def \"x\"\n");
-  EXPECT_EQ(lines[7]["reason"].as_string(), "done");
+  EXPECT_EQ(lines[5]["results"].dump(),
+            R"({"own": {"acc": 0.25, "acc_stderr": 0.1, "acc_norm": 0.5}, "t": {"perplexity": 9.0}})");
+  EXPECT_EQ(lines[6]["text"].as_string(), "def \"x\"\n");
+  EXPECT_EQ(lines[8]["reason"].as_string(), "done");
 }
 
 std::vector<std::string> without_time(const std::string& path) {
@@ -161,7 +174,7 @@ std::vector<std::string> without_time(const std::string& path) {
   return lines;
 }
 
-// Lines that an earlier version wrote.
+// Lines that an earlier version wrote, but for the command, which is new.
 TEST(RunLog, HasTheBytesOfEarlierVersions) {
   const TempDir folder;
   const std::string path = folder / "run.jsonl";
@@ -171,7 +184,8 @@ TEST(RunLog, HasTheBytesOfEarlierVersions) {
                .iterations = 9,
                .parameters = 100,
                .memory_bytes = 4096,
-               .args = Json::Object{{"lr", 0.1}}});
+               .args = Json::Object{{"lr", 0.1}},
+               .command = "megalith-pretrain"});
     log.step({.figures = {.iteration = 4,
                           .consumed_samples = 16,
                           .loss = 6.5,
@@ -194,7 +208,7 @@ TEST(RunLog, HasTheBytesOfEarlierVersions) {
       without_time(path),
       (std::vector<std::string>{
           R"({"type": "start", "iteration": 3, "iterations": 9, "parameters": 100, "memory_bytes": 4096, )"
-          R"("args": {"lr": 0.1}})",
+          R"("args": {"lr": 0.1}, "command": "megalith-pretrain"})",
           R"({"type": "train", "iteration": 4, "consumed_samples": 16, "tokens": 32768, "loss": 6.5, )"
           R"("lr": 1e-04, "grad_norm": null, "loss_scale": 2.0, "ms": 250.0, "tokens_per_s": 32768.0, )"
           R"("tflops": 4.0, "memory_bytes": 1048576, "batch": 4, "skipped": true})",

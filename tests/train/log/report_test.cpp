@@ -1,5 +1,8 @@
 #include "libcore/train/log/report.h"
 
+#include <string>
+#include <utility>
+
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
@@ -37,10 +40,11 @@ TEST(Report, ShowsCurvesFactsAndSamples) {
 // and could not write the report at its end.
 TEST(Report, WantsFiguresInTheFileThatARunResumesWith) {
   const test::TempDir dir;
-  check_figures(dir / "absent");
-  for (const std::string& good : {std::string(), std::string("\n"), std::string(kMetrics)}) {
+  EXPECT_EQ(check_figures(dir / "absent"), 0u);
+  for (const auto& [good, runs] :
+       {std::pair{std::string(), 0u}, {std::string("\n"), 0u}, {std::string(kMetrics), 1u}}) {
     write_file(dir / "m.jsonl", good);
-    check_figures(dir / "m.jsonl");
+    EXPECT_EQ(check_figures(dir / "m.jsonl"), runs);
   }
   for (const std::string bad :
        {"hello", "{\"text\": \"mine\"}\n", "[1]\n", "3\n", "{\"type\": \"train\"}\n"}) {
@@ -82,10 +86,11 @@ TEST(Report, SaysEverythingOnce) {
   EXPECT_EQ(count(html, "def main("), 1u);
   EXPECT_NE(html.find("<b>def main(</b>self):"), std::string::npos);
   EXPECT_NE(html.find("name=\"viewport\""), std::string::npos);
-  EXPECT_EQ(count(html, "aria-label="), 4u);
-  EXPECT_EQ(count(html, ">training, smoothed</text>"), 1u);
-  EXPECT_EQ(count(html, ">running median</text>"), 1u);
-  EXPECT_EQ(count(html, "<g class=\"faint\">"), 3u) << "raw loss, raw norm and single steps are faint";
+  EXPECT_EQ(count(html, "<svg class=\"wide\""), 4u);
+  EXPECT_EQ(count(html, "<svg class=\"small\""), 4u) << "each chart, for narrow screens";
+  EXPECT_EQ(count(html, ">training, smoothed</text>"), 2u);
+  EXPECT_EQ(count(html, ">running median</text>"), 2u);
+  EXPECT_EQ(count(html, "<g class=\"faint\">"), 6u) << "raw loss, raw norm and single steps are faint";
 }
 
 /// The lines of a run that continues after step `from` and ends after step `to`. The loss of step i is i +
@@ -142,6 +147,47 @@ TEST(Report, KeepsTheLastLinesLossWhenNothingIsLeftToTrain) {
 TEST(Report, SaysTheLastStepsLossWhereNoLineWasPrinted) {
   EXPECT_NE(report_of(run_lines(0, 5, 0, 100)).find("<th>last training loss</th><td>5.0000</td>"),
             std::string::npos);
+}
+
+TEST(Report, SaysWhatTheRunIs) {
+  const test::TempDir dir;
+  write_file(
+      dir / "m.jsonl",
+      R"({"type": "start", "time": 1000.0, "iterations": 4, "parameters": 7, "command": "megalith-pretrain --save 'a<b'", )"
+      R"("args": {"save": "runs/first/", "data_path": ["0.5", "corpus"]}})"
+      "\n"
+      R"({"type": "train", "time": 1060.0, "iteration": 2, "loss": 3.0, "tokens": 8192})"
+      "\n"
+      R"({"type": "train", "time": 1120.0, "iteration": 4, "loss": 2.0, "tokens": 16384})"
+      "\n"
+      R"({"type": "valid", "time": 1120.0, "iteration": 4, "loss": 2.5})"
+      "\n"
+      R"({"type": "test", "time": 1121.0, "iteration": 4, "loss": 2.75})"
+      "\n"
+      R"({"type": "tasks", "time": 1130.0, "iteration": 4, "seconds": 1.0, "results": )"
+      R"({"own": {"acc": 0.25, "acc_stderr": 0.1}, "texts": {"bits_per_byte": 1.5}}})"
+      "\n");
+  write_report(dir / "m.jsonl", dir / "r.html");
+  const std::string html = read_file(dir / "r.html");
+  for (const char* part :
+       {"<h1>Training run first</h1>", "<th>began</th><td>19", "<th>duration</th><td>2 min 10 s</td>",
+        "<th>data</th><td>0.5 corpus</td>", "<th>command</th><td>megalith-pretrain --save 'a&lt;b'</td>",
+        "<th>tokens</th><td>16,384</td>", "<th>test loss</th><td>2.7500</td>",
+        "<th>last validation loss</th><td>2.5000</td>", "<th>own acc</th><td>0.2500</td>",
+        "<h2>Tasks: right answers</h2>", "<h2>Tasks: bits per byte</h2>", ">test</text>", ">tokens</text>",
+        "iteration 4, 16.4k tokens\ntraining: 2.0000\nvalidation: 2.5000\ntest: 2.7500"})
+    EXPECT_NE(html.find(part), std::string::npos) << part;
+  EXPECT_EQ(html.find("acc_stderr"), std::string::npos);
+}
+
+TEST(Report, ShowsTheLastOfSeveralRunsInAFile) {
+  const std::string html = report_of(run_lines(0, 60, 100, 5) + run_lines(0, 10, 200, 5));
+  EXPECT_NE(html.find("<th>earlier runs in its file</th><td>1, which megalith report shows"),
+            std::string::npos);
+  EXPECT_EQ(report_of(run_lines(0, 10, 200, 5)).find("earlier runs"), std::string::npos);
+  EXPECT_EQ(report_of(run_lines(0, 10, 200, 5) + run_lines(5, 20, 0, 5)).find("earlier runs"),
+            std::string::npos)
+      << "it was resumed";
 }
 
 TEST(Report, NamesTheLineThatIsNotJson) {
