@@ -164,11 +164,22 @@ TokenDecoder::Step read_decoder_step(const JsonCursor& stage) {
   if (type == "Fuse") return TokenDecoder::Fuse{};
   if (type == "Replace") return TokenDecoder::Replace{literal_pattern(stage), stage.at("content").text()};
   if (type == "Strip") return read_strip(stage);
+  if (type == "WordPiece")
+    return TokenDecoder::WordPiece{stage.at("prefix").text(), stage.must_flag("cleanup")};
   if (type == "Metaspace") {
     const Metaspace metaspace = read_metaspace(stage);
     return TokenDecoder::Metaspace{metaspace.mark, metaspace.prepend != Metaspace::Prepend::kNever};
   }
-  stage.refuse("ByteLevel, ByteFallback, Fuse, Replace, Strip, Metaspace, or a Sequence of them");
+  stage.refuse("ByteLevel, ByteFallback, Fuse, Replace, Strip, Metaspace, WordPiece, or a Sequence of them");
+}
+
+/// Without "strip_accents" accents are stripped if letters become lower case.
+Normalizer::Step read_bert_normalizer(const JsonCursor& stage) {
+  const bool lower = stage.must_flag("lowercase");
+  return BertNormal({.clean = stage.must_flag("clean_text"),
+                     .space_ideographs = stage.must_flag("handle_chinese_chars"),
+                     .strip_accents = stage.flag("strip_accents", lower),
+                     .lower = lower});
 }
 
 Normalizer::Step read_normalizer_step(const JsonCursor& stage) {
@@ -185,9 +196,10 @@ Normalizer::Step read_normalizer_step(const JsonCursor& stage) {
   if (type == "Strip")
     return Normalizer::Strip{stage.must_flag("strip_left"), stage.must_flag("strip_right")};
   if (type == "Precompiled") return read_precompiled(stage);
+  if (type == "BertNormalizer") return read_bert_normalizer(stage);
   stage.refuse(
-      "NFC, NFD, NFKC, NFKD, StripAccents, Lowercase, Nmt, Prepend, Replace, Strip, Precompiled, a "
-      "Sequence of them, or null");
+      "NFC, NFD, NFKC, NFKD, StripAccents, Lowercase, Nmt, Prepend, Replace, Strip, Precompiled, "
+      "BertNormalizer, a Sequence of them, or null");
 }
 
 /// The Metaspace with which the pre-tokenizer ends.
@@ -199,7 +211,34 @@ Metaspace read_last_metaspace(const JsonCursor& stage, bool after_whitespace_spl
   return metaspace;
 }
 
+/// How BertPreTokenizer, Whitespace, WhitespaceSplit, Punctuation and Digits cut.
+WordCuts read_word_cuts(const JsonCursor& stage) {
+  using Apart = WordCuts::Apart;
+  const std::string type = stage.type();
+  if (type == "BertPreTokenizer") return {.at_spaces = true, .punctuation = Apart::kEach};
+  if (type == "WhitespaceSplit") return {.at_spaces = true};
+  if (type == "Whitespace") return {.at_spaces = true, .by_letters = true};
+  if (type == "Digits")
+    return {.digits = stage.flag("individual_digits", false) ? Apart::kEach : Apart::kRuns};
+  if (type == "Punctuation") {
+    const std::string behavior = stage.text("behavior", "Isolated");
+    if (behavior == "Isolated") return {.punctuation = Apart::kEach};
+    if (behavior == "Contiguous") return {.punctuation = Apart::kRuns};
+    stage.refuse("\"behavior\": \"Isolated\" or \"Contiguous\"");
+  }
+  stage.refuse(
+      "BertPreTokenizer, Whitespace, WhitespaceSplit, Punctuation, Digits, a Sequence of them, or null, with "
+      "a WordPiece model");
+}
+
 }  // namespace
+
+WordCuts read_hf_word_cuts(const JsonCursor& root) {
+  WordCuts cuts;
+  for (const JsonCursor& stage : stages(root, "pre_tokenizer", "pretokenizers"))
+    cuts.add(read_word_cuts(stage));
+  return cuts;
+}
 
 Normalizer read_hf_normalizer(const JsonCursor& root) {
   std::vector<Normalizer::Step> steps;

@@ -5,7 +5,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
-#include "libcore/text/bpe/byte_alphabet.h"
+#include "libcore/text/unicode/byte_alphabet.h"
 
 namespace megalith {
 

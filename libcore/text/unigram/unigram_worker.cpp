@@ -20,7 +20,7 @@ constexpr size_t kManyIds = size_t{1} << 14;  // ids handed over at a time
 constexpr size_t kGiant = size_t{1} << 16;    // bytes of a part that is cut as it arrives
 
 template <class Sum>
-class Worker : public UnigramWorker {
+class Worker : public TextWorker {
  public:
   Worker(const UnigramTables& tables, const UnigramRules& rules)
       : tables_(tables),
@@ -189,7 +189,7 @@ class Worker : public UnigramWorker {
 
 }  // namespace
 
-std::unique_ptr<UnigramWorker> UnigramWorker::make(const UnigramTables& tables, const UnigramRules& rules) {
+std::unique_ptr<TextWorker> make_unigram_worker(const UnigramTables& tables, const UnigramRules& rules) {
   if (rules.sums == UnigramRules::Sums::kFloat) return std::make_unique<Worker<float>>(tables, rules);
   return std::make_unique<Worker<double>>(tables, rules);
 }

@@ -151,7 +151,7 @@ TEST_F(HfJson, RefusesByNameWhatItCannotDo) {
   with("pre_tokenizer", split(Json::Object{{"Regex", "\\p{N}"}}, "MergedWithNext", false),
        {"\"behavior\": \"Isolated\""});
   with("post_processor", Json::Object{{"type", "Unheard"}}, {"post_processor is ", "Unheard"});
-  with("decoder", Json::Object{{"type", "WordPiece"}}, {"decoder is ", "WordPiece"});
+  with("decoder", Json::Object{{"type", "CTC"}}, {"decoder is ", "CTC"});
   with("added_tokens", Json::object(), {"added_tokens is {}", "a list"});
   const auto with_model = [&](const char* key, Json value, const std::vector<std::string>& parts) {
     root_ = good;
@@ -203,6 +203,27 @@ TEST_F(HfJson, RefusesByNameWhatItCannotDoWithAUnigramModel) {
                                                                 metaspace("never")}}},
                      {"pre_tokenizer.pretokenizers[1] is ", "after WhitespaceSplit"});
   with_pre_tokenizer(Json::Object{{"type", "WhitespaceSplit"}}, {"pre_tokenizer is ", "WhitespaceSplit"});
+}
+
+TEST_F(HfJson, RefusesByNameWhatItCannotDoWithAWordPieceModel) {
+  const Json good = Json::load(test::test_data("text/goldens/wordpiece/uncased.json"));
+  const auto with_model = [&](const char* key, Json value, const std::vector<std::string>& parts) {
+    root_ = good;
+    model().set(key, std::move(value));
+    expect_refusal(parts);
+  };
+  with_model("unk_token", "<none>", {"model.unk_token is \"<none>\"", "a token of the vocabulary"});
+  with_model("max_input_chars_per_word", -1, {"model.max_input_chars_per_word is -1"});
+  with_model("continuing_subword_prefix", 1, {"model.continuing_subword_prefix is 1"});
+  with_model("merges", Json::array(), {"model", "merges"});
+  const auto with_pre_tokenizer = [&](const Json& value, const std::vector<std::string>& parts) {
+    root_ = good;
+    root_.set("pre_tokenizer", value);
+    expect_refusal(parts);
+  };
+  with_pre_tokenizer(Json::Object{{"type", "ByteLevel"}}, {"pre_tokenizer is ", "with a WordPiece model"});
+  with_pre_tokenizer(Json::Object{{"type", "Punctuation"}, {"behavior", "Removed"}},
+                     {"pre_tokenizer is ", "\"Contiguous\""});
 }
 
 // Hugging Face ignores unknown members, so a misspelt name would change ids silently.
