@@ -7,6 +7,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
 #include "libcore/hash/sha256.h"
+#include "libcore/text/patterns/pattern_parser.h"
 #include "libcore/text/unicode/unicode.h"
 
 namespace megalith {
@@ -71,18 +72,21 @@ SplitPattern read_split(const JsonCursor& stage) {
   const JsonCursor pattern = stage.at("pattern");
   const auto regex = pattern.find("Regex");
   if (!regex) pattern.refuse("{\"Regex\": …}");
-  auto known = split_pattern(regex->text());
-  if (!known)
-    regex->refuse(
-        "one of the known patterns (GPT-2, LLaMA-3, Qwen2, DeepSeek, …; see docs/formats/tokenizer.md)");
+  SplitPattern known = [&] {
+    try {
+      return split_pattern(regex->text());
+    } catch (const UnsupportedPattern& unsupported) {
+      regex->refuse(concat("an expression without ", unsupported.what, " (see docs/formats/tokenizer.md)"));
+    }
+  }();
   const std::string behavior = stage.at("behavior").text();
   // "Removed" is allowed if the matches cover every text, since then nothing lies between them that could be
   // removed.
-  const bool keeps_matches = behavior == "Removed" && stage.flag("invert", false) && known->find;
+  const bool keeps_matches = behavior == "Removed" && stage.flag("invert", false) && known.find;
   if (behavior != "Isolated" && !keeps_matches)
     stage.refuse(
         "\"behavior\": \"Isolated\" (or \"Removed\" with \"invert\", where nothing is removed by it)");
-  return *known;
+  return known;
 }
 
 void read_byte_level(const JsonCursor& stage, HfPretokenizer& out) {

@@ -160,9 +160,9 @@ ByteLevelModel read_tiktoken(const std::string& path, const TikTokenSettings& se
          tokens.size() + static_cast<size_t>(special));
   ByteLevelModel model;
   model.name = "TikTokenizer";
-  const auto pattern = split_pattern(pattern_of(settings.pattern));
-  model.rules = pattern->name;
-  model.find_pretokens = pattern->find;
+  const SplitPattern pattern = split_pattern(pattern_of(settings.pattern));
+  model.rules = pattern.name;
+  model.find_pretokens = pattern.find;
   model.ranks = MergeRanks::kToken;
   model.ignore_merges = true;
   fill_tokens(model, names, tokens);
@@ -176,7 +176,7 @@ std::unique_ptr<ByteLevelTokenizer> make_tiktoken_tokenizer(const std::string& p
   std::vector<std::string> words = settings.special;
   words.push_back(concat(settings.pattern, " ", settings.special_tokens, " ", settings.vocab_size));
   return kept_tokenizer(kept_file("tiktoken", files, words),
-                        split_pattern(pattern_of(settings.pattern))->find,
+                        split_pattern(pattern_of(settings.pattern)).find,
                         [&] { return read_tiktoken(path, settings); });
 }
 
