@@ -88,6 +88,41 @@ def byte_level_tokenizers(corpus):
     yield "digits", trained(corpus, digits, ["<|endoftext|>"])
 
 
+def without(form, tokens):
+    """Without tokens that no merge needs any more, and the merges of these."""
+    lacked = set(tokens)
+    kept = []
+    for left, right in form["model"]["merges"]:
+        if left in lacked or right in lacked or left + right in lacked:
+            lacked.add(left + right)
+        else:
+            kept.append([left, right])
+    vocab = {t: i for t, i in form["model"]["vocab"].items() if t not in lacked}
+    form["model"].update(merges=kept, vocab=dict(zip(vocab, range(len(vocab)))))
+    form["added_tokens"] = [dict(t, id=len(vocab) + i) for i, t in enumerate(form["added_tokens"])]
+    return form
+
+
+def stage_tokenizers(corpus):
+    """Of bytes, with the stages of other families than the ones above."""
+    # Bytes without a token: a sign, the first bytes of characters of two, three and four bytes, a byte within characters, and those that are in no text.
+    lacked = ["!", "\u00c3", "\u00e6", "\u00f0", "\u0142", "\u00c0", "\u00c1", *map(chr, range(0xF5, 0x100))]
+    form = json.loads(trained(corpus, byte_level(*split(LLAMA3)), ["<|endoftext|>"]).to_str())
+    yield "lacks-bytes", without(form, lacked)
+    form = json.loads(trained(corpus, byte_level(*split(QWEN2)), ["<|endoftext|>"]).to_str())
+    form["model"]["unk_token"] = "&"
+    yield "unknown-bytes", without(form, lacked)
+    tokenizer = trained(corpus, pre_tokenizers.ByteLevel(add_prefix_space=True), ["<s>", "</s>"])
+    tokenizer.add_special_tokens([AddedToken("<mask>", lstrip=True, normalized=False)])
+    tokenizer.post_processor = processors.RobertaProcessing(("</s>", tokenizer.token_to_id("</s>")), ("<s>", tokenizer.token_to_id("<s>")), trim_offsets=True)
+    yield "prefix-space", tokenizer
+    falcon = [pre_tokenizers.Punctuation("contiguous"), pre_tokenizers.ByteLevel(add_prefix_space=False), pre_tokenizers.Digits(False),
+              pre_tokenizers.Split(Regex("[0-9][0-9][0-9]"), "isolated")]
+    yield "falcon", trained(corpus, pre_tokenizers.Sequence(falcon), ["<|endoftext|>"])
+    texts = [pre_tokenizers.Split("-", "isolated"), pre_tokenizers.Split("0", "contiguous"), pre_tokenizers.Split("th", "merged_with_previous"), pre_tokenizers.Split(".", "merged_with_next")]
+    yield "texts", trained(corpus, byte_level(*texts, pre_tokenizers.Punctuation(), pre_tokenizers.Digits(True)), ["<|endoftext|>"])
+
+
 def character_tokenizers(corpus):
     trainer = dict(vocab_size=600, show_progress=False, special_tokens=["<unk>", "<s>", "</s>"] + [f"<0x{i:02X}>" for i in range(256)], limit_alphabet=90)
     def base(**settings):
@@ -105,6 +140,11 @@ def character_tokenizers(corpus):
     tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("\u2581"), normalizers.Replace(" ", "\u2581")])
     tokenizer.decoder = decoders.Sequence(back)
     yield "llama2", tokenizer
+    tokenizer = base(byte_fallback=True, fuse_unk=True)
+    tokenizer.normalizer = normalizers.Replace(" ", "\u2581")
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(" ", "merged_with_previous")
+    tokenizer.decoder = decoders.Sequence(back[:-1])
+    yield "gemma", tokenizer
     tokenizer = base(byte_fallback=True, fuse_unk=True)
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first", split=False)
     tokenizer.decoder = decoders.Sequence(back)
@@ -173,7 +213,7 @@ def main():
     folder = sys.argv[2]
     os.makedirs(folder, exist_ok=True)
     texts = sample(TEXTS + MORE)
-    for name, form in [*byte_level_tokenizers(corpus), *character_tokenizers(corpus)]:
+    for name, form in [*byte_level_tokenizers(corpus), *stage_tokenizers(corpus), *character_tokenizers(corpus)]:
         write(folder, name, form, texts)
     write_deepseek3(folder, corpus, texts)
     write_tiktoken(folder, corpus, texts + ["a<s>b</s><SPECIAL_7> <SPECIAL_19><SPECIAL_20>"])

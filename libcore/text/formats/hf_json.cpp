@@ -152,6 +152,22 @@ std::optional<size_t> look_ahead(const HfPretokenizer& pretokenizer, const ByteL
   return model.borders ? model.borders->look_ahead() : kLongestCharacter;
 }
 
+bool splits_characters(const HfPretokenizer& pretokenizer) {
+  return std::any_of(pretokenizer.patterns.begin(), pretokenizer.patterns.end(),
+                     [](const SplitPattern& pattern) { return pattern.of_bytes; });
+}
+
+/// Fills what a model of bytes needs of its vocabulary. A byte without a token gives "unk_token", or nothing.
+void fill_bytes(const JsonCursor& model, const Vocabulary& vocabulary, ByteLevelModel& out) {
+  std::optional<int32_t> unknown;
+  if (const auto token = model.find("unk_token")) unknown = vocabulary.find(token->text());
+  vocabulary.fill(out, unknown);
+  if (!unknown || std::find(out.byte_ids.begin(), out.byte_ids.end(), *unknown) == out.byte_ids.end()) return;
+  out.rules += concat("; unknown ", *unknown);
+  if (model.flag("fuse_unk", false)) model.at("fuse_unk").refuse("false where bytes have no token");
+  if (model.flag("byte_fallback", false)) model.at("byte_fallback").refuse("false where bytes have no token");
+}
+
 std::string names(const HfPretokenizer& pretokenizer) {
   std::vector<std::string> names;
   for (const SplitPattern& pattern : pretokenizer.patterns) names.push_back(pattern.name);
@@ -226,7 +242,7 @@ ByteLevelModel read_bpe(const Source& source, const JsonCursor& root, const HfPr
   all_texts = TokenTexts(texts);
   out.rules = names(pretokenizer);
   if (pretokenizer.byte_level) {
-    vocabulary.fill(out);
+    fill_bytes(model, vocabulary, out);
   } else {
     out.tokens = texts;
     const CharacterIds::Unknown unknown = read_unknown(model, vocabulary);
@@ -238,6 +254,7 @@ ByteLevelModel read_bpe(const Source& source, const JsonCursor& root, const HfPr
   out.find_pretokens = choose_pretokens(pretokenizer);
   if (!pretokenizer.byte_level && has_no_pretokens(pretokenizer)) out.borders = borders_of(out);
   out.look_ahead = look_ahead(pretokenizer, out);
+  out.splits_characters = splits_characters(pretokenizer);
   return out;
 }
 
@@ -370,6 +387,7 @@ std::optional<HfParts> unpack_parts(Unpacker in, const Source& source) {
   if (auto* const byte_level = std::get_if<ByteLevelModel>(&parts.model)) {
     byte_level->find_pretokens = choose_pretokens(pretokenizer);
     byte_level->look_ahead = look_ahead(pretokenizer, *byte_level);
+    byte_level->splits_characters = splits_characters(pretokenizer);
   }
   parts.texts = std::move(*texts);
   return parts;

@@ -16,7 +16,7 @@ namespace {
 
 /// The version of the stored files. It must go up whenever their format changes, or the way in which the hash
 /// or another stored value is computed: otherwise old files would be read as new ones.
-constexpr int kPackedVersion = 8;
+constexpr int kPackedVersion = 9;
 
 struct PackedAdded {
   uint32_t bytes;  // bytes of the token's text
@@ -227,6 +227,7 @@ void pack(const ByteLevelModel& model, Packer& out) {
   const std::array<int32_t, 2> numbers = {model.ignore_merges, model.eod};
   out.add(std::span<const int32_t>(numbers));
   out.add(std::span<const int32_t>(model.byte_ids));
+  out.add(model.dropped);
   pack_added(model.raw_added, out);
   pack_added(model.normalized_added, out);
   pack(*model.tables, out);
@@ -239,6 +240,7 @@ std::optional<ByteLevelModel> unpack_model(Unpacker& in) {
   model.rules = in.text();
   const auto numbers = in.array<int32_t>();
   const auto byte_ids = in.array<int32_t>();
+  model.dropped = in.text();
   auto raw = unpack_added(in), normalized = unpack_added(in);
   model.tables = unpack_tables(in);
   std::optional<CharacterBorders> borders;

@@ -9,7 +9,9 @@
 #include "libcore/base/utf8.h"
 #include "libcore/text/patterns/compiled_pattern.h"
 #include "libcore/text/pretokenize/word_scan.h"
+#include "libcore/text/unicode/byte_alphabet.h"
 #include "libcore/text/unicode/char_traits.h"
+#include "libcore/text/unicode/reference_chars.h"
 #include "libcore/text/unicode/unicode.h"
 
 namespace megalith {
@@ -315,19 +317,31 @@ auto skip_to(Begins begins) {
   };
 }
 
-/// The end of the match of a compiled pattern that begins at `at`, or `at`.
-const char* compiled_match(const CompiledPattern& pattern, const char* at, const Window& text) {
+using Class = CompiledPattern::Class;
+
+/// The end of the match of a compiled pattern that begins at `at`, or `at`. read(at, text) gives the class of
+/// the character at a place, and its bytes.
+template <class Read>
+const char* compiled_match(const CompiledPattern& pattern, const char* at, const Window& text,
+                           const Read& read) {
   const char* last = at;
   CompiledPattern::Run run(pattern);
   while (text.has(at)) {
-    const auto byte = static_cast<unsigned char>(*at);
-    const CodePoint c = byte < 0x80 ? CodePoint{byte, 1} : code_point_at({at, text.end()});
-    const CompiledPattern::Run::Step step = run.step(pattern.class_of(c.value));
+    const auto [next, bytes] = read(at, text);
+    const CompiledPattern::Run::Step step = run.step(next);
     if (step.matched) last = at;
     if (!step.goes_on) return last;
-    at += c.bytes;
+    at += bytes;
   }
   return run.matched_at_end() ? at : last;
+}
+
+const char* compiled_match(const CompiledPattern& pattern, const char* at, const Window& text) {
+  return compiled_match(pattern, at, text, [&](const char* place, const Window& window) {
+    const auto byte = static_cast<unsigned char>(*place);
+    const CodePoint c = byte < 0x80 ? CodePoint{byte, 1} : code_point_at({place, window.end()});
+    return std::pair(pattern.class_of(c.value), c.bytes);
+  });
 }
 
 SplitPattern compiled_pattern(std::string name, std::shared_ptr<const CompiledPattern> pattern) {
@@ -371,7 +385,7 @@ class Cutting {
       const char* const end = patterns_[pattern].match(at, seen);
       if (seen.unsure()) return cut_gap(pattern, gap, at);
       if (end == at) {
-        at += char_at(at, text).bytes;
+        at += patterns_[pattern].of_bytes ? 1 : char_at(at, text).bytes;
         continue;
       }
       if (gap < at && !cut(pattern + 1, gap, Window(at, false))) return false;
@@ -430,6 +444,57 @@ SplitPattern split_pattern(std::string_view regex) {
   return compiled_pattern(written, std::make_shared<const CompiledPattern>(written));
 }
 
+SplitPattern split_pattern_of_bytes(std::string_view regex) {
+  const auto pattern = std::make_shared<const CompiledPattern>(regex);
+  std::array<Class, 256> classes;
+  for (size_t byte = 0; byte < classes.size(); ++byte)
+    classes[byte] = pattern->class_of(byte_to_code_point(static_cast<uint8_t>(byte)));
+  const auto read = [classes](const char* at, const Window&) {
+    return std::pair(classes[static_cast<uint8_t>(*at)], size_t{1});
+  };
+  return {.name = concat("bytes ", regex),
+          .match = [pattern, read](const char* at,
+                                   const Window& text) { return compiled_match(*pattern, at, text, read); },
+          .of_bytes = true};
+}
+
+SplitPattern text_pattern(const std::string& text, TextCut cut) {
+  if (cut == TextCut::kBefore) return mark_pattern(text, true);
+  const auto match_one = [text](const char* at, const Window& window) {
+    for (size_t i = 0; i < text.size(); ++i)
+      if (!window.has(at + i) || at[i] != text[i]) return at;
+    return at + text.size();
+  };
+  const auto find = [text](const char* at, const Window& window) {
+    const size_t found = std::string_view(at, static_cast<size_t>(window.end() - at)).find(text);
+    return found == std::string_view::npos ? window.end() : at + found;
+  };
+  SplitPattern made;
+  switch (cut) {
+    case TextCut::kBefore:
+    case TextCut::kAround:
+      made = {.name = "text ", .match = match_one};
+      break;
+    case TextCut::kAroundRuns:
+      made = {.name = "texts ", .match = [match_one](const char* at, const Window& window) {
+                for (const char* end; (end = match_one(at, window)) > at;) at = end;
+                return at;
+              }};
+      break;
+    case TextCut::kAfter:
+      made = {.name = "up to ", .match = [find, size = text.size()](const char* at, const Window& window) {
+                return find(at, window) + size;
+              }};
+      // The text up to the end of the last occurrence is matched whole, so nothing is skipped in it.
+      made.skip = [find](const char* at, const Window& window) {
+        return find(at, window) == window.end() ? window.end() : at;
+      };
+      break;
+  }
+  made.name += text;
+  return made;
+}
+
 SplitPattern gpt2_split_pattern() {
   const Known& known = known_patterns().front();
   return {.name = known.name, .match = known.match, .find = known.find()};
@@ -464,6 +529,24 @@ SplitPattern digits_pattern(bool individual) {
   return {.name = individual ? "digits" : "numbers", .match = match, .skip = skip_to([](const Char& c) {
                                                                        return c.traits.is_digit();
                                                                      })};
+}
+
+SplitPattern digits_pattern_of_bytes(bool individual) {
+  const auto match = [max_count = individual ? size_t{1} : SIZE_MAX](const char* at, const Window& text) {
+    for (size_t i = 0; i < max_count && text.has(at); ++i, ++at)
+      if (!char_traits(byte_to_code_point(static_cast<uint8_t>(*at))).is_digit()) break;
+    return at;
+  };
+  return {.name = individual ? "bytes digits" : "bytes numbers", .match = match, .of_bytes = true};
+}
+
+SplitPattern punctuation_pattern(bool each) {
+  const auto is_punctuation = [](const Char& c) { return reference_char(c.value).is_punctuation(); };
+  const auto match = [=, max_count = each ? size_t{1} : SIZE_MAX](const char* at, const Window& text) {
+    return run_end(at, text, is_punctuation, max_count);
+  };
+  return {
+      .name = each ? "punctuation" : "runs of punctuation", .match = match, .skip = skip_to(is_punctuation)};
 }
 
 FindPretokens pretokenizer(std::vector<SplitPattern> patterns) {

@@ -136,16 +136,28 @@ TEST_F(HfJson, RefusesByNameWhatItCannotDo) {
        Json::Object{{"type", "Replace"}, {"pattern", Json::Object{{"Regex", "a"}}}, {"content", "b"}},
        {"normalizer.pattern.Regex is \"a\"", "\"String\""});
   with("pre_tokenizer", Json::Object{{"type", "Whitespace"}}, {"pre_tokenizer is ", "Whitespace"});
-  with("pre_tokenizer", Json::Object{{"type", "ByteLevel"}}, {"\"add_prefix_space\": false"});
-  with("pre_tokenizer", Json::Object{{"type", "ByteLevel"}, {"add_prefix_space", true}},
-       {"\"add_prefix_space\": false"});
+  const auto sequence = [](Json::Array stages) {
+    return Json::Object{{"type", "Sequence"}, {"pretokenizers", std::move(stages)}};
+  };
+  const Json digits = Json::Object{{"type", "Digits"}};
+  const Json byte_level = Json::Object{{"type", "ByteLevel"}, {"add_prefix_space", false}};
+  with("pre_tokenizer", sequence({digits, Json::Object{{"type", "ByteLevel"}}}),
+       {"pre_tokenizer.pretokenizers[1] is ", "\"add_prefix_space\": false after another stage"});
+  with("pre_tokenizer", sequence({byte_level, Json::Object{{"type", "Punctuation"}}}),
+       {"pre_tokenizer.pretokenizers[1] is ", "Split or Digits after ByteLevel"});
+  with("pre_tokenizer", sequence({byte_level, split(Json::Object{{"String", "a"}}, "Isolated", false)}),
+       {"pre_tokenizer.pretokenizers[1].pattern is ", "after ByteLevel"});
+  with("pre_tokenizer", Json::Object{{"type", "Punctuation"}, {"behavior", "MergedWithNext"}},
+       {"pre_tokenizer is ", "\"Contiguous\""});
   with("pre_tokenizer",
        Json::Object{
            {"type", "Sequence"},
            {"pretokenizers", Json::Array{split(Json::Object{{"Regex", "(?<=a)b"}}, "Isolated", false)}}},
        {"pre_tokenizer.pretokenizers[0].pattern.Regex is \"(?<=a)b\"", "an expression without the group"});
-  with("pre_tokenizer", split(Json::Object{{"String", " "}}, "Isolated", false),
-       {"pre_tokenizer.pattern is ", "\"Regex\""});
+  with("pre_tokenizer", split(Json::Object{{"String", " "}}, "Removed", false),
+       {"pre_tokenizer is ", "\"MergedWithPrevious\""});
+  with("pre_tokenizer", split(Json::Object{{"String", " "}}, "Isolated", true),
+       {"pre_tokenizer is ", "without \"invert\""});
   with("pre_tokenizer", split(Json::Object{{"Regex", "\\p{N}"}}, "Removed", true),
        {"\"behavior\": \"Isolated\""});
   with("pre_tokenizer", split(Json::Object{{"Regex", "\\p{N}"}}, "MergedWithNext", false),

@@ -24,8 +24,40 @@ std::string cut(const std::vector<std::string>& regexes, const std::string& text
 }
 
 TEST(SplitPattern, RefusesWhatIsNotSupported) {
-  for (const char* regex : {"", "[a-", "[b-a]", "[[:alpha:]]+", "\\p{Unheard}+", "(?<=a)b", "\\s?"})
+  for (const char* regex : {"", "[a-", "[b-a]", "[[:alpha:]]+", "\\p{Unheard}+", "(?<=a)b", "\\s?"}) {
     EXPECT_THROW(split_pattern(regex), UnsupportedPattern) << regex;
+    EXPECT_THROW(split_pattern_of_bytes(regex), UnsupportedPattern) << regex;
+  }
+}
+
+// As in Hugging Face tokenizers 0.23.3, of which Split and Punctuation were asked for these pieces.
+TEST(SplitPattern, SplitsAtTexts) {
+  const auto at = [](const char* text, TextCut where, const std::string& in) {
+    return cut(std::vector{text_pattern(text, where)}, in);
+  };
+  EXPECT_EQ(at("-", TextCut::kAround, "the-final--countdown"), "the|-|final|-|-|countdown");
+  EXPECT_EQ(at("-", TextCut::kAroundRuns, "the-final--countdown"), "the|-|final|--|countdown");
+  EXPECT_EQ(at("-", TextCut::kAfter, "the-final--countdown"), "the-|final-|-|countdown");
+  EXPECT_EQ(at("-", TextCut::kBefore, "the-final--countdown"), "the|-final|-|-countdown");
+  EXPECT_EQ(at("aa", TextCut::kAround, "aaaba"), "aa|aba");
+  EXPECT_EQ(at("aa", TextCut::kAfter, "baaaa"), "baa|aa");
+  EXPECT_EQ(at("\u65e5", TextCut::kAfter, "\u672c\u65e5\u672c"), "\u672c\u65e5|\u672c");
+  const std::string gap(100'000, 'x');
+  EXPECT_EQ(at("ab", TextCut::kAround, gap + "a" + gap + "ab" + gap), gap + "a" + gap + "|ab|" + gap);
+  EXPECT_EQ(at("ab", TextCut::kAfter, gap + "ab" + gap), gap + "ab|" + gap);
+}
+
+TEST(SplitPattern, SplitsAtPunctuation) {
+  EXPECT_EQ(cut(std::vector{punctuation_pattern(true)}, "a!!b\u3002$"), "a|!|!|b|\u3002|$");
+  EXPECT_EQ(cut(std::vector{punctuation_pattern(false)}, "a!!b\u3002$"), "a|!!|b|\u3002$");
+}
+
+// U+00B2 is C2 B2 in UTF-8: in the byte alphabet these are a letter and a digit.
+TEST(SplitPattern, SplitsAtBytes) {
+  EXPECT_EQ(cut(std::vector{digits_pattern_of_bytes(false)}, "a12\u00b2b"), "a|12|\xC2|\xB2|b");
+  EXPECT_EQ(cut(std::vector{split_pattern_of_bytes("\\p{L}+")}, "12\u00e9b"), "12|\xC3|\xA9|b");
+  EXPECT_EQ(cut({gpt2_split_pattern(), split_pattern_of_bytes("[0-9][0-9][0-9]")}, " 12345 \u65e51"),
+            " |123|45| \u65e5|1");
 }
 
 TEST(SplitPattern, SplitsBySetsOfCharacters) {
