@@ -2,14 +2,15 @@
 """Small tokenizer.json files of every kind that libcore/text reads, and what Hugging Face tokenizers makes of texts with them; the same
 for tiktoken's ranks as Megatron reads them.
 
-  pip install tokenizers tiktoken transformers sentencepiece megatron-core
+  pip install tokenizers tiktoken transformers sentencepiece megatron-core mistral-common
   tools/golden/make_tokenizers.py tests/text/data/corpus.jsonl tests/text/goldens/hf
 
-Committed files: tokenizers 0.23.3, tiktoken 0.14.0, transformers 5.23.0, sentencepiece 0.2.3, megatron-core 0.16.1.
+Committed files: tokenizers 0.23.3, tiktoken 0.14.0, transformers 5.23.0, sentencepiece 0.2.3, megatron-core 0.16.1, mistral-common 1.13.1.
   NAME.json          a tokenizer.json: pre-tokenizer, normalizer, post-processor and decoder as in the model's own, trained on the corpus
   NAME.ids.json      [text, ids with special tokens, text decoded from them]
   deepseek-v3/       a folder with tokenizer_config.json, whose "add_bos_token" does not count; ids from transformers' AutoTokenizer
   ranks.json, ranks.tiktoken, ranks.ids.json   Megatron's JSON list, tiktoken's own form, and [pattern, text, ids, decoded text]
+  shipped-tekken.json, shipped-tekken.ids.json   the same ranks as Mistral's tekken.json has them, and [text, ids]
 """
 import base64
 import json
@@ -207,6 +208,21 @@ def write_tiktoken(folder, corpus, texts):
     write_json(os.path.join(folder, "ranks.ids.json"), rows)
 
 
+def write_tekken(folder, texts):
+    from mistral_common.tokens.tokenizers.tekken import Tekkenizer
+
+    with open(os.path.join(folder, "ranks.json"), encoding="ascii") as file:
+        vocab = json.load(file)
+    special = [{"rank": i, "token_str": t, "is_control": True} for i, t in enumerate(["<unk>", "<s>", "</s>", "[INST]", "[/INST]"])]
+    config = {"pattern": TEKKEN, "num_vocab_tokens": len(vocab), "default_vocab_size": len(vocab) + 4, "default_num_special_tokens": 12, "version": "v7"}
+    path = os.path.join(folder, "shipped-tekken.json")
+    with open(path, "w", encoding="ascii") as file:
+        json.dump({"config": config, "vocab": vocab, "special_tokens": special}, file, separators=(",", ":"))
+        file.write("\n")
+    tokenizer = Tekkenizer.from_file(path)
+    write_json(os.path.join(folder, "shipped-tekken.ids.json"), [[t, tokenizer.encode(t, bos=False, eos=False)] for t in texts])
+
+
 def main():
     with open(sys.argv[1], encoding="utf-8") as file:
         corpus = [json.loads(line)["text"] for line in file]
@@ -217,6 +233,7 @@ def main():
         write(folder, name, form, texts)
     write_deepseek3(folder, corpus, texts)
     write_tiktoken(folder, corpus, texts + ["a<s>b</s><SPECIAL_7> <SPECIAL_19><SPECIAL_20>"])
+    write_tekken(folder, texts + ["a<s>b</s>[INST]<SPECIAL_7>"])
 
 
 if __name__ == "__main__":
