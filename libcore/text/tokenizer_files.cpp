@@ -31,7 +31,7 @@ enum class Form { kVocab, kMerges, kTokenizerJson, kSentencePiece, kTikToken, kU
 
 // The names of SentencePiece's and tiktoken's files in a model's folder, the likeliest first.
 constexpr const char* kModelNames[] = {"tokenizer.model", "spiece.model", "sentencepiece.bpe.model",
-                                       "tiktoken.model"};
+                                       "tiktoken.model", "tekken.json"};
 
 constexpr const char* kGpt2 = "GPT2BPETokenizer";
 constexpr const char* kHuggingFace = "HuggingFaceTokenizer";
@@ -68,6 +68,12 @@ bool first_value_is_number(std::string_view object) {
   return at < object.size() && std::isdigit(static_cast<unsigned char>(object[at]));
 }
 
+/// Whether an object begins as Mistral's tekken.json does.
+bool is_tekken(std::string_view object) {
+  const size_t name = object.find('"');
+  return name != std::string_view::npos && object.substr(name).starts_with("\"config\"");
+}
+
 /// Whether the line is like "IQ== 0": bytes in base64, and their rank.
 bool is_rank_line(std::string_view line) {
   const size_t blank = line.find(' ');
@@ -88,6 +94,7 @@ Form form_of(std::string_view text) {
   const size_t begin = text.find_first_not_of(" \t\r\n");
   if (is_sentencepiece(text)) return Form::kSentencePiece;
   if (begin == std::string_view::npos) return Form::kUnknown;
+  if (text[begin] == '{' && is_tekken(text.substr(begin))) return Form::kTikToken;
   if (text[begin] == '{')
     return first_value_is_number(text.substr(begin)) ? Form::kVocab : Form::kTokenizerJson;
   if (text[begin] == '[' && text.find("token_bytes") != std::string_view::npos) return Form::kTikToken;
@@ -218,8 +225,8 @@ std::optional<TokenizerFiles> recognize_tokenizer(const std::string& path, const
   fail(
       ErrorKind::kNoInput, path,
       ": holds no tokenizer; looked for tokenizer.json, vocab.json with merges.txt, one NAME-vocab.json with "
-      "NAME-merges.txt, tokenizer.model, spiece.model, sentencepiece.bpe.model, tiktoken.model, one "
-      "NAME.tiktoken, and a folder \"tokenizer\" of these");
+      "NAME-merges.txt, tokenizer.model, spiece.model, sentencepiece.bpe.model, tiktoken.model, tekken.json, "
+      "one NAME.tiktoken, and a folder \"tokenizer\" of these");
 }
 
 Json with_own_tokenizer(Json args, const std::string& folder) {

@@ -32,6 +32,7 @@ std::string contents_of(const std::string& name) {
   if (name.ends_with("vocab.json")) return kVocab;
   if (name.ends_with("merges.txt")) return kMerges;
   if (name.ends_with("tokenizer.json")) return R"({"version": "1.0"})";
+  if (name == "tekken.json") return R"({"config": {}})";
   if (name.ends_with("tiktoken") || name == "tiktoken.model") return kRanks;
   if (name == "noise") return kNoise;
   return read_file(test::test_data("text/goldens/pieces.model"));
@@ -92,6 +93,8 @@ TEST(TokenizerFiles, AreKnownByWhatTheFolderHolds) {
       {{"spiece.model"}, "", "Llama2Tokenizer spiece.model", ""},
       {{"sentencepiece.bpe.model"}, "", "Llama2Tokenizer sentencepiece.bpe.model", ""},
       {{"tiktoken.model"}, "", "TikTokenizer tiktoken.model", ""},
+      {{"tekken.json"}, "", "TikTokenizer tekken.json", ""},
+      {{"tekken.json", "tokenizer.json"}, "", whole, ""},
       {{"tiktoken.model", "tokenizer.json"}, kTikToken, "TikTokenizer tiktoken.model", ""},
       // The file names in DLC's guide, those of tiktoken's downloads, and a checkpoint's folder.
       {{"gpt2-vocab.json", "gpt2-merges.txt"},
@@ -132,6 +135,7 @@ TEST(TokenizerFiles, AreKnownByContentWhateverTheirName) {
   EXPECT_EQ(type_of("{\n  \"version\": \"1.0\", \"truncation\": null}"), kHuggingFace);
   EXPECT_EQ(type_of(R"([{"rank": 0, "token_bytes": "AA==", "token_str": ""}])"), kTikToken);
   EXPECT_EQ(type_of("IQ== 0\nIg== 1\n"), kTikToken);
+  EXPECT_EQ(type_of("{\n  \"config\": {\"pattern\": \"a\"}, \"vocab\": []}"), kTikToken);
   // A ModelProto: field 1, a piece of 14 bytes: field 1, "<unk>", a score and a type.
   EXPECT_EQ(type_of(std::string("\x0A\x0E\x0A\x05<unk>\x15\0\0\0\0\x18\x02", 16)), kLlama2);
   EXPECT_EQ(recognize_tokenizer(test::test_data("text/goldens/pieces.model"))->type, kLlama2);

@@ -31,7 +31,8 @@ def main():
     steps = {
         "NFC": normalizers.NFC(), "NFD": normalizers.NFD(), "NFKC": normalizers.NFKC(), "NFKD": normalizers.NFKD(), "StripAccents": normalizers.StripAccents(),
         "Lowercase": normalizers.Lowercase(), "Nmt": normalizers.Nmt(), "Strip": normalizers.Strip(), "StripRight": normalizers.Strip(left=False),
-        "JoinBlanks": normalizers.Replace(Regex(" {2,}"), "_"), "Precompiled": normalizers.Precompiled(model.normalizer_spec.precompiled_charsmap),
+        "JoinBlanks": normalizers.Replace(Regex(" {2,}"), "_"), "Bert": normalizers.BertNormalizer(), "BertCased": normalizers.BertNormalizer(lowercase=False),
+        "BertAccents": normalizers.BertNormalizer(clean_text=False, handle_chinese_chars=False, lowercase=False, strip_accents=True), "Precompiled": normalizers.Precompiled(model.normalizer_spec.precompiled_charsmap),
     }
     with open(golden, "w", encoding="ascii") as file:
         json.dump({name: digest(step.normalize_str) for name, step in steps.items()}, file, indent=1)

@@ -2,14 +2,15 @@
 """Small tokenizer.json files of every kind that libcore/text reads, and what Hugging Face tokenizers makes of texts with them; the same
 for tiktoken's ranks as Megatron reads them.
 
-  pip install tokenizers tiktoken transformers sentencepiece megatron-core
+  pip install tokenizers tiktoken transformers sentencepiece megatron-core mistral-common
   tools/golden/make_tokenizers.py tests/text/data/corpus.jsonl tests/text/goldens/hf
 
-Committed files: tokenizers 0.23.3, tiktoken 0.14.0, transformers 5.23.0, sentencepiece 0.2.3, megatron-core 0.16.1.
+Committed files: tokenizers 0.23.3, tiktoken 0.14.0, transformers 5.23.0, sentencepiece 0.2.3, megatron-core 0.16.1, mistral-common 1.13.1.
   NAME.json          a tokenizer.json: pre-tokenizer, normalizer, post-processor and decoder as in the model's own, trained on the corpus
   NAME.ids.json      [text, ids with special tokens, text decoded from them]
   deepseek-v3/       a folder with tokenizer_config.json, whose "add_bos_token" does not count; ids from transformers' AutoTokenizer
   ranks.json, ranks.tiktoken, ranks.ids.json   Megatron's JSON list, tiktoken's own form, and [pattern, text, ids, decoded text]
+  shipped-tekken.json, shipped-tekken.ids.json   the same ranks as Mistral's tekken.json has them, and [text, ids]
 """
 import base64
 import json
@@ -88,6 +89,41 @@ def byte_level_tokenizers(corpus):
     yield "digits", trained(corpus, digits, ["<|endoftext|>"])
 
 
+def without(form, tokens):
+    """Without tokens that no merge needs any more, and the merges of these."""
+    lacked = set(tokens)
+    kept = []
+    for left, right in form["model"]["merges"]:
+        if left in lacked or right in lacked or left + right in lacked:
+            lacked.add(left + right)
+        else:
+            kept.append([left, right])
+    vocab = {t: i for t, i in form["model"]["vocab"].items() if t not in lacked}
+    form["model"].update(merges=kept, vocab=dict(zip(vocab, range(len(vocab)))))
+    form["added_tokens"] = [dict(t, id=len(vocab) + i) for i, t in enumerate(form["added_tokens"])]
+    return form
+
+
+def stage_tokenizers(corpus):
+    """Of bytes, with the stages of other families than the ones above."""
+    # Bytes without a token: a sign, the first bytes of characters of two, three and four bytes, a byte within characters, and those that are in no text.
+    lacked = ["!", "\u00c3", "\u00e6", "\u00f0", "\u0142", "\u00c0", "\u00c1", *map(chr, range(0xF5, 0x100))]
+    form = json.loads(trained(corpus, byte_level(*split(LLAMA3)), ["<|endoftext|>"]).to_str())
+    yield "lacks-bytes", without(form, lacked)
+    form = json.loads(trained(corpus, byte_level(*split(QWEN2)), ["<|endoftext|>"]).to_str())
+    form["model"]["unk_token"] = "&"
+    yield "unknown-bytes", without(form, lacked)
+    tokenizer = trained(corpus, pre_tokenizers.ByteLevel(add_prefix_space=True), ["<s>", "</s>"])
+    tokenizer.add_special_tokens([AddedToken("<mask>", lstrip=True, normalized=False)])
+    tokenizer.post_processor = processors.RobertaProcessing(("</s>", tokenizer.token_to_id("</s>")), ("<s>", tokenizer.token_to_id("<s>")), trim_offsets=True)
+    yield "prefix-space", tokenizer
+    falcon = [pre_tokenizers.Punctuation("contiguous"), pre_tokenizers.ByteLevel(add_prefix_space=False), pre_tokenizers.Digits(False),
+              pre_tokenizers.Split(Regex("[0-9][0-9][0-9]"), "isolated")]
+    yield "falcon", trained(corpus, pre_tokenizers.Sequence(falcon), ["<|endoftext|>"])
+    texts = [pre_tokenizers.Split("-", "isolated"), pre_tokenizers.Split("0", "contiguous"), pre_tokenizers.Split("th", "merged_with_previous"), pre_tokenizers.Split(".", "merged_with_next")]
+    yield "texts", trained(corpus, byte_level(*texts, pre_tokenizers.Punctuation(), pre_tokenizers.Digits(True)), ["<|endoftext|>"])
+
+
 def character_tokenizers(corpus):
     trainer = dict(vocab_size=600, show_progress=False, special_tokens=["<unk>", "<s>", "</s>"] + [f"<0x{i:02X}>" for i in range(256)], limit_alphabet=90)
     def base(**settings):
@@ -105,6 +141,11 @@ def character_tokenizers(corpus):
     tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("\u2581"), normalizers.Replace(" ", "\u2581")])
     tokenizer.decoder = decoders.Sequence(back)
     yield "llama2", tokenizer
+    tokenizer = base(byte_fallback=True, fuse_unk=True)
+    tokenizer.normalizer = normalizers.Replace(" ", "\u2581")
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(" ", "merged_with_previous")
+    tokenizer.decoder = decoders.Sequence(back[:-1])
+    yield "gemma", tokenizer
     tokenizer = base(byte_fallback=True, fuse_unk=True)
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first", split=False)
     tokenizer.decoder = decoders.Sequence(back)
@@ -167,16 +208,32 @@ def write_tiktoken(folder, corpus, texts):
     write_json(os.path.join(folder, "ranks.ids.json"), rows)
 
 
+def write_tekken(folder, texts):
+    from mistral_common.tokens.tokenizers.tekken import Tekkenizer
+
+    with open(os.path.join(folder, "ranks.json"), encoding="ascii") as file:
+        vocab = json.load(file)
+    special = [{"rank": i, "token_str": t, "is_control": True} for i, t in enumerate(["<unk>", "<s>", "</s>", "[INST]", "[/INST]"])]
+    config = {"pattern": TEKKEN, "num_vocab_tokens": len(vocab), "default_vocab_size": len(vocab) + 4, "default_num_special_tokens": 12, "version": "v7"}
+    path = os.path.join(folder, "shipped-tekken.json")
+    with open(path, "w", encoding="ascii") as file:
+        json.dump({"config": config, "vocab": vocab, "special_tokens": special}, file, separators=(",", ":"))
+        file.write("\n")
+    tokenizer = Tekkenizer.from_file(path)
+    write_json(os.path.join(folder, "shipped-tekken.ids.json"), [[t, tokenizer.encode(t, bos=False, eos=False)] for t in texts])
+
+
 def main():
     with open(sys.argv[1], encoding="utf-8") as file:
         corpus = [json.loads(line)["text"] for line in file]
     folder = sys.argv[2]
     os.makedirs(folder, exist_ok=True)
     texts = sample(TEXTS + MORE)
-    for name, form in [*byte_level_tokenizers(corpus), *character_tokenizers(corpus)]:
+    for name, form in [*byte_level_tokenizers(corpus), *stage_tokenizers(corpus), *character_tokenizers(corpus)]:
         write(folder, name, form, texts)
     write_deepseek3(folder, corpus, texts)
     write_tiktoken(folder, corpus, texts + ["a<s>b</s><SPECIAL_7> <SPECIAL_19><SPECIAL_20>"])
+    write_tekken(folder, texts + ["a<s>b</s>[INST]<SPECIAL_7>"])
 
 
 if __name__ == "__main__":

@@ -80,13 +80,14 @@ FindPretokens finder_of(ByteLevelModel& model) {
 ByteLevelTokenizer::ByteLevelTokenizer(ByteLevelModel model)
     : name_(std::move(model.name)),
       tokens_(model.tables ? std::move(model.tables->tokens) : TokenTexts(model.tokens)),
-      rules_{.cut_in_parts = !model.characters,
+      rules_{.cut_in_parts = !model.characters && !model.splits_characters,
              .wide = tokens_.size() > size_t{1} << 16,
              .encoder = encoder_of(model),
              .borders = borders_of(model, tokens_),
              .whole = {}},
       find_pretokens_(finder_of(model)),
       look_ahead_(model.look_ahead),
+      dropped_(std::move(model.dropped)),
       raw_added_(std::move(model.raw_added)),
       normalized_added_(std::move(model.normalized_added)),
       eod_(model.eod),
@@ -214,7 +215,26 @@ void ByteLevelTokenizer::encode_with(Scratch& scratch, std::string_view utf8, Si
       utf8, [&](std::string_view rest) { normalized_added_.split(rest, plain, special); }, special);
 }
 
+bool ByteLevelTokenizer::has_dropped(std::string_view text) const {
+  return std::any_of(dropped_.begin(), dropped_.end(),
+                     [&](char byte) { return text.find(byte) != std::string_view::npos; });
+}
+
+/// For the few texts with bytes that have no token: what is merged is the rest of a pretoken.
+void ByteLevelTokenizer::encode_dropping(Scratch& scratch, std::string_view utf8, Sink sink) const {
+  const auto take = [&](std::span<const int32_t> ids) { sink.append(ids); };
+  for_each_pretoken(find_pretokens_, utf8, [&](std::string_view pretoken) {
+    if (!has_dropped(pretoken) || rules_.whole.contains(pretoken))
+      return encode_giant(scratch, pretoken, sink);
+    std::string rest;
+    for (const char byte : pretoken)
+      if (dropped_.find(byte) == std::string::npos) rest += byte;
+    rules_.encoder.encode_long(rest, take);
+  });
+}
+
 void ByteLevelTokenizer::encode_plain(Scratch& scratch, std::string_view utf8, Sink sink) const {
+  if (has_dropped(utf8)) return encode_dropping(scratch, utf8, sink);
   while (!utf8.empty()) {
     const size_t count = find_pretokens_(utf8, scratch.ends);
     const std::span<uint32_t> ends = std::span(scratch.ends).first(count);

@@ -38,6 +38,7 @@ struct ByteLevelModel {
   std::string name;                        // Megatron's --tokenizer-type
   std::vector<std::string> tokens;         // bytes of each id; empty: no token has this id
   std::array<int32_t, 256> byte_ids{};     // id of each byte; merging of a pretoken starts with these
+  std::string dropped = {};                // bytes that are taken out of pretokens before they are merged
   std::optional<CharacterIds> characters;  // instead of byte_ids, if tokens are text and not bytes
   std::vector<BytePairEncoder::Merge> merges;
   MergeRanks ranks = MergeRanks::kOrder;
@@ -46,6 +47,7 @@ struct ByteLevelModel {
   std::vector<int32_t> whole;  // ids: a pretoken that is one of these tokens becomes that token
   std::vector<bool> literal;   // ids whose tokens are not in the byte alphabet, so they match no pretoken;
                                // empty: there are none
+  bool splits_characters = false;  // whether find_pretokens may cut characters
   FindPretokens find_pretokens = pretokenizer(PretokenPattern::kGpt2);
   SharedBorders borders;  // if set, they replace find_pretokens
   /// How many bytes after a place decide whether a pretoken ends there, if nothing before the pretoken does.
@@ -114,6 +116,8 @@ class ByteLevelTokenizer : public CoreTokenizer {
   void take_whole(const std::vector<int32_t>& ids);
   std::vector<int32_t> find_unmerged(const std::vector<bool>& literal) const;
   void encode_plain(Scratch&, std::string_view utf8, Sink) const;
+  void encode_dropping(Scratch&, std::string_view utf8, Sink) const;
+  bool has_dropped(std::string_view text) const;
   void encode_long(Scratch&, std::string_view utf8, std::span<uint32_t> ends, Sink) const;
   void encode_giant(Scratch&, std::string_view pretoken, Sink) const;
 
@@ -123,6 +127,7 @@ class ByteLevelTokenizer : public CoreTokenizer {
   mutable std::optional<TokenCache> memory_;  // shared by all threads
   FindPretokens find_pretokens_;
   std::optional<size_t> look_ahead_;
+  std::string dropped_;
   SharedArray<PieceSeed> seeds_;
   AddedTokens raw_added_, normalized_added_;
   int32_t eod_;

@@ -23,6 +23,8 @@ constexpr const char* kEndOfText = "<|endoftext|>";
 /// All members that tokenizers 0.22 writes.
 constexpr std::array kMembers = {"version",       "truncation",     "padding", "added_tokens", "normalizer",
                                  "pre_tokenizer", "post_processor", "decoder", "model"};
+constexpr std::array kWordPieceMembers = {"type", "unk_token", "continuing_subword_prefix",
+                                          "max_input_chars_per_word", "vocab"};
 constexpr std::array kUnigramMembers = {"type", "unk_id", "vocab", "byte_fallback"};
 constexpr std::array kModelMembers = {"type",
                                       "dropout",
@@ -50,7 +52,7 @@ void check_model(const JsonCursor& model) {
   model.only(kModelMembers);
   // Files of tokenizers before 0.5 have no "type".
   if (const auto type = model.find("type"); type && type->text() != "BPE")
-    type->refuse("\"BPE\" or \"Unigram\"");
+    type->refuse("\"BPE\", \"Unigram\" or \"WordPiece\"");
   if (const auto dropout = model.find("dropout"))
     if (!dropout->json().is_number() || dropout->json().as_double() != 0)
       dropout->refuse("none (null): ids would be random");
@@ -150,6 +152,22 @@ std::optional<size_t> look_ahead(const HfPretokenizer& pretokenizer, const ByteL
   return model.borders ? model.borders->look_ahead() : kLongestCharacter;
 }
 
+bool splits_characters(const HfPretokenizer& pretokenizer) {
+  return std::any_of(pretokenizer.patterns.begin(), pretokenizer.patterns.end(),
+                     [](const SplitPattern& pattern) { return pattern.of_bytes; });
+}
+
+/// Fills what a model of bytes needs of its vocabulary. A byte without a token gives "unk_token", or nothing.
+void fill_bytes(const JsonCursor& model, const Vocabulary& vocabulary, ByteLevelModel& out) {
+  std::optional<int32_t> unknown;
+  if (const auto token = model.find("unk_token")) unknown = vocabulary.find(token->text());
+  vocabulary.fill(out, unknown);
+  if (!unknown || std::find(out.byte_ids.begin(), out.byte_ids.end(), *unknown) == out.byte_ids.end()) return;
+  out.rules += concat("; unknown ", *unknown);
+  if (model.flag("fuse_unk", false)) model.at("fuse_unk").refuse("false where bytes have no token");
+  if (model.flag("byte_fallback", false)) model.at("byte_fallback").refuse("false where bytes have no token");
+}
+
 std::string names(const HfPretokenizer& pretokenizer) {
   std::vector<std::string> names;
   for (const SplitPattern& pattern : pretokenizer.patterns) names.push_back(pattern.name);
@@ -224,7 +242,7 @@ ByteLevelModel read_bpe(const Source& source, const JsonCursor& root, const HfPr
   all_texts = TokenTexts(texts);
   out.rules = names(pretokenizer);
   if (pretokenizer.byte_level) {
-    vocabulary.fill(out);
+    fill_bytes(model, vocabulary, out);
   } else {
     out.tokens = texts;
     const CharacterIds::Unknown unknown = read_unknown(model, vocabulary);
@@ -236,6 +254,7 @@ ByteLevelModel read_bpe(const Source& source, const JsonCursor& root, const HfPr
   out.find_pretokens = choose_pretokens(pretokenizer);
   if (!pretokenizer.byte_level && has_no_pretokens(pretokenizer)) out.borders = borders_of(out);
   out.look_ahead = look_ahead(pretokenizer, out);
+  out.splits_characters = splits_characters(pretokenizer);
   return out;
 }
 
@@ -282,8 +301,34 @@ UnigramModel read_unigram(const Source& source, const JsonCursor& root, const Hf
   return out;
 }
 
+WordPieceModel read_wordpiece(const Source& source, const JsonCursor& root, TokenTexts& all_texts) {
+  const JsonCursor model = root.at("model");
+  model.only(kWordPieceMembers);
+  Vocabulary vocabulary(model.at("vocab").json(), source.path);
+  WordPieceModel out;
+  out.rules.cuts = read_hf_word_cuts(root);
+  out.rules.prefix = model.at("continuing_subword_prefix").text();
+  const JsonCursor longest = model.at("max_input_chars_per_word"), unknown = model.at("unk_token");
+  if (longest.integer() < 0) longest.refuse("a number of characters");
+  out.rules.longest_word = static_cast<uint64_t>(longest.integer());
+  const auto id = vocabulary.find(unknown.text());
+  if (!id) unknown.refuse("a token of the vocabulary");
+  out.rules.unknown = *id;
+  out.tokens = vocabulary.texts();
+  const std::vector<std::string> texts = read_added_and_end(source, root, vocabulary, out);
+  out.tokens.resize(texts.size());  // added tokens are not found by the model
+  all_texts = TokenTexts(texts);
+  return out;
+}
+
+bool is_wordpiece(const JsonCursor& root) {
+  const auto type = root.at("model").find("type");
+  return type && type->text() == "WordPiece";
+}
+
 CoreModel read_model(const Source& source, const JsonCursor& root, const HfPretokenizer& pretokenizer,
                      TokenTexts& texts) {
+  if (is_wordpiece(root)) return read_wordpiece(source, root, texts);
   const auto type = root.at("model").find("type");
   if (type && type->text() == "Unigram") return read_unigram(source, root, pretokenizer, texts);
   return read_bpe(source, root, pretokenizer, texts);
@@ -334,12 +379,15 @@ std::optional<HfParts> unpack_parts(Unpacker in, const Source& source) {
   if (!texts || !model || !in.whole() || texts->size() != packed_size(*model)) return std::nullopt;
   const Json json = Json::parse(stages, source.path);
   const JsonCursor root(json, source.path);
-  const HfPretokenizer pretokenizer = read_hf_pretokenizer(root);
+  // A WordPiece model holds its pre-tokenizer.
+  const HfPretokenizer pretokenizer =
+      std::holds_alternative<WordPieceModel>(*model) ? HfPretokenizer() : read_hf_pretokenizer(root);
   HfParts parts = read_stages(root, pretokenizer, source.settings.around);
   parts.model = std::move(*model);
   if (auto* const byte_level = std::get_if<ByteLevelModel>(&parts.model)) {
     byte_level->find_pretokens = choose_pretokens(pretokenizer);
     byte_level->look_ahead = look_ahead(pretokenizer, *byte_level);
+    byte_level->splits_characters = splits_characters(pretokenizer);
   }
   parts.texts = std::move(*texts);
   return parts;
@@ -359,7 +407,7 @@ std::unique_ptr<Tokenizer> read_tokenizer(const Source& source) {
   if (!json.is_object()) root.refuse("an object");
   root.only(kMembers);
   root.at("pre_tokenizer");
-  const HfPretokenizer pretokenizer = read_hf_pretokenizer(root);
+  const HfPretokenizer pretokenizer = is_wordpiece(root) ? HfPretokenizer() : read_hf_pretokenizer(root);
   HfParts parts = read_stages(root, pretokenizer, source.settings.around);
   parts.model = read_model(source, root, pretokenizer, parts.texts);
   if (!kept) return make(std::move(parts)).tokenizer;

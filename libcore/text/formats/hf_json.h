@@ -17,10 +17,10 @@ struct HfSettings {
 };
 
 /// Reads a Hugging Face tokenizer.json (`path` is the file or the folder that holds it) with a BPE model of
-/// bytes or characters. Anything in the file that is not supported is refused with its place in the file,
-/// never ignored silently. A tokenizer_config.json next to it names "eos_token", which ends a document
-/// (otherwise "<|endoftext|>" does, if there is such a token). Format and rules: docs/formats/tokenizer.md.
-/// Throws kNoInput, kData.
+/// bytes or characters, a Unigram or a WordPiece model. Anything in the file that is not supported is refused
+/// with its place in the file, never ignored silently. A tokenizer_config.json next to it names "eos_token",
+/// which ends a document (otherwise "<|endoftext|>" does, if there is such a token). Format and rules:
+/// docs/formats/tokenizer.md. Throws kNoInput, kData.
 std::unique_ptr<Tokenizer> read_hf_tokenizer(const std::string& path, const HfSettings& = {});
 
 }  // namespace megalith

@@ -7,6 +7,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
 #include "libcore/hash/sha256.h"
+#include "libcore/text/patterns/pattern_parser.h"
 #include "libcore/text/unicode/unicode.h"
 
 namespace megalith {
@@ -67,28 +68,98 @@ std::string one_character(const JsonCursor& cursor) {
   return text;
 }
 
-SplitPattern read_split(const JsonCursor& stage) {
-  const JsonCursor pattern = stage.at("pattern");
-  const auto regex = pattern.find("Regex");
-  if (!regex) pattern.refuse("{\"Regex\": …}");
-  auto known = split_pattern(regex->text());
-  if (!known)
-    regex->refuse(
-        "one of the known patterns (GPT-2, LLaMA-3, Qwen2, DeepSeek, …; see docs/formats/tokenizer.md)");
+/// How BertPreTokenizer, Whitespace, WhitespaceSplit, Punctuation and Digits cut.
+WordCuts read_word_cuts(const JsonCursor& stage) {
+  using Apart = WordCuts::Apart;
+  const std::string type = stage.type();
+  if (type == "BertPreTokenizer") return {.at_spaces = true, .punctuation = Apart::kEach};
+  if (type == "WhitespaceSplit") return {.at_spaces = true};
+  if (type == "Whitespace") return {.at_spaces = true, .by_letters = true};
+  if (type == "Digits")
+    return {.digits = stage.flag("individual_digits", false) ? Apart::kEach : Apart::kRuns};
+  if (type == "Punctuation") {
+    const std::string behavior = stage.text("behavior", "Isolated");
+    if (behavior == "Isolated") return {.punctuation = Apart::kEach};
+    if (behavior == "Contiguous") return {.punctuation = Apart::kRuns};
+    stage.refuse("\"behavior\": \"Isolated\" or \"Contiguous\"");
+  }
+  stage.refuse(
+      "BertPreTokenizer, Whitespace, WhitespaceSplit, Punctuation, Digits, a Sequence of them, or null, with "
+      "a WordPiece model");
+}
+
+/// A Split at a regular expression. `of_bytes`: in a text that ByteLevel has written.
+SplitPattern read_regex_split(const JsonCursor& stage, const JsonCursor& regex, bool of_bytes) {
+  SplitPattern pattern = [&] {
+    try {
+      return of_bytes ? split_pattern_of_bytes(regex.text()) : split_pattern(regex.text());
+    } catch (const UnsupportedPattern& unsupported) {
+      regex.refuse(concat("an expression without ", unsupported.what, " (see docs/formats/tokenizer.md)"));
+    }
+  }();
   const std::string behavior = stage.at("behavior").text();
   // "Removed" is allowed if the matches cover every text, since then nothing lies between them that could be
   // removed.
-  const bool keeps_matches = behavior == "Removed" && stage.flag("invert", false) && known->find;
+  const bool keeps_matches = behavior == "Removed" && stage.flag("invert", false) && pattern.find;
   if (behavior != "Isolated" && !keeps_matches)
     stage.refuse(
         "\"behavior\": \"Isolated\" (or \"Removed\" with \"invert\", where nothing is removed by it)");
-  return *known;
+  return pattern;
 }
 
-void read_byte_level(const JsonCursor& stage, HfPretokenizer& out) {
-  if (stage.flag("add_prefix_space", true)) stage.refuse("\"add_prefix_space\": false");
+/// A Split at a text.
+SplitPattern read_text_split(const JsonCursor& stage, const std::string& text) {
+  constexpr std::pair<const char*, TextCut> kCuts[] = {{"Isolated", TextCut::kAround},
+                                                       {"Contiguous", TextCut::kAroundRuns},
+                                                       {"MergedWithPrevious", TextCut::kAfter},
+                                                       {"MergedWithNext", TextCut::kBefore}};
+  const std::string behavior = stage.at("behavior").text();
+  for (const auto& [name, cut] : kCuts)
+    if (behavior == name && !stage.flag("invert", false)) return text_pattern(text, cut);
+  stage.refuse(
+      "\"behavior\": \"Isolated\", \"Contiguous\", \"MergedWithPrevious\" or \"MergedWithNext\", without "
+      "\"invert\"");
+}
+
+/// Whether the normalizer leaves no `text`, as with Gemma, whose normalizer replaces all blanks and whose
+/// pre-tokenizer then splits at blanks.
+bool is_replaced(const JsonCursor& root, const std::string& text) {
+  const Normalizer normalizer = read_hf_normalizer(root);
+  if (normalizer.empty()) return false;
+  const auto* const last = std::get_if<Normalizer::Replace>(&normalizer.steps().back());
+  return last && last->from == text && text.size() == 1 && last->to.find(text) == std::string::npos;
+}
+
+void read_split(const JsonCursor& root, const JsonCursor& stage, HfPretokenizer& out) {
+  const JsonCursor pattern = stage.at("pattern");
+  if (const auto regex = pattern.find("Regex")) {
+    out.patterns.push_back(read_regex_split(stage, *regex, out.byte_level));
+    return;
+  }
+  const std::string text = literal_pattern(stage);
+  if (out.byte_level) pattern.refuse("{\"Regex\": …} after ByteLevel");
+  SplitPattern made = read_text_split(stage, text);
+  if (!is_replaced(root, text)) out.patterns.push_back(std::move(made));
+}
+
+/// ByteLevel puts a blank before each piece of a text, so this is supported only where there is one piece.
+void read_byte_level(const JsonCursor& stage, bool is_first, HfPretokenizer& out) {
+  if (stage.flag("add_prefix_space", true)) {
+    if (!is_first) stage.refuse("\"add_prefix_space\": false after another stage");
+    out.metaspace = Metaspace{.mark = " ", .split = false};
+  }
   if (stage.flag("use_regex", true)) out.patterns.push_back(gpt2_split_pattern());
   out.byte_level = true;
+}
+
+SplitPattern read_digits(const JsonCursor& stage, bool of_bytes) {
+  const bool individual = stage.flag("individual_digits", false);
+  return of_bytes ? digits_pattern_of_bytes(individual) : digits_pattern(individual);
+}
+
+SplitPattern read_punctuation(const JsonCursor& stage) {
+  const WordCuts cuts = read_word_cuts(stage);
+  return punctuation_pattern(cuts.punctuation == WordCuts::Apart::kEach);
 }
 
 Metaspace read_metaspace(const JsonCursor& stage) {
@@ -164,11 +235,22 @@ TokenDecoder::Step read_decoder_step(const JsonCursor& stage) {
   if (type == "Fuse") return TokenDecoder::Fuse{};
   if (type == "Replace") return TokenDecoder::Replace{literal_pattern(stage), stage.at("content").text()};
   if (type == "Strip") return read_strip(stage);
+  if (type == "WordPiece")
+    return TokenDecoder::WordPiece{stage.at("prefix").text(), stage.must_flag("cleanup")};
   if (type == "Metaspace") {
     const Metaspace metaspace = read_metaspace(stage);
     return TokenDecoder::Metaspace{metaspace.mark, metaspace.prepend != Metaspace::Prepend::kNever};
   }
-  stage.refuse("ByteLevel, ByteFallback, Fuse, Replace, Strip, Metaspace, or a Sequence of them");
+  stage.refuse("ByteLevel, ByteFallback, Fuse, Replace, Strip, Metaspace, WordPiece, or a Sequence of them");
+}
+
+/// Without "strip_accents" accents are stripped if letters become lower case.
+Normalizer::Step read_bert_normalizer(const JsonCursor& stage) {
+  const bool lower = stage.must_flag("lowercase");
+  return BertNormal({.clean = stage.must_flag("clean_text"),
+                     .space_ideographs = stage.must_flag("handle_chinese_chars"),
+                     .strip_accents = stage.flag("strip_accents", lower),
+                     .lower = lower});
 }
 
 Normalizer::Step read_normalizer_step(const JsonCursor& stage) {
@@ -185,9 +267,10 @@ Normalizer::Step read_normalizer_step(const JsonCursor& stage) {
   if (type == "Strip")
     return Normalizer::Strip{stage.must_flag("strip_left"), stage.must_flag("strip_right")};
   if (type == "Precompiled") return read_precompiled(stage);
+  if (type == "BertNormalizer") return read_bert_normalizer(stage);
   stage.refuse(
-      "NFC, NFD, NFKC, NFKD, StripAccents, Lowercase, Nmt, Prepend, Replace, Strip, Precompiled, a "
-      "Sequence of them, or null");
+      "NFC, NFD, NFKC, NFKD, StripAccents, Lowercase, Nmt, Prepend, Replace, Strip, Precompiled, "
+      "BertNormalizer, a Sequence of them, or null");
 }
 
 /// The Metaspace with which the pre-tokenizer ends.
@@ -200,6 +283,13 @@ Metaspace read_last_metaspace(const JsonCursor& stage, bool after_whitespace_spl
 }
 
 }  // namespace
+
+WordCuts read_hf_word_cuts(const JsonCursor& root) {
+  WordCuts cuts;
+  for (const JsonCursor& stage : stages(root, "pre_tokenizer", "pretokenizers"))
+    cuts.add(read_word_cuts(stage));
+  return cuts;
+}
 
 Normalizer read_hf_normalizer(const JsonCursor& root) {
   std::vector<Normalizer::Step> steps;
@@ -215,20 +305,24 @@ HfPretokenizer read_hf_pretokenizer(const JsonCursor& root) {
   bool splits_words = false;
   for (const JsonCursor& stage : all) {
     const std::string type = stage.type();
-    if (out.byte_level) stage.refuse("ByteLevel as the last of the sequence");
     if (type == "Split")
-      out.patterns.push_back(read_split(stage));
+      read_split(root, stage, out);
     else if (type == "Digits")
-      out.patterns.push_back(digits_pattern(stage.flag("individual_digits", false)));
+      out.patterns.push_back(read_digits(stage, out.byte_level));
+    else if (out.byte_level)
+      stage.refuse("Split or Digits after ByteLevel");
+    else if (type == "Punctuation")
+      out.patterns.push_back(read_punctuation(stage));
     else if (type == "ByteLevel")
-      read_byte_level(stage, out);
+      read_byte_level(stage, &stage == all.data(), out);
     else if (type == "Metaspace" && all.size() == (splits_words ? 2U : 1U))
       out.metaspace = read_last_metaspace(stage, splits_words);
     else if (type == "WhitespaceSplit" && all.size() == 2 && all[1].type() == "Metaspace")
       splits_words = true;
     else
       stage.refuse(
-          "ByteLevel, Split, Digits, a Sequence of them, Metaspace alone or after WhitespaceSplit, or null");
+          "ByteLevel, Split, Digits, Punctuation, a Sequence of them, Metaspace alone or after "
+          "WhitespaceSplit, or null");
   }
   return out;
 }

@@ -9,6 +9,7 @@
 #include "libcore/text/formats/token_decoder.h"
 #include "libcore/text/pretokenize/split_pattern.h"
 #include "libcore/text/unicode/normalizer.h"
+#include "libcore/text/wordpiece/word_classes.h"
 
 namespace megalith {
 
@@ -39,6 +40,7 @@ struct HfTemplate {
 // throws kData, with the path of the value, for anything unsupported.
 Normalizer read_hf_normalizer(const JsonCursor& root);
 HfPretokenizer read_hf_pretokenizer(const JsonCursor& root);
+WordCuts read_hf_word_cuts(const JsonCursor& root);  // the pre-tokenizer of a WordPiece model
 HfTemplate read_hf_post_processor(const JsonCursor& root);
 TokenDecoder read_hf_decoder(const JsonCursor& root);
 

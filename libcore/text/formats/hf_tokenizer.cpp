@@ -216,6 +216,12 @@ void add_step(IdentityHash& hash, const Normalizer::Precompiled& step) {
   hash.add("Precompiled");
   hash.add(step.identity);
 }
+void add_step(IdentityHash& hash, const BertNormal& step) {
+  const BertRules& rules = step.rules();
+  hash.add("BertNormalizer");
+  for (const bool rule : {rules.clean, rules.space_ideographs, rules.strip_accents, rules.lower})
+    hash.add(int64_t{rule});
+}
 void add_step(IdentityHash& hash, const Normalizer::Prepend& step) {
   hash.add("Prepend");
   hash.add(step.text);

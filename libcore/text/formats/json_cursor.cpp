@@ -16,7 +16,7 @@ JsonCursor JsonCursor::at(const char* key) const {
   if (!json().is_object()) refuse("an object");
   const Json* value = json().find(key);
   const std::string path = concat(path_, path_.empty() ? "" : ".", key);
-  if (!value) fail(ErrorKind::kData, file(), ": no ", path, "; this is not a whole tokenizer.json");
+  if (!value) fail(ErrorKind::kData, file(), ": no ", path, "; the file is not whole");
   return {*value, file(), path};
 }
 

@@ -16,7 +16,7 @@ namespace {
 
 /// The version of the stored files. It must go up whenever their format changes, or the way in which the hash
 /// or another stored value is computed: otherwise old files would be read as new ones.
-constexpr int kPackedVersion = 8;
+constexpr int kPackedVersion = 9;
 
 struct PackedAdded {
   uint32_t bytes;  // bytes of the token's text
@@ -65,21 +65,27 @@ std::optional<std::vector<AddedToken>> unpack_added(Unpacker& in) {
   return tokens;
 }
 
+bool fits(int64_t id, size_t size) {
+  return static_cast<uint64_t>(id) < size;
+}
+
+bool added_fit(const std::vector<AddedToken>& tokens, size_t size) {
+  return std::all_of(tokens.begin(), tokens.end(), [&](const AddedToken& t) { return fits(t.id, size); });
+}
+
 /// Whether every id in the model is one of its tokens. The file may be damaged, and ids are used as indices.
 bool ids_fit(const ByteLevelModel& model) {
   const ByteLevelTables& tables = *model.tables;
   const size_t size = tables.tokens.size();
-  const auto fits = [size](int64_t id) { return static_cast<uint64_t>(id) < size; };
-  const auto added_fit = [&](const std::vector<AddedToken>& tokens) {
-    return std::all_of(tokens.begin(), tokens.end(), [&](const AddedToken& t) { return fits(t.id); });
-  };
+  const auto is_token = [size](int64_t id) { return fits(id, size); };
   const bool characters_fit =
       !model.characters || CharacterIds::fit(model.characters->arrays(), model.characters->unknown(), size);
-  return characters_fit && std::all_of(model.byte_ids.begin(), model.byte_ids.end(), fits) &&
+  return characters_fit && std::all_of(model.byte_ids.begin(), model.byte_ids.end(), is_token) &&
          std::all_of(tables.seeds.begin(), tables.seeds.end(),
-                     [&](const PieceSeed& seed) { return fits(seed.id); }) &&
-         std::all_of(tables.unmerged.begin(), tables.unmerged.end(), fits) && added_fit(model.raw_added) &&
-         added_fit(model.normalized_added) && (model.eod == -1 || fits(model.eod));
+                     [&](const PieceSeed& seed) { return is_token(seed.id); }) &&
+         std::all_of(tables.unmerged.begin(), tables.unmerged.end(), is_token) &&
+         added_fit(model.raw_added, size) && added_fit(model.normalized_added, size) &&
+         (model.eod == -1 || is_token(model.eod));
 }
 
 void pack(const ByteLevelTables& tables, Packer& out) {
@@ -221,6 +227,7 @@ void pack(const ByteLevelModel& model, Packer& out) {
   const std::array<int32_t, 2> numbers = {model.ignore_merges, model.eod};
   out.add(std::span<const int32_t>(numbers));
   out.add(std::span<const int32_t>(model.byte_ids));
+  out.add(model.dropped);
   pack_added(model.raw_added, out);
   pack_added(model.normalized_added, out);
   pack(*model.tables, out);
@@ -233,6 +240,7 @@ std::optional<ByteLevelModel> unpack_model(Unpacker& in) {
   model.rules = in.text();
   const auto numbers = in.array<int32_t>();
   const auto byte_ids = in.array<int32_t>();
+  model.dropped = in.text();
   auto raw = unpack_added(in), normalized = unpack_added(in);
   model.tables = unpack_tables(in);
   std::optional<CharacterBorders> borders;
@@ -303,43 +311,115 @@ std::optional<UnigramModel> unpack_unigram_model(Unpacker& in) {
   std::copy(bytes.begin(), bytes.end(), model.rules.bytes.begin());
   model.raw_added = std::move(*raw);
   model.normalized_added = std::move(*normalized);
-  const auto fits = [&](int64_t id) { return static_cast<uint64_t>(id) < tables.tokens.size(); };
-  const auto fits_or_none = [&](int64_t id) { return id == -1 || fits(id); };
-  const auto added_fit = [&](const std::vector<AddedToken>& added) {
-    return std::all_of(added.begin(), added.end(), [&](const AddedToken& t) { return fits(t.id); });
-  };
-  if (!UnigramTables::fit(tables) || !fits(model.rules.unknown) || !fits_or_none(model.eod) ||
-      !std::all_of(bytes.begin(), bytes.end(), fits_or_none) || !added_fit(model.raw_added) ||
-      !added_fit(model.normalized_added))
+  const size_t size = tables.tokens.size();
+  const auto fits_or_none = [size](int64_t id) { return id == -1 || fits(id, size); };
+  if (!UnigramTables::fit(tables) || !fits(model.rules.unknown, size) || !fits_or_none(model.eod) ||
+      !std::all_of(bytes.begin(), bytes.end(), fits_or_none) || !added_fit(model.raw_added, size) ||
+      !added_fit(model.normalized_added, size))
     return std::nullopt;
   model.tables = std::move(tables);
   return model;
 }
 
+void pack(const WordPieceModel& model, Packer& out) {
+  if (!model.tables) fail(ErrorKind::kInternal, model.name, ": a model without tables cannot be kept");
+  const WordPieceRules& rules = model.rules;
+  out.add(model.name);
+  out.add(rules.prefix);
+  const std::array<int32_t, 6> numbers = {rules.cuts.at_spaces,
+                                          rules.cuts.by_letters,
+                                          static_cast<int32_t>(rules.cuts.punctuation),
+                                          static_cast<int32_t>(rules.cuts.digits),
+                                          rules.unknown,
+                                          model.eod};
+  out.add(std::span<const int32_t>(numbers));
+  out.add(std::span<const uint64_t>(&rules.longest_word, 1));
+  pack_added(model.raw_added, out);
+  pack_added(model.normalized_added, out);
+  pack(model.tables->tokens, out);
+  out.add(model.tables->firsts.span());
+  out.add(model.tables->others.span());
+  out.add(model.tables->hash);
+}
+
+std::optional<WordPieceModel> unpack_wordpiece_model(Unpacker& in) {
+  WordPieceModel model;
+  WordPieceRules& rules = model.rules;
+  model.name = in.text();
+  rules.prefix = in.text();
+  const auto numbers = in.array<int32_t>();
+  const auto longest_word = in.array<uint64_t>();
+  auto raw = unpack_added(in), normalized = unpack_added(in);
+  auto tokens = unpack_texts(in);
+  WordPieceTables tables;
+  tables.firsts = in.shared<PrefixTrie::Node>();
+  tables.others = in.shared<PrefixTrie::Node>();
+  tables.hash = in.text();
+  if (numbers.size() != 6 || longest_word.size() != 1 || !raw || !normalized || !tokens) return std::nullopt;
+  rules.cuts = {.at_spaces = numbers[0] != 0,
+                .by_letters = numbers[1] != 0,
+                .punctuation = static_cast<WordCuts::Apart>(numbers[2]),
+                .digits = static_cast<WordCuts::Apart>(numbers[3])};
+  rules.unknown = numbers[4];
+  rules.longest_word = longest_word[0];
+  model.eod = numbers[5];
+  model.raw_added = std::move(*raw);
+  model.normalized_added = std::move(*normalized);
+  tables.tokens = std::move(*tokens);
+  const size_t size = tables.tokens.size();
+  if (!fits(rules.unknown, size) || !(model.eod == -1 || fits(model.eod, size)) ||
+      !added_fit(model.raw_added, size) || !added_fit(model.normalized_added, size) ||
+      !PrefixTrie::fit(tables.firsts, size) || !PrefixTrie::fit(tables.others, size))
+    return std::nullopt;
+  model.tables = std::move(tables);
+  return model;
+}
+
+namespace {
+
+std::unique_ptr<CoreTokenizer> make(ByteLevelModel model) {
+  return std::make_unique<ByteLevelTokenizer>(std::move(model));
+}
+std::unique_ptr<CoreTokenizer> make(UnigramModel model) {
+  return std::make_unique<UnigramTokenizer>(std::move(model));
+}
+std::unique_ptr<CoreTokenizer> make(WordPieceModel model) {
+  return std::make_unique<WordPieceTokenizer>(std::move(model));
+}
+
+void take_tables(ByteLevelModel& model, const CoreTokenizer& core) {
+  model.tables = static_cast<const ByteLevelTokenizer&>(core).tables();
+}
+void take_tables(UnigramModel& model, const CoreTokenizer& core) {
+  model.tables = static_cast<const UnigramTokenizer&>(core).tables();
+}
+void take_tables(WordPieceModel& model, const CoreTokenizer& core) {
+  model.tables = static_cast<const WordPieceTokenizer&>(core).tables();
+}
+
+}  // namespace
+
 std::unique_ptr<CoreTokenizer> make_core(CoreModel model) {
-  if (auto* const unigram = std::get_if<UnigramModel>(&model))
-    return std::make_unique<UnigramTokenizer>(std::move(*unigram));
-  return std::make_unique<ByteLevelTokenizer>(std::move(std::get<ByteLevelModel>(model)));
+  return std::visit([](auto& m) { return make(std::move(m)); }, model);
 }
 
 void pack(CoreModel model, const CoreTokenizer& core, Packer& out) {
   const auto kind = static_cast<int32_t>(model.index());
   out.add(std::span<const int32_t>(&kind, 1));
-  if (auto* const unigram = std::get_if<UnigramModel>(&model)) {
-    unigram->tables = static_cast<const UnigramTokenizer&>(core).tables();
-    pack(*unigram, out);
-  } else {
-    auto& byte_level = std::get<ByteLevelModel>(model);
-    byte_level.tables = static_cast<const ByteLevelTokenizer&>(core).tables();
-    pack(byte_level, out);
-  }
+  std::visit(
+      [&](auto& m) {
+        take_tables(m, core);
+        pack(m, out);
+      },
+      model);
 }
 
 std::optional<CoreModel> unpack_core(Unpacker& in) {
   const auto kind = in.array<int32_t>();
   if (kind.size() != 1) return std::nullopt;
   if (kind[0] == 0) return unpack_model(in);
-  return unpack_unigram_model(in);
+  if (kind[0] == 1) return unpack_unigram_model(in);
+  return unpack_wordpiece_model(in);
 }
 
 size_t packed_size(const CoreModel& model) {

@@ -16,6 +16,7 @@
 #include "libcore/io/cache/build_cache.h"
 #include "libcore/text/formats/byte_level_tokenizer.h"
 #include "libcore/text/unigram/unigram_tokenizer.h"
+#include "libcore/text/wordpiece/wordpiece_tokenizer.h"
 
 namespace megalith {
 
@@ -91,12 +92,14 @@ std::optional<TokenTexts> unpack_texts(Unpacker& in);
 /// it has no tables.
 void pack(const ByteLevelModel& model, Packer& out);
 void pack(const UnigramModel& model, Packer& out);
+void pack(const WordPieceModel& model, Packer& out);
 /// Reads a packed model; nothing if parts are damaged or contradict each other.
 std::optional<ByteLevelModel> unpack_model(Unpacker& in);
 std::optional<UnigramModel> unpack_unigram_model(Unpacker& in);
+std::optional<WordPieceModel> unpack_wordpiece_model(Unpacker& in);
 
-/// The model of a tokenizer whose files may hold either kind.
-using CoreModel = std::variant<ByteLevelModel, UnigramModel>;
+/// The model of a tokenizer whose files may hold any kind.
+using CoreModel = std::variant<ByteLevelModel, UnigramModel, WordPieceModel>;
 /// Its tokenizer, which looks for added tokens only if it is a ByteLevelTokenizer.
 std::unique_ptr<CoreTokenizer> make_core(CoreModel model);
 /// Packs `model` with the tables of `core`, its tokenizer.

@@ -9,7 +9,9 @@
 #include "libcore/base/text.h"
 #include "libcore/io/files/file.h"
 #include "libcore/json/json.h"
+#include "libcore/text/formats/json_cursor.h"
 #include "libcore/text/formats/packed_model.h"
+#include "libcore/text/patterns/pattern_parser.h"
 #include "libcore/text/pretokenize/split_pattern.h"
 
 namespace megalith {
@@ -99,6 +101,79 @@ Tokens special_tokens(const TikTokenSettings& settings) {
   return names;
 }
 
+/// What Mistral's tekken.json says of its tokens.
+struct TekkenConfig {
+  std::string pattern;
+  size_t vocab_size = 0, special_tokens = 0;
+};
+
+TekkenConfig read_tekken_config(const JsonCursor& root) {
+  const JsonCursor config = root.at("config");
+  const auto number = [&](const char* key) {
+    const JsonCursor value = config.at(key);
+    constexpr int64_t kMost = 1 << 21;  // more rows than any model has
+    if (value.integer() < 0 || value.integer() > kMost) value.refuse(concat("0 to ", kMost));
+    return static_cast<size_t>(value.integer());
+  };
+  TekkenConfig out{.pattern = config.at("pattern").text(),
+                   .vocab_size = number("default_vocab_size"),
+                   .special_tokens = number("default_num_special_tokens")};
+  if (out.vocab_size < out.special_tokens + 256)
+    config.at("default_vocab_size").refuse("room for the special tokens and 256 bytes");
+  return out;
+}
+
+/// The special tokens of a tekken.json by id. A file without a list has those of the first models.
+Tokens tekken_special_tokens(const JsonCursor& root, size_t count) {
+  constexpr std::array kFirst = {"<unk>",
+                                 "<s>",
+                                 "</s>",
+                                 "[INST]",
+                                 "[/INST]",
+                                 "[AVAILABLE_TOOLS]",
+                                 "[/AVAILABLE_TOOLS]",
+                                 "[TOOL_RESULTS]",
+                                 "[/TOOL_RESULTS]",
+                                 "[TOOL_CALLS]",
+                                 "[IMG]",
+                                 "<pad>",
+                                 "[IMG_BREAK]",
+                                 "[IMG_END]",
+                                 "[PREFIX]",
+                                 "[MIDDLE]",
+                                 "[SUFFIX]",
+                                 "[SYSTEM_PROMPT]",
+                                 "[/SYSTEM_PROMPT]",
+                                 "[TOOL_CONTENT]"};
+  Tokens names;
+  if (const auto list = root.find("special_tokens")) {
+    for (const JsonCursor& token : list->list()) {
+      const JsonCursor rank = token.at("rank");
+      if (rank.integer() != static_cast<int64_t>(names.size()))
+        rank.refuse(concat(names.size(), ": ranks go up by one"));
+      names.push_back(token.at("token_str").text());
+    }
+  } else {
+    names.assign(kFirst.begin(), kFirst.end());
+  }
+  if (names.size() > count)
+    root.at("config").at("default_num_special_tokens").refuse(concat("at least ", names.size()));
+  while (names.size() < count) names.push_back(concat("<SPECIAL_", names.size(), ">"));
+  return names;
+}
+
+/// The pattern of a file. Throws kData for one that is not supported.
+SplitPattern pattern_in(const std::string& regex, const std::string& path) {
+  try {
+    SplitPattern pattern = split_pattern(regex);
+    if (!pattern.find) throw UnsupportedPattern{"matches that leave out text"};
+    return pattern;
+  } catch (const UnsupportedPattern& unsupported) {
+    fail(ErrorKind::kData, path, ": its pattern has ", unsupported.what,
+         ", which is not supported (docs/formats/tokenizer.md)");
+  }
+}
+
 /// Adds the special tokens, and after them the tokens of the file.
 void fill_tokens(ByteLevelModel& model, const Tokens& special, const Tokens& tokens) {
   for (const std::string& name : special) {
@@ -137,15 +212,59 @@ void fill_merges(ByteLevelModel& model, const Tokens& tokens, int special, const
     }
 }
 
+bool is_tekken(std::string_view contents) {
+  return trim(contents).starts_with('{');
+}
+
+/// Mistral's own program does not look for special tokens in texts, so no text has their ids.
+ByteLevelModel read_tekken(const Json& json, const std::string& path, const TikTokenSettings& settings) {
+  if (!settings.special.empty())
+    fail(ErrorKind::kUsage, "--tokenizer-special-tokens cannot be given with ", path,
+         ", which names its own");
+  const JsonCursor root(json, path);
+  const TekkenConfig config = read_tekken_config(root);
+  const Tokens names = tekken_special_tokens(root, config.special_tokens);
+  const size_t wanted = config.vocab_size - config.special_tokens;
+  const JsonCursor vocab = root.at("vocab");
+  if (!vocab.json().is_array()) vocab.refuse("a list");
+  const Tokens tokens = read_json(vocab.json(), path, wanted);
+  if (tokens.size() < wanted)
+    fail(ErrorKind::kData, path, ": vocab has ", tokens.size(), " tokens, but config says ", wanted);
+  ByteLevelModel model;
+  model.name = "TikTokenizer";
+  const SplitPattern pattern = pattern_in(config.pattern, path);
+  model.rules = pattern.name;
+  model.find_pretokens = pattern.find;
+  model.ranks = MergeRanks::kToken;
+  model.ignore_merges = true;
+  fill_tokens(model, names, tokens);
+  model.raw_added.clear();
+  fill_merges(model, tokens, static_cast<int>(config.special_tokens), path);
+  return model;
+}
+
+/// How texts are split by the tokenizer of a file.
+FindPretokens find_of(const std::string& path, const TikTokenSettings& settings) {
+  const std::string contents = read_file(path);
+  if (!is_tekken(contents)) return split_pattern(pattern_of(settings.pattern)).find;
+  // In published files "config" comes first, so the rest, 19 MB, need not be parsed.
+  std::string head = contents.substr(0, contents.find("\"vocab\""));
+  head = head.substr(0, head.rfind(',')) + "}";
+  const bool has_config = head.size() < contents.size() && head.find("\"config\"") != std::string::npos;
+  const Json json = Json::parse(has_config ? head : contents, path);
+  return pattern_in(read_tekken_config(JsonCursor(json, path)).pattern, path).find;
+}
+
 }  // namespace
 
 ByteLevelModel read_tiktoken(const std::string& path, const TikTokenSettings& settings) {
+  const std::string contents = read_file(path);
+  if (is_tekken(contents)) return read_tekken(Json::parse(contents, path), path, settings);
   const int special = settings.special_tokens;
   const auto min_special = static_cast<int>(kSpecialTokens.size());
   if (special < min_special)
     fail(ErrorKind::kUsage, "--tiktoken-num-special-tokens ", special, ", wanted at least ", min_special);
   const Tokens names = special_tokens(settings);
-  const std::string contents = read_file(path);
   const bool is_json = trim(contents).starts_with('[');
   const int size = settings.vocab_size > 0 ? settings.vocab_size : is_json ? kMegatronsSize : 0;
   if (size > 0 && size < special + 256)
@@ -160,9 +279,9 @@ ByteLevelModel read_tiktoken(const std::string& path, const TikTokenSettings& se
          tokens.size() + static_cast<size_t>(special));
   ByteLevelModel model;
   model.name = "TikTokenizer";
-  const auto pattern = split_pattern(pattern_of(settings.pattern));
-  model.rules = pattern->name;
-  model.find_pretokens = pattern->find;
+  const SplitPattern pattern = split_pattern(pattern_of(settings.pattern));
+  model.rules = pattern.name;
+  model.find_pretokens = pattern.find;
   model.ranks = MergeRanks::kToken;
   model.ignore_merges = true;
   fill_tokens(model, names, tokens);
@@ -175,8 +294,8 @@ std::unique_ptr<ByteLevelTokenizer> make_tiktoken_tokenizer(const std::string& p
   const std::string files[] = {path};
   std::vector<std::string> words = settings.special;
   words.push_back(concat(settings.pattern, " ", settings.special_tokens, " ", settings.vocab_size));
-  return kept_tokenizer(kept_file("tiktoken", files, words),
-                        split_pattern(pattern_of(settings.pattern))->find,
+  const std::optional<CachedFile> kept = kept_file("tiktoken", files, words);
+  return kept_tokenizer(kept, kept ? find_of(path, settings) : FindPretokens(),
                         [&] { return read_tiktoken(path, settings); });
 }
 

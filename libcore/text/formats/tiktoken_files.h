@@ -21,8 +21,9 @@ struct TikTokenSettings {
 
 /// Reads tiktoken's ranks as Megatron does: a JSON list of {"rank", "token_bytes" in base64, "token_str"}, or
 /// tiktoken's own form, "base64 rank" a line. The first vocab_size - special_tokens tokens are taken, with
-/// their ids shifted by special_tokens. </s> ends a document; special tokens are found as text. Format and
-/// rules: docs/formats/tokenizer.md. Throws kUsage (settings that fit no file), kNoInput, kData.
+/// their ids shifted by special_tokens. </s> ends a document; special tokens are found as text. Of Mistral's
+/// tekken.json the file says all this itself. Format and rules: docs/formats/tokenizer.md. Throws kUsage
+/// (settings that fit no file), kNoInput, kData.
 ByteLevelModel read_tiktoken(const std::string& path, const TikTokenSettings& settings);
 
 /// The tokenizer of such a file. The tables computed from a large file are cached (io/cache/build_cache.h),

@@ -5,7 +5,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
 #include "libcore/base/utf8.h"
-#include "libcore/text/bpe/byte_alphabet.h"
+#include "libcore/text/unicode/byte_alphabet.h"
 #include "libcore/text/unicode/python_text.h"
 
 namespace megalith {
@@ -86,6 +86,27 @@ Tokens apply(const TokenDecoder::Strip& step, Tokens tokens) {
 Tokens apply(const TokenDecoder::Metaspace& step, Tokens tokens) {
   for (size_t i = 0; i < tokens.size(); ++i)
     tokens[i] = replaced(tokens[i], step.mark, i == 0 && step.drop_first ? "" : " ");
+  return tokens;
+}
+
+/// What Hugging Face does with each token by itself.
+std::string cleaned_up(std::string token) {
+  constexpr std::pair<const char*, const char*> kReplaced[] = {
+      {" .", "."},   {" ?", "?"},           {" !", "!"},   {" ,", ","},     {" ' ", "'"},   {" n't", "n't"},
+      {" 'm", "'m"}, {" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
+  for (const auto& [from, to] : kReplaced) token = replaced(token, from, to);
+  return token;
+}
+
+Tokens apply(const TokenDecoder::WordPiece& step, Tokens tokens) {
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    std::string& token = tokens[i];
+    if (i > 0 && token.starts_with(step.prefix))
+      token.erase(0, step.prefix.size());
+    else if (i > 0)
+      token.insert(0, " ");
+    if (step.clean_up) token = cleaned_up(std::move(token));
+  }
   return tokens;
 }
 

@@ -26,7 +26,11 @@ class TokenDecoder {
     std::string mark;
     bool drop_first = false;
   };
-  using Step = std::variant<ByteLevel, ByteFallback, Fuse, Replace, Strip, Metaspace>;
+  struct WordPiece {  // joins tokens with `prefix` to the one before, others by a blank
+    std::string prefix;
+    bool clean_up = false;  // removes blanks before punctuation and English endings
+  };
+  using Step = std::variant<ByteLevel, ByteFallback, Fuse, Replace, Strip, Metaspace, WordPiece>;
 
   TokenDecoder() = default;
   explicit TokenDecoder(std::vector<Step> steps) : steps_(std::move(steps)) {}

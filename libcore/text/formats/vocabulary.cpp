@@ -2,12 +2,20 @@
 
 #include <algorithm>
 #include <limits>
+#include <unordered_set>
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
-#include "libcore/text/bpe/byte_alphabet.h"
+#include "libcore/text/unicode/byte_alphabet.h"
 
 namespace megalith {
+namespace {
+
+bool may_be_in_utf8(size_t byte) {
+  return byte < 0xC0 || (byte > 0xC1 && byte < 0xF5);
+}
+
+}  // namespace
 
 Vocabulary::Vocabulary(const Json& object, std::string place) : place_(std::move(place)) {
   if (!object.is_object())
@@ -67,7 +75,7 @@ std::vector<std::string> Vocabulary::texts() const {
   return texts;
 }
 
-void Vocabulary::fill(ByteLevelModel& model) const {
+void Vocabulary::fill(ByteLevelModel& model, std::optional<int32_t> unknown) const {
   model.tokens = texts();
   model.literal.resize(model.tokens.size());
   for (size_t id = 0; id < model.tokens.size(); ++id) {
@@ -75,14 +83,29 @@ void Vocabulary::fill(ByteLevelModel& model) const {
     model.literal[id] = !bytes;
     if (bytes) model.tokens[id] = std::move(*bytes);
   }
+  std::optional<int32_t> of_others = unknown;
   for (size_t byte = 0; byte < 256; ++byte) {
-    const std::string token = to_byte_alphabet(std::string(1, static_cast<char>(byte)));
-    const auto id = find(token);
-    if (!id)
-      fail(ErrorKind::kData, place_, ": no token ", quote(token), " for byte ", byte,
-           "; a byte-level vocabulary has one for each of the 256 bytes");
-    model.byte_ids[byte] = *id;
+    const char c = static_cast<char>(byte);
+    const std::optional<int32_t> id = find(to_byte_alphabet({&c, 1}));
+    if (!id && !unknown && may_be_in_utf8(byte)) model.dropped += c;
+    if (!id && !of_others) of_others = id_without_merges(model);
+    model.byte_ids[byte] = id ? *id : *of_others;
   }
+}
+
+/// An id for bytes that are not merged: those that texts never have, or that are dropped before.
+int32_t Vocabulary::id_without_merges(const ByteLevelModel& model) const {
+  std::unordered_set<int32_t> merged;
+  for (const BytePairEncoder::Merge& merge : model.merges) {
+    merged.insert(merge.left);
+    merged.insert(merge.right);
+  }
+  std::optional<int32_t> least;
+  for (const auto& [token, id] : ids_)
+    if (!merged.contains(id)) least = std::min(least.value_or(id), id);
+  if (least) return *least;
+  fail(ErrorKind::kData, place_,
+       ": bytes without a token need a token that is in no merge, and all tokens are");
 }
 
 int32_t AddedTokenList::add(AddedToken token, bool normalized) {

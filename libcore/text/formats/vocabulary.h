@@ -39,11 +39,12 @@ class Vocabulary {
   /// than that of any model.
   std::vector<std::string> texts() const;
 
-  /// Fills tokens, literal and byte_ids of `model`. Throws kData as texts() does, or if one of the 256 bytes
-  /// has no token.
-  void fill(ByteLevelModel& model) const;
+  /// Fills tokens, literal, byte_ids and dropped of `model`, whose merges are filled. A byte without a token
+  /// becomes `unknown`, or is dropped. Throws kData as texts() does.
+  void fill(ByteLevelModel& model, std::optional<int32_t> unknown = {}) const;
 
  private:
+  int32_t id_without_merges(const ByteLevelModel& model) const;
   int32_t need(const std::string& token, const Where& where, const char* what) const;
 
   std::string place_;

@@ -1,11 +1,17 @@
 #include "libcore/text/pretokenize/split_pattern.h"
 
 #include <array>
+#include <memory>
+#include <utility>
 
 #include "libcore/base/error.h"
+#include "libcore/base/text.h"
 #include "libcore/base/utf8.h"
+#include "libcore/text/patterns/compiled_pattern.h"
 #include "libcore/text/pretokenize/word_scan.h"
+#include "libcore/text/unicode/byte_alphabet.h"
 #include "libcore/text/unicode/char_traits.h"
+#include "libcore/text/unicode/reference_chars.h"
 #include "libcore/text/unicode/unicode.h"
 
 namespace megalith {
@@ -298,81 +304,6 @@ const std::vector<Known>& known_patterns() {
   return kKnown;
 }
 
-/// A set of characters: [a-z\p{N}], \p{L}, \s.
-class CharSet {
- public:
-  bool has(const Char& c) const { return c.value < ascii_.size() ? ascii_[c.value] : holds(c); }
-
-  /// Takes a set from the front of `regex`; false if it does not begin with a known one.
-  bool take(std::string_view& regex) {
-    if (!take_kind(regex) && !take_list(regex)) return false;
-    for (uint32_t c = 0; c < ascii_.size(); ++c) ascii_[c] = holds({c, char_traits(c), 1});
-    return true;
-  }
-
- private:
-  bool holds(const Char& c) const {
-    bool found = kinds_.has(c.kind());
-    for (size_t i = 0; !found && i < ranges_.size(); ++i)
-      found = c.value >= ranges_[i].first && c.value <= ranges_[i].second;
-    return found;
-  }
-  bool take_list(std::string_view& regex) {
-    if (!regex.starts_with('[') || regex.starts_with("[^") || regex.starts_with("[]")) return false;
-    regex.remove_prefix(1);
-    while (!regex.empty() && regex[0] != ']') {
-      if (take_kind(regex)) continue;
-      const auto first = take_char(regex);
-      auto last = first;
-      if (regex.size() > 1 && regex[0] == '-' && regex[1] != ']') {
-        regex.remove_prefix(1);
-        last = take_char(regex);
-      }
-      if (!first || !last || *last < *first) return false;
-      ranges_.emplace_back(*first, *last);
-    }
-    if (regex.empty()) return false;
-    regex.remove_prefix(1);
-    return true;
-  }
-  bool take_kind(std::string_view& regex) {
-    constexpr std::pair<std::string_view, KindSet> kNames[] = {
-        {"\\s", kSpaces},
-        {"\\p{L}", kLetters},
-        {"\\p{N}", kNumbers},
-        {"\\p{P}", KindSet::of(CharKind::kPunctuation)},
-        {"\\p{M}", kMarks},
-        {"\\p{S}", KindSet::of(CharKind::kSymbol)},
-        {"\\p{Ll}", KindSet::of(CharKind::kLower)}};
-    for (const auto& [name, kinds] : kNames)
-      if (regex.starts_with(name)) {
-        kinds_ = kinds_ | kinds;
-        regex.remove_prefix(name.size());
-        return true;
-      }
-    return false;
-  }
-  static std::optional<uint32_t> take_char(std::string_view& regex) {
-    if (regex.empty()) return std::nullopt;
-    if (regex[0] != '\\') {
-      if (regex[0] == '[' || regex[0] == '&') return std::nullopt;  // sets in sets have other rules
-      const CodePoint c = code_point_at(regex);
-      regex.remove_prefix(c.bytes);
-      return c.value;
-    }
-    constexpr std::string_view kEscaped = "rnt\\[]-./^";
-    constexpr std::string_view kMeaning = "\r\n\t\\[]-./^";
-    const size_t which = regex.size() > 1 ? kEscaped.find(regex[1]) : std::string_view::npos;
-    if (which == std::string_view::npos) return std::nullopt;
-    regex.remove_prefix(2);
-    return static_cast<unsigned char>(kMeaning[which]);
-  }
-
-  std::array<bool, 128> ascii_{};
-  KindSet kinds_ = KindSet::of();
-  std::vector<std::pair<uint32_t, uint32_t>> ranges_;
-};
-
 /// A SplitPattern::skip that goes to the first character for which `begins` is true.
 template <class Begins>
 auto skip_to(Begins begins) {
@@ -386,53 +317,47 @@ auto skip_to(Begins begins) {
   };
 }
 
-/// \s+$: spaces before the end of a line or text.
-const char* spaces_at_end(const char* at, const Window& text) {
-  const char* line = at;  // the last line end among the spaces
-  const char* const begin = at;
-  const char* const end = run_end(at, text, [&](const Char& c) {
-    if (!kSpaces.has(c.kind())) return false;
-    if (c.value == '\n') line = at;
-    at += c.bytes;
-    return true;
+using Class = CompiledPattern::Class;
+
+/// The end of the match of a compiled pattern that begins at `at`, or `at`. read(at, text) gives the class of
+/// the character at a place, and its bytes.
+template <class Read>
+const char* compiled_match(const CompiledPattern& pattern, const char* at, const Window& text,
+                           const Read& read) {
+  const char* last = at;
+  CompiledPattern::Run run(pattern);
+  while (text.has(at)) {
+    const auto [next, bytes] = read(at, text);
+    const CompiledPattern::Run::Step step = run.step(next);
+    if (step.matched) last = at;
+    if (!step.goes_on) return last;
+    at += bytes;
+  }
+  return run.matched_at_end() ? at : last;
+}
+
+const char* compiled_match(const CompiledPattern& pattern, const char* at, const Window& text) {
+  return compiled_match(pattern, at, text, [&](const char* place, const Window& window) {
+    const auto byte = static_cast<unsigned char>(*place);
+    const CodePoint c = byte < 0x80 ? CodePoint{byte, 1} : code_point_at({place, window.end()});
+    return std::pair(pattern.class_of(c.value), c.bytes);
   });
-  if (end == begin) return begin;
-  return text.has(end) ? line : end;
 }
 
-/// How often a set may match: once, "+" or "{1,3}"; nothing if `repeat` is something else.
-std::optional<size_t> max_of(std::string_view repeat) {
-  if (repeat.empty()) return 1;
-  if (repeat == "+") return SIZE_MAX;
-  const bool bounded = repeat.size() == 5 && repeat.starts_with("{1,") && repeat.ends_with('}');
-  if (!bounded || repeat[3] < '1' || repeat[3] > '9') return std::nullopt;
-  return static_cast<size_t>(repeat[3] - '0');
-}
-
-/// One set of characters, perhaps after a space: \s?[…]+
-std::optional<SplitPattern> set_pattern(std::string_view regex) {
-  const std::string name(regex);
-  if (regex == "\\s+$")
-    return SplitPattern{.name = name, .match = spaces_at_end, .skip = skip_to([](const Char& c) {
-                                                                return kSpaces.has(c.kind());
-                                                              })};
-  const bool may_lead = regex.starts_with("\\s?");
-  if (may_lead) regex.remove_prefix(3);
-  CharSet set;
-  if (!set.take(regex)) return std::nullopt;
-  const std::optional<size_t> repeat = max_of(regex);
-  if (!repeat) return std::nullopt;
-  const auto match = [=, max_count = *repeat](const char* at, const Window& text) {
-    const auto joins = [&](const Char& c) { return set.has(c); };
-    const Char first = char_at(at, text);
-    if (may_lead && kSpaces.has(first.kind())) {
-      const char* const begin = at + first.bytes;
-      if (const char* const end = run_end(begin, text, joins, max_count); end > begin) return end;
-    }
-    return run_end(at, text, joins, max_count);
+SplitPattern compiled_pattern(std::string name, std::shared_ptr<const CompiledPattern> pattern) {
+  SplitPattern made{.name = std::move(name), .match = [pattern](const char* at, const Window& text) {
+                      return compiled_match(*pattern, at, text);
+                    }};
+  made.skip = skip_to([pattern](const Char& c) { return pattern->may_begin(pattern->class_of(c.value)); });
+  if (!pattern->covers_texts()) return made;
+  const auto first = [pattern](std::string_view utf8) {
+    const Window text(utf8.data() + utf8.size(), false);
+    return static_cast<size_t>(compiled_match(*pattern, utf8.data(), text) - utf8.data());
   };
-  const auto begins = [=](const Char& c) { return set.has(c) || (may_lead && kSpaces.has(c.kind())); };
-  return SplitPattern{.name = name, .match = match, .skip = skip_to(begins)};
+  made.find = [first](std::string_view utf8, std::span<uint32_t> ends) {
+    return find_one_by_one(first, utf8, ends);
+  };
+  return made;
 }
 
 /// Splits a window by patterns that are applied one after the other.
@@ -460,7 +385,7 @@ class Cutting {
       const char* const end = patterns_[pattern].match(at, seen);
       if (seen.unsure()) return cut_gap(pattern, gap, at);
       if (end == at) {
-        at += char_at(at, text).bytes;
+        at += patterns_[pattern].of_bytes ? 1 : char_at(at, text).bytes;
         continue;
       }
       if (gap < at && !cut(pattern + 1, gap, Window(at, false))) return false;
@@ -510,14 +435,64 @@ FirstPretoken first_cased_pretoken(WordPattern pattern) {
   fail(ErrorKind::kInternal, "the pattern ", static_cast<int>(pattern), " of words has no letters by case");
 }
 
-std::optional<SplitPattern> split_pattern(std::string_view regex) {
+SplitPattern split_pattern(std::string_view regex) {
   std::string written;  // files write line ends literally or escaped
   for (char c : regex) written += c == '\r' ? "\\r" : c == '\n' ? "\\n" : std::string(1, c);
   for (const Known& known : known_patterns())
     if (written == known.regex)
-      return SplitPattern{
-          .name = known.name, .match = known.match, .find = known.find ? known.find() : FindPretokens()};
-  return set_pattern(written);
+      return {.name = known.name, .match = known.match, .find = known.find ? known.find() : FindPretokens()};
+  return compiled_pattern(written, std::make_shared<const CompiledPattern>(written));
+}
+
+SplitPattern split_pattern_of_bytes(std::string_view regex) {
+  const auto pattern = std::make_shared<const CompiledPattern>(regex);
+  std::array<Class, 256> classes;
+  for (size_t byte = 0; byte < classes.size(); ++byte)
+    classes[byte] = pattern->class_of(byte_to_code_point(static_cast<uint8_t>(byte)));
+  const auto read = [classes](const char* at, const Window&) {
+    return std::pair(classes[static_cast<uint8_t>(*at)], size_t{1});
+  };
+  return {.name = concat("bytes ", regex),
+          .match = [pattern, read](const char* at,
+                                   const Window& text) { return compiled_match(*pattern, at, text, read); },
+          .of_bytes = true};
+}
+
+SplitPattern text_pattern(const std::string& text, TextCut cut) {
+  if (cut == TextCut::kBefore) return mark_pattern(text, true);
+  const auto match_one = [text](const char* at, const Window& window) {
+    for (size_t i = 0; i < text.size(); ++i)
+      if (!window.has(at + i) || at[i] != text[i]) return at;
+    return at + text.size();
+  };
+  const auto find = [text](const char* at, const Window& window) {
+    const size_t found = std::string_view(at, static_cast<size_t>(window.end() - at)).find(text);
+    return found == std::string_view::npos ? window.end() : at + found;
+  };
+  SplitPattern made;
+  switch (cut) {
+    case TextCut::kBefore:
+    case TextCut::kAround:
+      made = {.name = "text ", .match = match_one};
+      break;
+    case TextCut::kAroundRuns:
+      made = {.name = "texts ", .match = [match_one](const char* at, const Window& window) {
+                for (const char* end; (end = match_one(at, window)) > at;) at = end;
+                return at;
+              }};
+      break;
+    case TextCut::kAfter:
+      made = {.name = "up to ", .match = [find, size = text.size()](const char* at, const Window& window) {
+                return find(at, window) + size;
+              }};
+      // The text up to the end of the last occurrence is matched whole, so nothing is skipped in it.
+      made.skip = [find](const char* at, const Window& window) {
+        return find(at, window) == window.end() ? window.end() : at;
+      };
+      break;
+  }
+  made.name += text;
+  return made;
 }
 
 SplitPattern gpt2_split_pattern() {
@@ -554,6 +529,24 @@ SplitPattern digits_pattern(bool individual) {
   return {.name = individual ? "digits" : "numbers", .match = match, .skip = skip_to([](const Char& c) {
                                                                        return c.traits.is_digit();
                                                                      })};
+}
+
+SplitPattern digits_pattern_of_bytes(bool individual) {
+  const auto match = [max_count = individual ? size_t{1} : SIZE_MAX](const char* at, const Window& text) {
+    for (size_t i = 0; i < max_count && text.has(at); ++i, ++at)
+      if (!char_traits(byte_to_code_point(static_cast<uint8_t>(*at))).is_digit()) break;
+    return at;
+  };
+  return {.name = individual ? "bytes digits" : "bytes numbers", .match = match, .of_bytes = true};
+}
+
+SplitPattern punctuation_pattern(bool each) {
+  const auto is_punctuation = [](const Char& c) { return reference_char(c.value).is_punctuation(); };
+  const auto match = [=, max_count = each ? size_t{1} : SIZE_MAX](const char* at, const Window& text) {
+    return run_end(at, text, is_punctuation, max_count);
+  };
+  return {
+      .name = each ? "punctuation" : "runs of punctuation", .match = match, .skip = skip_to(is_punctuation)};
 }
 
 FindPretokens pretokenizer(std::vector<SplitPattern> patterns) {

@@ -36,8 +36,7 @@ class Window {
   mutable bool looked_ = false;
 };
 
-/// What the regular expression of a Split pre-tokenizer matches, found by a scanner written for it. No
-/// regular expressions are run: they are many times slower and may take exponential time.
+/// What the regular expression of a Split pre-tokenizer matches, or what another pre-tokenizer cuts out.
 struct SplitPattern {
   std::string name;  // "llama-3", or the expression itself; patterns of one name have the same matches
   /// The end of the match that begins at `at` (where there is a character), or `at` if no match begins there.
@@ -46,13 +45,22 @@ struct SplitPattern {
   /// The first place from `at` on where a match may begin, or the text's end. Optional.
   std::function<const char*(const char* at, const Window&)> skip = {};
   FindPretokens find = {};  // finds the same pretokens, but faster; set only if the matches cover every text
+  bool of_bytes = false;    // whether matches are found between bytes, too, not only between characters
 };
 
-/// The scanner for a regular expression, or nothing if the expression is not known. Known are the patterns of
-/// GPT-2, LLaMA-3 (cl100k), Qwen2, Qwen3.5, DeepSeek-V3, GPT-4o (o200k) and tekken, Megatron's two for
-/// tiktoken, and sets of characters as in DeepSeek's other patterns: "[a-z]+", "\s?\p{L}+", "\p{N}{1,3}",
-/// "\s+$".
-std::optional<SplitPattern> split_pattern(std::string_view regex);
+/// The matches of a regular expression. Those of GPT-2, LLaMA-3 (cl100k), Qwen2, Qwen3.5, DeepSeek-V3, GPT-4o
+/// (o200k) and tekken, and Megatron's two for tiktoken, have scanners of their own; others are compiled
+/// (text/patterns). Throws UnsupportedPattern.
+SplitPattern split_pattern(std::string_view regex);
+
+/// The matches of a regular expression in a text whose bytes are written in GPT-2's byte alphabet. Throws
+/// UnsupportedPattern.
+SplitPattern split_pattern_of_bytes(std::string_view regex);
+
+/// Where a text is cut at the occurrences of another: before or after each, on both sides of each, or on both
+/// sides of each run of them.
+enum class TextCut : uint8_t { kBefore, kAfter, kAround, kAroundRuns };
+SplitPattern text_pattern(const std::string& text, TextCut cut);
 
 SplitPattern gpt2_split_pattern();
 
@@ -63,6 +71,11 @@ SplitPattern mark_pattern(const std::string& mark, bool each);
 /// Numbers, as the Digits pre-tokenizer splits them off: each digit alone if `individual`, otherwise runs of
 /// digits.
 SplitPattern digits_pattern(bool individual);
+/// The same in a text whose bytes are written in GPT-2's byte alphabet.
+SplitPattern digits_pattern_of_bytes(bool individual);
+
+/// Punctuation, as the Punctuation pre-tokenizer splits it off: each sign alone, or runs of signs.
+SplitPattern punctuation_pattern(bool each);
 
 /// Splits a text by several patterns in turn. A pattern divides each piece that the patterns before it left
 /// into its own matches and the text between them. Without any pattern, a text is one pretoken.

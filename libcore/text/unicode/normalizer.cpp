@@ -122,6 +122,12 @@ std::string_view apply_step(const Normalizer::Strip& step, std::string_view utf8
   return utf8;
 }
 
+std::string_view apply_step(const BertNormal& step, std::string_view utf8, std::string& out, size_t) {
+  out.clear();
+  step.append(utf8, out);
+  return out;
+}
+
 /// Appends what a text becomes by the shortest rule with which it begins, or else the text.
 void append_mapped(const Charsmap& charsmap, std::string_view text, std::string& out) {
   const auto match = charsmap.shortest(text);

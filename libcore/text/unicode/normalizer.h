@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "libcore/text/unicode/bert_normal.h"
 #include "libcore/text/unicode/charsmap.h"
 #include "libcore/text/unicode/forms.h"
 
@@ -41,7 +42,7 @@ class Normalizer {
     std::string identity;  // tells charsmaps apart
   };
   using Step = std::variant<Nfc, Nfkc, Decompose, StripAccents, Lowercase, Nmt, Prepend, Replace, JoinBlanks,
-                            Strip, Precompiled>;
+                            Strip, Precompiled, BertNormal>;
 
   Normalizer() = default;
   explicit Normalizer(std::vector<Step> steps) : steps_(std::move(steps)) {}

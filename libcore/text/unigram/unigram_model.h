@@ -10,7 +10,7 @@
 #include "libcore/text/bpe/character_borders.h"
 #include "libcore/text/bpe/character_ids.h"
 #include "libcore/text/bpe/token_texts.h"
-#include "libcore/text/unigram/prefix_trie.h"
+#include "libcore/text/prefix_trie.h"
 
 namespace megalith {
 

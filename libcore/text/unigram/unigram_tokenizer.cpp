@@ -1,68 +1,16 @@
 #include "libcore/text/unigram/unigram_tokenizer.h"
 
-#include "libcore/base/error.h"
-#include "libcore/base/utf8.h"
+#include "libcore/text/unigram/unigram_worker.h"
 
 namespace megalith {
 
 UnigramTokenizer::UnigramTokenizer(UnigramModel model)
-    : name_(model.name),
+    : WorkerTokenizer(model.name, model.eod),
       rules_(model.rules),
-      tables_(model.tables ? std::move(*model.tables) : make_unigram_tables(model)),
-      eod_(model.eod) {}
+      tables_(model.tables ? std::move(*model.tables) : make_unigram_tables(model)) {}
 
-UnigramTokenizer::Workers::Loan UnigramTokenizer::worker() const {
-  return workers_.borrow([&] { return UnigramWorker::make(tables_, rules_); });
-}
-
-int UnigramTokenizer::eod() const {
-  if (eod_ < 0) fail_without_end(name_);
-  return eod_;
-}
-
-void UnigramTokenizer::encode(std::string_view text, std::vector<int32_t>& ids) const {
-  encode_in_parts(text,
-                  [&](std::span<const int32_t> more) { ids.insert(ids.end(), more.begin(), more.end()); });
-}
-
-void UnigramTokenizer::encode_to(std::string_view text, IdBuffer& out) const {
-  encode_in_parts(text, [&](std::span<const int32_t> more) { out.append(more); });
-}
-
-void UnigramTokenizer::encode_in_parts(std::string_view text, const TakeIds& take) const {
-  const Workers::Loan loan = worker();
-  loan->encode(text, take);
-  loan->trim();
-}
-
-class UnigramTokenizer::UnigramStream : public CoreTokenizer::Stream {
- public:
-  UnigramStream(Workers::Loan worker, TakeIds take) : worker_(std::move(worker)), take_(std::move(take)) {
-    worker_->begin(take_);
-  }
-  void add(std::string_view part) override { worker_->add(part); }
-  void finish() override {
-    worker_->finish();
-    worker_->trim();
-  }
-
- private:
-  Workers::Loan worker_;
-  TakeIds take_;
-};
-
-std::unique_ptr<CoreTokenizer::Stream> UnigramTokenizer::stream(Takers take) const {
-  return std::make_unique<UnigramStream>(worker(), std::move(take.ids));
-}
-
-std::string UnigramTokenizer::decode(std::span<const int32_t> ids) const {
-  std::string text;
-  for (const int32_t id : ids) {
-    if (id < 0 || id >= vocab_size())
-      fail(ErrorKind::kData, "token id ", id, " is not in the vocabulary; ids are 0 to ", vocab_size() - 1);
-    text += tables_.tokens[static_cast<size_t>(id)];
-  }
-  return replace_invalid_utf8(text);
+std::unique_ptr<TextWorker> UnigramTokenizer::make_worker() const {
+  return make_unigram_worker(tables_, rules_);
 }
 
 }  // namespace megalith

@@ -70,7 +70,7 @@ class PieceIds {
 };
 
 template <class Sum>
-class Worker : public UnigramWorker {
+class Worker : public TextWorker {
  public:
   Worker(const UnigramTables& tables, const UnigramRules& rules)
       : tables_(tables),
@@ -211,7 +211,7 @@ class Worker : public UnigramWorker {
 
 }  // namespace
 
-std::unique_ptr<UnigramWorker> UnigramWorker::make(const UnigramTables& tables, const UnigramRules& rules) {
+std::unique_ptr<TextWorker> make_unigram_worker(const UnigramTables& tables, const UnigramRules& rules) {
   if (rules.sums == UnigramRules::Sums::kFloat) return std::make_unique<Worker<float>>(tables, rules);
   return std::make_unique<Worker<double>>(tables, rules);
 }

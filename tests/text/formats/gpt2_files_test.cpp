@@ -93,9 +93,6 @@ TEST_F(Gpt2Files, NameTheTokenOfABadVocabulary) {
   replace(vocab_, "\"!\":1", "\"\\\"\":1");
   expect_refusal({"vocab.json", "twice"});
   vocab_ = good;
-  replace(vocab_, "\"!\":1", "\"QQ\":1");
-  expect_refusal({"vocab.json", "no token \"!\" for byte 33"});
-  vocab_ = good;
   replace(vocab_, "<|endoftext|>", "<|end|>");
   expect_refusal({"vocab.json", "<|endoftext|>"});
   vocab_ = "[1, 2]";

@@ -136,22 +136,34 @@ TEST_F(HfJson, RefusesByNameWhatItCannotDo) {
        Json::Object{{"type", "Replace"}, {"pattern", Json::Object{{"Regex", "a"}}}, {"content", "b"}},
        {"normalizer.pattern.Regex is \"a\"", "\"String\""});
   with("pre_tokenizer", Json::Object{{"type", "Whitespace"}}, {"pre_tokenizer is ", "Whitespace"});
-  with("pre_tokenizer", Json::Object{{"type", "ByteLevel"}}, {"\"add_prefix_space\": false"});
-  with("pre_tokenizer", Json::Object{{"type", "ByteLevel"}, {"add_prefix_space", true}},
-       {"\"add_prefix_space\": false"});
+  const auto sequence = [](Json::Array stages) {
+    return Json::Object{{"type", "Sequence"}, {"pretokenizers", std::move(stages)}};
+  };
+  const Json digits = Json::Object{{"type", "Digits"}};
+  const Json byte_level = Json::Object{{"type", "ByteLevel"}, {"add_prefix_space", false}};
+  with("pre_tokenizer", sequence({digits, Json::Object{{"type", "ByteLevel"}}}),
+       {"pre_tokenizer.pretokenizers[1] is ", "\"add_prefix_space\": false after another stage"});
+  with("pre_tokenizer", sequence({byte_level, Json::Object{{"type", "Punctuation"}}}),
+       {"pre_tokenizer.pretokenizers[1] is ", "Split or Digits after ByteLevel"});
+  with("pre_tokenizer", sequence({byte_level, split(Json::Object{{"String", "a"}}, "Isolated", false)}),
+       {"pre_tokenizer.pretokenizers[1].pattern is ", "after ByteLevel"});
+  with("pre_tokenizer", Json::Object{{"type", "Punctuation"}, {"behavior", "MergedWithNext"}},
+       {"pre_tokenizer is ", "\"Contiguous\""});
   with("pre_tokenizer",
        Json::Object{
            {"type", "Sequence"},
-           {"pretokenizers", Json::Array{split(Json::Object{{"Regex", "(a|b)+"}}, "Isolated", false)}}},
-       {"pre_tokenizer.pretokenizers[0].pattern.Regex is \"(a|b)+\"", "known patterns"});
-  with("pre_tokenizer", split(Json::Object{{"String", " "}}, "Isolated", false),
-       {"pre_tokenizer.pattern is ", "\"Regex\""});
+           {"pretokenizers", Json::Array{split(Json::Object{{"Regex", "(?<=a)b"}}, "Isolated", false)}}},
+       {"pre_tokenizer.pretokenizers[0].pattern.Regex is \"(?<=a)b\"", "an expression without the group"});
+  with("pre_tokenizer", split(Json::Object{{"String", " "}}, "Removed", false),
+       {"pre_tokenizer is ", "\"MergedWithPrevious\""});
+  with("pre_tokenizer", split(Json::Object{{"String", " "}}, "Isolated", true),
+       {"pre_tokenizer is ", "without \"invert\""});
   with("pre_tokenizer", split(Json::Object{{"Regex", "\\p{N}"}}, "Removed", true),
        {"\"behavior\": \"Isolated\""});
   with("pre_tokenizer", split(Json::Object{{"Regex", "\\p{N}"}}, "MergedWithNext", false),
        {"\"behavior\": \"Isolated\""});
   with("post_processor", Json::Object{{"type", "Unheard"}}, {"post_processor is ", "Unheard"});
-  with("decoder", Json::Object{{"type", "WordPiece"}}, {"decoder is ", "WordPiece"});
+  with("decoder", Json::Object{{"type", "CTC"}}, {"decoder is ", "CTC"});
   with("added_tokens", Json::object(), {"added_tokens is {}", "a list"});
   const auto with_model = [&](const char* key, Json value, const std::vector<std::string>& parts) {
     root_ = good;
@@ -203,6 +215,27 @@ TEST_F(HfJson, RefusesByNameWhatItCannotDoWithAUnigramModel) {
                                                                 metaspace("never")}}},
                      {"pre_tokenizer.pretokenizers[1] is ", "after WhitespaceSplit"});
   with_pre_tokenizer(Json::Object{{"type", "WhitespaceSplit"}}, {"pre_tokenizer is ", "WhitespaceSplit"});
+}
+
+TEST_F(HfJson, RefusesByNameWhatItCannotDoWithAWordPieceModel) {
+  const Json good = Json::load(test::test_data("text/goldens/wordpiece/uncased.json"));
+  const auto with_model = [&](const char* key, Json value, const std::vector<std::string>& parts) {
+    root_ = good;
+    model().set(key, std::move(value));
+    expect_refusal(parts);
+  };
+  with_model("unk_token", "<none>", {"model.unk_token is \"<none>\"", "a token of the vocabulary"});
+  with_model("max_input_chars_per_word", -1, {"model.max_input_chars_per_word is -1"});
+  with_model("continuing_subword_prefix", 1, {"model.continuing_subword_prefix is 1"});
+  with_model("merges", Json::array(), {"model", "merges"});
+  const auto with_pre_tokenizer = [&](const Json& value, const std::vector<std::string>& parts) {
+    root_ = good;
+    root_.set("pre_tokenizer", value);
+    expect_refusal(parts);
+  };
+  with_pre_tokenizer(Json::Object{{"type", "ByteLevel"}}, {"pre_tokenizer is ", "with a WordPiece model"});
+  with_pre_tokenizer(Json::Object{{"type", "Punctuation"}, {"behavior", "Removed"}},
+                     {"pre_tokenizer is ", "\"Contiguous\""});
 }
 
 // Hugging Face ignores unknown members, so a misspelt name would change ids silently.

@@ -2,6 +2,7 @@
 
 #include "libcore/text/formats/hf_json.h"
 #include "tests/text/fixtures.h"
+#include "tests/text/read_twice.h"
 
 namespace megalith {
 namespace {
@@ -37,13 +38,40 @@ TEST_P(HfGoldens, EncodesAndDecodesAsHuggingFace) {
 
 INSTANTIATE_TEST_SUITE_P(All, HfGoldens,
                          testing::Values("llama3", "qwen2", "qwen3.5", "o200k", "tekken", "deepseek-v3",
-                                         "deepseek-llm", "deepseek-coder", "digits", "llama2",
-                                         "metaspace-first", "metaspace-always", "metaspace-never"),
+                                         "deepseek-llm", "deepseek-coder", "digits", "lacks-bytes",
+                                         "unknown-bytes", "prefix-space", "falcon", "texts", "llama2",
+                                         "gemma", "metaspace-first", "metaspace-always", "metaspace-never"),
                          [](const auto& test) {
                            std::string name = test.param;
                            std::erase_if(name, [](char c) { return c == '-' || c == '.'; });
                            return name;
                          });
+
+TEST(HfTokenizer, IsTheSameFromTheKeptFile) {
+  for (const std::string name :
+       {"lacks-bytes", "unknown-bytes", "prefix-space", "falcon", "texts", "gemma"}) {
+    const auto [first, later] =
+        test::read_twice(hf_golden(name + ".json"), std::string(300'000, ' '),
+                         [](const std::string& path) { return read_hf_tokenizer(path); });
+    const Json golden = Json::load(hf_golden(name + ".ids.json"));
+    for (const Json& entry : golden.as_array())
+      EXPECT_EQ(test::encode(*later, entry.as_array()[0].as_string()), test::ids_of(entry.as_array()[1]))
+          << name << ": " << quote(entry.as_array()[0].as_string());
+  }
+}
+
+// The ids of the text are those of its parts in the golden, which Hugging Face gives.
+TEST(HfTokenizer, DropsBytesWithoutATokenFromAGiant) {
+  const auto tokenizer = read_hf_tokenizer(hf_golden("lacks-bytes.json"));
+  const std::vector<int32_t> one = test::encode(*tokenizer, "a");
+  std::string text;
+  for (int i = 0; i < 200'000; ++i) text += "\u00e9";  // its first byte has no token, its second one has
+  const std::vector<int32_t> two = test::encode(*tokenizer, "\u00e9");
+  EXPECT_EQ(test::encode(*tokenizer, "!!!"), std::vector<int32_t>{});
+  EXPECT_EQ(one.size(), 1u);
+  EXPECT_EQ(two.size(), 1u);
+  EXPECT_EQ(test::encode(*tokenizer, text), std::vector<int32_t>(200'000, two[0]));
+}
 
 TEST(HfTokenizer, LeavesOutSpecialTokensWhenAsked) {
   const auto with = read_hf_tokenizer(hf_golden("llama3.json"));

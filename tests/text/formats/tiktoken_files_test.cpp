@@ -2,6 +2,7 @@
 
 #include "libcore/io/files/file.h"
 #include "tests/text/fixtures.h"
+#include "tests/text/read_twice.h"
 
 namespace megalith {
 namespace {
@@ -32,6 +33,46 @@ TEST(TikToken, EncodesAndDecodesAsMegatron) {
       EXPECT_EQ(tokenizer.decode(wanted), entry.as_array()[3].as_string());
     }
   }
+}
+
+// Made by mistral-common 1.13.1 (tools/golden/make_tokenizers.py).
+TEST(TikToken, ReadsAShippedTekkenAsMistral) {
+  const auto read_one = [](const std::string& path) { return make_tiktoken_tokenizer(path, {}); };
+  const std::string path = ranks("shipped-tekken.json");
+  const auto [first, later] = test::read_twice(path, std::string(300'000, ' '), read_one);
+  EXPECT_EQ(first->eod(), 2);
+  EXPECT_EQ(first->vocab_size(), kTokens + 4);
+  EXPECT_EQ(first->decode(std::vector<int32_t>{3, 11, 't' + 12}), "[INST]<SPECIAL_11>t");
+  const Json golden = Json::load(ranks("shipped-tekken.ids.json"));
+  ASSERT_GT(golden.as_array().size(), 250u);
+  for (const Json& entry : golden.as_array()) {
+    const std::string& text = entry.as_array()[0].as_string();
+    const std::vector<int32_t> wanted = test::ids_of(entry.as_array()[1]);
+    EXPECT_EQ(test::encode(*first, text), wanted) << quote(text);
+    EXPECT_EQ(test::encode(*later, text), wanted) << quote(text);
+  }
+}
+
+TEST(TikToken, NamesWhatATekkenLacks) {
+  const test::TempDir dir;
+  const std::string good = read_file(ranks("shipped-tekken.json"));
+  const auto bad = [&](const std::string& from, const std::string& to,
+                       const std::vector<std::string>& parts) {
+    std::string contents = good;
+    const size_t at = contents.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    write_file(dir / "tekken.json", contents.replace(at, from.size(), to));
+    test::expect_error(ErrorKind::kData, parts, [&] { read_tiktoken(dir / "tekken.json", {}); });
+  };
+  bad("\"config\"", "\"confit\"", {"no config"});
+  bad("\"default_vocab_size\":424", "\"default_vocab_size\":440", {"vocab has 420", "428"});
+  bad("\"default_vocab_size\":424", "\"default_vocab_size\":267", {"default_vocab_size is 267", "256 bytes"});
+  bad("\"default_num_special_tokens\":12", "\"default_num_special_tokens\":4", {"at least 5"});
+  bad("{\"rank\":1,\"token_str\"", "{\"rank\":2,\"token_str\"", {"special_tokens[1].rank is 2", "up by one"});
+  bad("\"pattern\":\"", "\"pattern\":\"(?<=a)", {"its pattern has the group"});
+  bad("\"pattern\":\"", "\"pattern\":\"a\",\"other\":\"", {"matches that leave out text"});
+  test::expect_error(ErrorKind::kUsage, {"--tokenizer-special-tokens"},
+                     [&] { read_tiktoken(ranks("shipped-tekken.json"), {.special = {"<x>"}}); });
 }
 
 TEST(TikToken, TakesTheFirstTokensOfAFile) {

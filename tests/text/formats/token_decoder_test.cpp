@@ -23,6 +23,13 @@ TEST(TokenDecoder, DoesEachStep) {
   EXPECT_EQ(decode({D::ByteLevel{}}, {"\u0120a", "\u00e2\u0124", "\u00ac", "\u20ac"}), " a\u20ac\u20ac");
 }
 
+// As decoders.WordPiece of Hugging Face tokenizers 0.23.3 gives them.
+TEST(TokenDecoder, JoinsWordPieces) {
+  EXPECT_EQ(decode({D::WordPiece{"##", false}}, {"##a", "##b", "c", "."}), "##ab c .");
+  EXPECT_EQ(decode({D::WordPiece{"##", true}}, {"do", "n't", ".", "x", "'", "y"}), "don't. x ' y");
+  EXPECT_EQ(decode({D::WordPiece{"", false}}, {"a", "b"}), "ab");
+}
+
 TEST(TokenDecoder, JoinsBytesThatAreUtf8) {
   const std::vector<D::Step> steps = {D::ByteFallback{}, D::Fuse{}};
   EXPECT_EQ(decode(steps, {"<0xE2>", "<0x82>", "<0xAC>", "x"}), "\u20acx");

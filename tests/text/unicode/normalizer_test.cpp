@@ -67,6 +67,9 @@ TEST(Normalizer, IsThatOfHuggingFaceForEveryCodePoint) {
       {"Strip", N::Strip{true, true}},
       {"StripRight", N::Strip{false, true}},
       {"JoinBlanks", N::JoinBlanks{"_"}},
+      {"Bert", BertNormal({})},
+      {"BertCased", BertNormal({.strip_accents = false, .lower = false})},
+      {"BertAccents", BertNormal({.clean = false, .space_ideographs = false, .lower = false})},
       {"Precompiled", test::precompiled("sentencepiece/nmt_nfkc_cf.model")},
   };
   const Json golden = Json::load(test::test_data("text/goldens/normalizers.json"));

@@ -20,6 +20,7 @@ std::vector<Normalizer> normalizers() {
       Normalizer({precompiled, N::Strip{false, true}, N::JoinBlanks{"\u2581"}}),
       Normalizer(
           {N::Replace{"``", "\""}, N::Decompose{Decomposition::kNfkd}, N::StripAccents{}, N::Lowercase{}}),
+      Normalizer({BertNormal({})}),
       Normalizer({N::Nmt{}, N::Nfkc{}, N::Replace{" ", "\u2581"}, N::Prepend{"x"}}),
   };
 }

@@ -6,7 +6,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
-#include "libcore/text/bpe/byte_alphabet.h"
+#include "libcore/text/unicode/byte_alphabet.h"
 #include "libcore/text/bpe/train/pair_map.h"
 
 namespace megalith {

@@ -1,4 +1,4 @@
-#include "libcore/text/bpe/byte_alphabet.h"
+#include "libcore/text/unicode/byte_alphabet.h"
 
 #include <set>
 

@@ -1,4 +1,4 @@
-#include "libcore/text/unigram/prefix_trie.h"
+#include "libcore/text/prefix_trie.h"
 
 #include <map>
 #include <random>
