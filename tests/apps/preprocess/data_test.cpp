@@ -25,7 +25,7 @@ TEST(DataApp, MakesADatasetOfNanoGptsIds) {
   EXPECT_EQ(made.code, 0) << made.err;
   EXPECT_EQ(made.out, (dir / "train_document") + ": 3 tokens in 2 documents\n");
   const CommandResult printed = data("cat " + (dir / "train_document"));
-  EXPECT_NE(printed.out.find("1 2"), std::string::npos) << printed.out;
+  EXPECT_NE(printed.out.find("[1, 2]"), std::string::npos) << printed.out;
 }
 
 TEST(DataApp, InspectsPrintsAndCounts) {

@@ -111,7 +111,7 @@ TEST_F(Gpt2Files, MayLeaveIdsOut) {
   EXPECT_EQ(test::encode(tokenizer, "Oh! They're books!"), wanted);
   EXPECT_EQ(tokenizer.decode(wanted), "Oh! They're books!");
   EXPECT_EQ(tokenizer.vocab_size(), 7001);  // every id is below this size
-  expect_error(ErrorKind::kData, {"token id 1 "}, [&] { tokenizer.decode(std::vector<int32_t>{1}); });
+  EXPECT_EQ(tokenizer.decode(std::vector<int32_t>{1}), "");
 }
 
 TEST_F(Gpt2Files, TakeMoreSpecialTokens) {

@@ -278,7 +278,7 @@ TEST_F(HfJson, MayLeaveIdsOut) {
   EXPECT_EQ(encode(*tokenizer, "harbour!<|user|>"), wanted);
   EXPECT_EQ(tokenizer->vocab_size(), 801);
   EXPECT_EQ(tokenizer->decode(wanted), "harbour!<|user|>");
-  expect_error(ErrorKind::kData, {"token id 1 "}, [&] { tokenizer->decode(std::vector<int32_t>{1}); });
+  EXPECT_EQ(tokenizer->decode(std::vector<int32_t>{1}), "");
   added().push_back(token("!", 800));
   added().push_back(token("<|bot|>", 801));  // after the largest added id
   EXPECT_EQ(encode(*read(), "<|bot|>!"), (std::vector<int32_t>{801, 800}));
