@@ -70,8 +70,7 @@ bool first_value_is_number(std::string_view object) {
 
 /// Whether an object begins as Mistral's tekken.json does.
 bool is_tekken(std::string_view object) {
-  const size_t name = object.find('"');
-  return name != std::string_view::npos && object.substr(name).starts_with("\"config\"");
+  return trim(object.substr(1)).starts_with("\"config\"");
 }
 
 /// Whether the line is like "IQ== 0": bytes in base64, and their rank.
@@ -94,9 +93,11 @@ Form form_of(std::string_view text) {
   const size_t begin = text.find_first_not_of(" \t\r\n");
   if (is_sentencepiece(text)) return Form::kSentencePiece;
   if (begin == std::string_view::npos) return Form::kUnknown;
-  if (text[begin] == '{' && is_tekken(text.substr(begin))) return Form::kTikToken;
-  if (text[begin] == '{')
-    return first_value_is_number(text.substr(begin)) ? Form::kVocab : Form::kTokenizerJson;
+  if (text[begin] == '{') {
+    const std::string_view object = text.substr(begin);
+    if (is_tekken(object)) return Form::kTikToken;
+    return first_value_is_number(object) ? Form::kVocab : Form::kTokenizerJson;
+  }
   if (text[begin] == '[' && text.find("token_bytes") != std::string_view::npos) return Form::kTikToken;
   const std::string_view line = first_line(text);
   if (is_rank_line(line)) return Form::kTikToken;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "libcore/text/bpe/byte_alphabet.h"
+#include "libcore/text/unicode/byte_alphabet.h"
 #include "libcore/text/unicode/unicode.h"
 
 namespace megalith {

@@ -4,7 +4,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/utf8.h"
-#include "libcore/text/bpe/byte_alphabet.h"
+#include "libcore/text/unicode/byte_alphabet.h"
 
 namespace megalith {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
-#include "libcore/text/bpe/byte_alphabet.h"
+#include "libcore/text/unicode/byte_alphabet.h"
 #include "libcore/text/unicode/python_text.h"
 #include "libcore/text/unicode/unicode.h"
 
