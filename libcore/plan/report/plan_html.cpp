@@ -158,10 +158,12 @@ void timeline(std::ostream& out, const PlanProblem& p, const Plan& plan) {
 /// The plot of the Pareto front: seconds of a sample to the right, memory upwards.
 class FrontPlot {
  public:
-  explicit FrontPlot(const Report& r) : report_(r), most_(usable_memory(r.problem)) {
+  explicit FrontPlot(const Report& r) : report_(r) {
+    constexpr double kAbove = 1.15;  // room above the highest point
     for (const Plan& plan : r.front) {
       fast_ = std::min(fast_, seconds(plan));
       slow_ = std::max(slow_, seconds(plan));
+      most_ = std::max(most_, kAbove * memory(plan));
     }
     slow_ = std::max(slow_, 1.02 * fast_);
   }
@@ -196,7 +198,7 @@ class FrontPlot {
     const double bytes = axis_step(most_ / kGb, 5), time = axis_step((slow_ - fast_) * kMs, 6);
     for (double at = 0; at * kGb <= most_; at += bytes)
       out << "<line class=grid x1=" << kLeft << " x2=" << kWidth - kRight << " y1=" << pixels(y(at * kGb))
-          << " y2=" << pixels(y(at * kGb)) << "/><text class=r x=" << kLeft - 6
+          << " y2=\"" << pixels(y(at * kGb)) << "\"/><text class=r x=" << kLeft - 6
           << " y=" << pixels(y(at * kGb) + 4) << '>' << format_double(at) << "</text>\n";
     for (double at = std::ceil(fast_ * kMs / time) * time; at <= slow_ * kMs; at += time)
       out << "<text class=c x=" << pixels(x(at / kMs)) << " y=" << kHeight - kBottom + 16 << '>'
@@ -225,7 +227,7 @@ class FrontPlot {
   }
 
   const Report& report_;
-  double fast_ = 1e300, slow_ = 0, most_;
+  double fast_ = 1e300, slow_ = 0, most_ = 0;
 };
 
 constexpr const char* kStyle =

@@ -8,6 +8,7 @@
 #include "libcore/plan/report/plan_html.h"
 #include "libcore/plan/report/plan_words.h"
 #include "tests/plan/problems.h"
+#include "tests/support/once/pattern.h"
 
 namespace megalith {
 namespace {
@@ -82,6 +83,8 @@ TEST(PlanHtml, IsOnePageBelow300KilobytesWithoutLinks) {
   for (const char* part : {"color-scheme:light dark", ">milliseconds a sample</text>", "</i>forward",
                            "</i>backward", "<tr><td>1<td>"})
     EXPECT_NE(page.find(part), std::string::npos) << part;
+  EXPECT_FALSE(test::Pattern("=[^\"'> ]+/>").is_in(page))
+      << "the slash belongs to the value: nothing is closed";
   const std::string step = " microbatches of a step of " + seconds_text(r.plans.front().time.total()) + ";";
   EXPECT_NE(page.find(step), std::string::npos) << step << ": the page has one time of a step";
   EXPECT_EQ(page, plan_html(report));
