@@ -26,7 +26,7 @@ class PieceIds {
   PieceIds(const UnigramTables& tables, const UnigramRules& rules)
       : trie_(tables.trie), unknown_id_(rules.unknown), unknown_(tables, rules) {}
 
-  void begin(const UnigramWorker::TakeIds& take) {
+  void begin(const TextWorker::TakeIds& take) {
     take_ = &take;
     ids_.clear();
     unknown_.clear();
@@ -66,7 +66,7 @@ class PieceIds {
   const int32_t unknown_id_;
   UnknownRun unknown_;
   std::vector<int32_t> ids_;
-  const UnigramWorker::TakeIds* take_ = nullptr;
+  const TextWorker::TakeIds* take_ = nullptr;
 };
 
 template <class Sum>
