@@ -1,3 +1,4 @@
+#include "libcore/base/text.h"
 #include "libcore/text/patterns/pattern_parser.h"
 
 #include <gtest/gtest.h>
