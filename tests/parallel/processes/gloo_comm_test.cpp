@@ -434,7 +434,7 @@ TEST_F(GlooRanks, AllRanksThatAreFoundDeadAreNamed) {
                                   [&] {
                                     for (int rank = 0; rank < 4; ++rank) processes.signal(rank, SIGSTOP);
                                     for (const int rank : {3, 1}) processes.signal(rank, SIGKILL);
-                                    std::this_thread::sleep_for(200ms);
+                                    for (const int rank : {3, 1}) processes.await_end(rank);
                                     for (const int rank : {0, 2}) processes.signal(rank, SIGCONT);
                                     for (const int rank : {0, 2}) processes.await_end(rank);
                                   });
