@@ -55,7 +55,8 @@ int main(int argc, char** argv) {
     options.add("Runs", config)
         .epilog(
             "megalith-report small.jsonl large.jsonl --html compared.html\n"
-            "megalith-report report.html.jsonl\n");
+            "megalith-report report.html.jsonl\n")
+        .files({{"RUN.jsonl", "The figures of a run, one step a line."}});
     if (!parse_options(options, argc, argv)) return 0;
     report(config);
     return 0;

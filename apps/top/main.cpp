@@ -29,7 +29,9 @@ int main(int argc, char** argv) {
         .epilog(
             "megalith-top run.jsonl\n"
             "\n"
-            "It ends when the run ends, or at Ctrl-C. Without a terminal it prints one picture.\n");
+            "It ends when the run ends, or at Ctrl-C. Without a terminal it prints one\n"
+            "picture.\n")
+        .files({{"RUN.jsonl", "The figures of a run, one step a line."}});
     if (!parse_options(options, argc, argv)) return 0;
     watch_run(config.run);
     return 0;

@@ -241,12 +241,13 @@ TEST_F(Inputs, ThatShouldBeFilesAreNamed) {
     for (const auto& [name, command] :
          {std::pair<std::string, std::string>{"set.json", "megalith-data verify set"},
           {"set.json", kTrain + "--train-iters 1"},
+          {"run.jsonl", "megalith-top run.jsonl"},
           {"set.json", "megalith-merge --input set --output-prefix out"},
           {"records/train.json", kTuneModel + "out"},
           {"records/dev.json", kTuneModel + "out"}}) {
       const CommandResult refused =
           run("cp -r records k; rm -f " + name + "; " + make + name + "; timeout 20 " + command +
-              "; code=$?; rm -rf set.json records; mv k records; exit $code");
+              "; code=$?; rm -rf set.json run.jsonl records; mv k records; exit $code");
       EXPECT_EQ(refused.code, 66) << make << name << "; " << command << ": " << refused.err;
       EXPECT_NE(refused.err.find(name + ": is not a regular file"), std::string::npos)
           << make << name << "; " << command << ": " << refused.err;
@@ -267,7 +268,6 @@ TEST_F(Inputs, ThatAreFoldersInPlaceOfFilesAreNamed) {
         plan + "--calibrate folder", plan + "--verify-log folder",
         std::string("megalith-generate --model model --prompts-file folder"),
         std::string("megalith-eval --model model --tasks folder"), std::string("megalith-report folder"),
-        std::string("megalith-top folder"),
         std::string("megalith-tokenizer encode --tokenizer-model model --input folder"),
         kTuneModel + "t --chat-template folder"}) {
     const CommandResult refused = run(command);

@@ -1,9 +1,9 @@
-#include "libcore/base/text.h"
 #include "libcore/text/patterns/pattern_parser.h"
 
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
+#include "libcore/base/text.h"
 #include "libcore/text/patterns/properties.h"
 
 namespace megalith {
