@@ -17,6 +17,7 @@ using Direction = MeshBuffer::Direction;
 using Outcome = MeshBuffer::Outcome;
 
 constexpr std::chrono::milliseconds kBetweenLooks(20);  // time between two checks of the peers
+constexpr std::chrono::milliseconds kToFindOthers(50);  // within which ranks that died together are found
 /// A peer's notice may arrive before a message that the peer sent earlier. This rank waits this much longer
 /// for such a message.
 constexpr std::chrono::milliseconds kGrace(500);
@@ -270,7 +271,7 @@ void ProcessWorld::keep_watch() {
 /// Checks whether a peer has left, has stopped the run, or is lost. `lost`: its connection is known to be
 /// broken; the peer's notice may have arrived before it broke.
 void ProcessWorld::check_peer(int rank, bool lost) {
-  if (look_at(rank, lost)) end_by_loss(rank);
+  if (look_at(rank, lost)) end_by_loss();
 }
 
 /// Whether the peer is now found to be lost. If its notice stops the run, the run ends here, too.
@@ -289,18 +290,28 @@ bool ProcessWorld::look_at(int rank, bool lost) {
   return other.state == Peer::kLost;
 }
 
-/// When a rank dies, others end because of it and may be found first. So all peers are checked. If one of
-/// them has said why the run ends, that is the reason; otherwise the reason names all lost ranks.
-void ProcessWorld::end_by_loss(int first) {
-  std::vector<std::string> names = {name_of(first)};
+/// When a rank dies, others end because of it and may be found first. So all peers are checked, after a
+/// moment in which the transport's thread sees the ends of all connections. If one of the peers has said why
+/// the run ends, that is the reason; otherwise the reason names all lost ranks.
+void ProcessWorld::end_by_loss() {
+  std::this_thread::sleep_for(kToFindOthers);
   for (int rank = 0; rank < size(); ++rank)
-    if (rank != options_.rank && look_at(rank, false)) names.push_back(name_of(rank));
+    if (rank != options_.rank) look_at(rank, false);
+  const std::vector<std::string> names = names_of_lost();
   end_run(names.size() == 1
               ? concat("the connection to ", names.front(),
                        " is lost: its process ended, or its machine or the network failed")
               : concat("the connections to ", join(names, " and "),
                        " are lost: their processes ended, or their machines or the network failed"),
           true);
+}
+
+std::vector<std::string> ProcessWorld::names_of_lost() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> names;
+  for (int rank = 0; rank < size(); ++rank)
+    if (rank != options_.rank && peer(rank).state == Peer::kLost) names.push_back(name_of(rank));
+  return names;
 }
 
 // ---- the end

@@ -103,7 +103,8 @@ class ProcessWorld {
   void keep_watch();
   void check_peer(int rank, bool lost);
   bool look_at(int rank, bool lost);
-  void end_by_loss(int first);
+  void end_by_loss();
+  std::vector<std::string> names_of_lost() const;
   std::vector<int> present_peers() const;
   bool has_answered(int rank, std::chrono::milliseconds moment);
   std::vector<int> silent_of(std::vector<int> asked);
