@@ -14,7 +14,6 @@
 #include "libcore/base/log.h"
 #include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
-#include "libcore/checkpoint/native/checkpoint_format.h"
 #include "libcore/convert/inspect.h"
 #include "libcore/convert/output/adapter.h"
 #include "libcore/convert/sources/model_files.h"
@@ -242,11 +241,7 @@ TokenizerFolder named_tokenizer(const ConvertConfig& config) {
 /// Whether a weights file lies where nothing says which tokenizer it has: without one beside it, and in no
 /// run's folder.
 bool lies_alone(const std::string& file) {
-  fs::path folder = parent_or_here(fs::absolute(file).lexically_normal());
-  if (find_tokenizer(folder.string())) return false;
-  for (int i = 0; i < 3; ++i, folder = folder.parent_path())
-    if (file_exists((folder / kTrackerFile).string())) return false;
-  return true;
+  return !find_tokenizer(parent_or_here(file).string()) && run_folder_of(file).empty();
 }
 
 /// GPT-2's files in the working folder, for Megatron's weights file alone in its folder, as the CodeParrot
