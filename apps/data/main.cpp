@@ -31,13 +31,11 @@ struct DataToolConfig {
   void fields(V&& v) {
     v("command", command,
       "What to do: inspect (counts, histogram of lengths, first documents), verify (structure and hashes), "
-      "cat "
-      "(documents), stats (inspect's figures and the frequencies of ids), from-nanogpt (make NAME_document "
-      "of "
-      "NAME.bin, the ids that nanoGPT's prepare.py writes).",
+      "cat (documents), stats (inspect's figures and the frequencies of ids), from-nanogpt (make "
+      "NAME_document of NAME.bin, the ids that nanoGPT's prepare.py writes).",
       positional(), required(), one_of({"inspect", "verify", "cat", "stats", "from-nanogpt"}));
-    v("prefix", prefixes, "Datasets, without .bin and .idx; files of from-nanogpt.", positional(), required(),
-      metavar("PREFIX"));
+    v("prefix", prefixes, "Datasets, without .bin and .idx; for from-nanogpt files NAME.bin.", positional(),
+      required(), metavar("PREFIX"));
     v("eod", end, "The id that ends a document for from-nanogpt.", between(0, 65535),
       default_text("50256, GPT-2's"));
     v("json", json, "Print inspect, stats and verify as one JSON object a line.");

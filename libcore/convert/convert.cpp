@@ -14,9 +14,9 @@
 #include "libcore/base/log.h"
 #include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
-#include "libcore/checkpoint/native/checkpoint_format.h"
 #include "libcore/convert/inspect.h"
 #include "libcore/convert/output/adapter.h"
+#include "libcore/convert/output/conversion.h"
 #include "libcore/convert/sources/model_files.h"
 #include "libcore/convert/sources/tokenizer_folder.h"
 #include "libcore/convert/targets/gguf.h"
@@ -36,15 +36,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::optional<DType> dtype_of(const ConvertConfig& config) {
-  for (const DType dtype : {DType::kF32, DType::kBf16, DType::kF16})
-    if (config.dtype == name_of(dtype)) return dtype;
-  return {};
-}
-
 std::optional<Storage> storage_of(const ConvertConfig& config) {
   if (config.dtype == "q8_0") return Storage::kQ8;
-  if (const auto dtype = dtype_of(config)) return storage_of(*dtype);
+  if (const auto dtype = named_dtype(config.dtype)) return storage_of(*dtype);
   return {};
 }
 
@@ -196,7 +190,7 @@ std::string convert_adapter(const ConvertConfig& config) {
          "--merge-adapter ",
          config.path());
   const Adapter adapter(config.path());
-  const auto dtype = dtype_of(config);
+  const auto dtype = named_dtype(config.dtype);
   return finish(
       config, {[&] { return plan_adapter(adapter, dtype); },
                [&](const std::string& output) { export_adapter(adapter, output, dtype, config.overwrite); }});
@@ -242,11 +236,7 @@ TokenizerFolder named_tokenizer(const ConvertConfig& config) {
 /// Whether a weights file lies where nothing says which tokenizer it has: without one beside it, and in no
 /// run's folder.
 bool lies_alone(const std::string& file) {
-  fs::path folder = parent_or_here(fs::absolute(file).lexically_normal());
-  if (find_tokenizer(folder.string())) return false;
-  for (int i = 0; i < 3; ++i, folder = folder.parent_path())
-    if (file_exists((folder / kTrackerFile).string())) return false;
-  return true;
+  return !find_tokenizer(parent_or_here(file).string()) && run_folder_of(file).empty();
 }
 
 /// GPT-2's files in the working folder, for Megatron's weights file alone in its folder, as the CodeParrot
@@ -274,7 +264,7 @@ std::string convert_model(const ConvertConfig& config) {
   const Conversion conversion{
       .source = source,
       .tokenizer_folder = options.tokenizer.empty() ? source.tokenizer_folder() : options.tokenizer,
-      .dtype = dtype_of(config),
+      .dtype = named_dtype(config.dtype),
       .tensors = merged.get(),
       .overwrite = config.overwrite,
       .check = config.check};

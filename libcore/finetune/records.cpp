@@ -28,7 +28,8 @@ class Reader {
   Record read() const {
     if (!json_.is_object()) refuse("found ", shortened(json_.dump(), 60), "; wanted an object");
     refuse_two_answers();
-    refuse_left_out();
+    refuse_unread();
+    refuse_two_questions();
     if (json_.find("messages")) return messages("messages", {"role", "content"});
     if (json_.find("conversations")) return messages("conversations", {"from", "value"});
     if (json_.find("src")) return pair("src", "tgt");
@@ -42,7 +43,8 @@ class Reader {
     if (!json_.is_object()) refuse("found ", shortened(json_.dump(), 60), "; wanted an object");
     for (const char* name : {"chosen", "rejected"})
       if (!json_.find(name)) refuse("found ", names(), "; ", kWantedPair);
-    refuse_left_out();
+    refuse_unread();
+    refuse_two_questions();
     RecordPair out{with_answer("chosen"), with_answer("rejected")};
     for (Record* record : {&out.chosen, &out.rejected})
       for (size_t i = 0; i + 1 < record->segments.size(); ++i) record->segments[i].answer = false;
@@ -98,29 +100,31 @@ class Reader {
       first = name;
     }
   }
-  /// Refuses what no form of a record reads, and a question in two forms: one of them would be dropped.
-  void refuse_left_out() const {
+  /// Refuses a record that has a question in two forms: one of them would be dropped. Only beside a
+  /// conversation "prompt" is ignored.
+  void refuse_two_questions() const {
+    const bool conversation = json_.find("messages") != nullptr || json_.find("conversations") != nullptr;
+    const char* first = nullptr;
+    for (const char* name : {"messages", "conversations", "src", "instruction", "prompt"}) {
+      if (conversation && name == std::string_view("prompt")) continue;
+      const Json* const value = json_.find(name);
+      if (first != nullptr && is_there(value))
+        refuse("holds both ", quote(first), " and ", quote(name), "; leave one of them out");
+      if (first == nullptr && value != nullptr) first = name;
+    }
+  }
+  /// Refuses members that no form of a record reads, and an answer that is to be avoided.
+  void refuse_unread() const {
     for (const char* name : {"images", "videos", "audios"})
       if (is_there(json_.find(name)))
         refuse(quote(name), ": only texts are learned; leave them out, with the records that need them");
     if (is_there(json_.find("functions"))) refuse("\"functions\" are not read; give \"tools\"");
+    if (is_there(json_.find("history")))
+      refuse("\"history\" is not read; give \"messages\" with its turns instead");
     if (const Json* label = json_.find("label");
         label && *label == Json(false) && is_there(json_.find("completion")))
       refuse("\"label\" is false: an answer to avoid would be learned; leave the record out, or give ",
              "\"chosen\" and \"rejected\" with --dpo");
-    const char* const beside = json_.find("messages")        ? "messages"
-                               : json_.find("conversations") ? "conversations"
-                               : json_.find("src")           ? "src"
-                               : json_.find("instruction")   ? "instruction"
-                                                             : "prompt";
-    for (const char* name : {"src", "instruction"})
-      if (beside != std::string_view(name) && is_there(json_.find(name)))
-        refuse("holds both ", quote(beside), " and ", quote(name), "; leave one of them out");
-    if (is_there(json_.find("prompt")) && json_.find("messages") == nullptr &&
-        json_.find("conversations") == nullptr && beside != std::string_view("prompt"))
-      refuse("holds both ", quote(beside), " and \"prompt\"; leave one of them out");
-    if (is_there(json_.find("history")))
-      refuse("\"history\" is not read; give \"messages\" with its turns instead");
   }
   /// Refuses members that only a chat template could use.
   void refuse_unused(std::initializer_list<const char*> unused, const char* beside) const {

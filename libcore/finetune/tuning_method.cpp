@@ -126,17 +126,11 @@ void TuningMethod::write_result(int64_t iteration) const {
     if (config_.method.merge) write_merged(output);
   } else if (config_.method.export_model && config_.schedule.do_train) {
     const ModelSource result(folder);
-    const DType dtype = export_dtype().value_or(model_.dtype());
+    const DType dtype = named_dtype(config_.method.export_dtype).value_or(model_.dtype());
     export_hf({.source = result, .tokenizer_folder = tokenizer_folder(result), .dtype = dtype},
               output + "/hf");
     log("wrote the model of iteration ", iteration, " to ", output, "/hf, in ", name_of(dtype));
   }
-}
-
-std::optional<DType> TuningMethod::export_dtype() const {
-  for (const DType dtype : {DType::kF32, DType::kBf16, DType::kF16})
-    if (config_.method.export_dtype == name_of(dtype)) return dtype;
-  return std::nullopt;
 }
 
 TunedModel TuningMethod::result(int64_t iteration) const {
@@ -217,7 +211,7 @@ void TuningMethod::write_merged(const std::string& output) const {
   const std::unique_ptr<TensorFile> merged = merge_adapter(model_.tensors(), model_.config(), adapter);
   export_hf({.source = model_,
              .tokenizer_folder = model_.tokenizer_folder(),
-             .dtype = export_dtype(),
+             .dtype = named_dtype(config_.method.export_dtype),
              .tensors = merged.get(),
              .generation = generation_,
              .eod = config_.run.tokenizer.eod},

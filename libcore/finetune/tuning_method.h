@@ -49,8 +49,6 @@ class TuningMethod {
   void log_method(const std::string& what) const;
   void take_adapter_settings();
   std::string checkpoint(int64_t iteration) const;
-  /// The type that the user wants for the parameters of the models that the run writes.
-  std::optional<DType> export_dtype() const;
   const TokenizerFolder& tokenizer_folder(const ModelSource& result) const;
   void write_merged(const std::string& output) const;
 

@@ -131,17 +131,23 @@ void Sampler::keep_typical() {
   if (options_.typical_p >= 1) return;
   const double sum = total(candidates_);
   double entropy = 0;
-  for (const Candidate& one : candidates_)
-    if (one.weight > 0) entropy -= one.weight / sum * std::log(one.weight / sum);
-  const auto distance = [&](const Candidate& one) { return std::abs(-std::log(one.weight / sum) - entropy); };
-  std::sort(candidates_.begin(), candidates_.end(),
-            [&](const Candidate& a, const Candidate& b) { return distance(a) < distance(b); });
-  double taken = 0;
-  auto last = candidates_.begin();
-  for (; last + 1 != candidates_.end(); ++last)
-    if ((taken += last->weight) >= options_.typical_p * sum) break;
-  const double most = distance(*last);
-  std::erase_if(candidates_, [&](const Candidate& one) { return distance(one) > most; });
+  ranked_.clear();
+  for (const Candidate& one : candidates_) {
+    const double information = -std::log(one.weight / sum);
+    if (one.weight > 0) entropy += one.weight / sum * information;
+    ranked_.push_back({.distance = information, .candidate = one});
+  }
+  for (Ranked& one : ranked_) one.distance = std::abs(one.distance - entropy);
+  std::sort(ranked_.begin(), ranked_.end(),
+            [](const Ranked& a, const Ranked& b) { return a.distance < b.distance; });
+  candidates_.clear();
+  double taken = 0, most = std::numeric_limits<double>::infinity();
+  for (const Ranked& one : ranked_) {
+    if (one.distance > most) break;
+    candidates_.push_back(one.candidate);
+    taken += one.candidate.weight;
+    if (taken >= options_.typical_p * sum) most = one.distance;
+  }
 }
 
 std::span<const Sampler::Candidate> Sampler::candidates(std::span<float> logits,

@@ -34,10 +34,10 @@ struct SampleOptions {
     v("min-p", min_p, "Sample from tokens that are at least this many times as likely as the likeliest one.",
       between(0, 1), default_text("0"));
     v("typical-p", typical_p,
-      "Sample from the tokens of the most typical information that together have this probability.",
+      "Sample from the tokens nearest to the expected information that together have this probability.",
       between(0, 1));
     v("no-repeat-ngram-size", no_repeat_ngram,
-      "No sequence of this many tokens occurs twice, in the prompt too; 0: any may.", at_least(0),
+      "No sequence of this many tokens occurs twice, the prompt included; 0: any may.", at_least(0),
       default_text("0"));
     v("repetition-penalty", repetition_penalty,
       "Divides the positive logits of tokens that occurred before, in the prompt too, and multiplies the "
@@ -78,8 +78,15 @@ class Sampler {
   void keep_min_p();
   void keep_typical();
 
+  /// A candidate, and how far its information is from the expected one.
+  struct Ranked {
+    double distance;
+    Candidate candidate;
+  };
+
   SampleOptions options_;
   std::vector<Candidate> candidates_;
+  std::vector<Ranked> ranked_;
   std::vector<float> sorted_;
   std::vector<bool> seen_;
 };

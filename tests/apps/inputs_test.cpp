@@ -10,6 +10,7 @@
 #include "libcore/base/text.h"
 #include "libcore/io/files/file.h"
 #include "tests/apps/program_folder.h"
+#include "tests/support/sanitizers.h"
 
 namespace megalith::test {
 namespace {
@@ -17,12 +18,8 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Limits what a command may take, in KiB of addresses. A sanitizer needs more of them than any limit leaves.
-std::string address_limit([[maybe_unused]] int64_t kib) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  return "";
-#else
-  return concat("ulimit -v ", kib, "; ");
-#endif
+std::string address_limit(int64_t kib) {
+  return kSanitizer ? std::string() : concat("ulimit -v ", kib, "; ");
 }
 
 class Inputs : public ProgramFolder {

@@ -9,6 +9,7 @@
 #include "libcore/base/error.h"
 #include "libcore/parallel/processes/gloo_comm.h"
 #include "tests/apps/program_folder.h"
+#include "tests/support/sanitizers.h"
 
 namespace megalith::test {
 namespace {
@@ -18,9 +19,7 @@ namespace fs = std::filesystem;
 class Limits : public ProgramFolder {
  protected:
   void SetUp() override {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    GTEST_SKIP() << "a sanitizer needs more addresses than any limit leaves";
-#endif
+    if (kSanitizer) GTEST_SKIP() << "a sanitizer needs more addresses than any limit leaves";
   }
   /// Runs the command under a limit. True if the system refused it something: it then ended with 71, with one
   /// line. Nothing else may have happened but that it succeeded.

@@ -11,6 +11,7 @@
 
 #include "libcore/base/process.h"
 #include "tests/support/files.h"
+#include "tests/support/sanitizers.h"
 
 namespace megalith {
 namespace {
@@ -44,9 +45,7 @@ TEST(ByteBuffer, KeepsItsBytesHoweverItGrows) {
 }
 
 TEST(ByteBuffer, IsNotInMemoryTwiceWhenItGrows) {
-#ifdef __SANITIZE_THREAD__
-  GTEST_SKIP() << "the sanitizer's own memory is several times the program's";
-#endif
+  if (test::kThreadSanitizer) GTEST_SKIP() << "the sanitizer's own memory is several times the program's";
   const std::string block(size_t{1} << 20, 'x');
   const auto before = static_cast<size_t>(peak_memory());
   ByteBuffer buffer;

@@ -16,6 +16,7 @@
 #include <sys/resource.h>
 
 #include "tests/support/environment.h"
+#include "tests/support/sanitizers.h"
 
 namespace megalith {
 namespace {
@@ -55,9 +56,7 @@ TEST(AsError, NamesTheLimits) {
 
 // Where no caller gets the exception.
 TEST(RefusalsDeathTest, EndTheProcessWithOneLine) {
-#ifdef __SANITIZE_ADDRESS__
-  GTEST_SKIP() << "the sanitizer takes SIGSEGV for itself";
-#endif
+  if (test::kAddressSanitizer) GTEST_SKIP() << "the sanitizer takes SIGSEGV for itself";
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto in_thread = [](const std::function<void()>& work) { std::thread(work).join(); };
   const std::function<void()> get_no_memory = [] { throw std::bad_alloc(); };
@@ -83,9 +82,7 @@ TEST(RefusalsDeathTest, EndTheProcessWithOneLine) {
 }
 
 TEST(RefusalsDeathTest, LeaveOtherEndsAsTheyAre) {
-#ifdef __SANITIZE_ADDRESS__
-  GTEST_SKIP() << "the sanitizer takes SIGSEGV for itself";
-#endif
+  if (test::kAddressSanitizer) GTEST_SKIP() << "the sanitizer takes SIGSEGV for itself";
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(
       {

@@ -16,6 +16,7 @@
 #include "libcore/io/files/file.h"
 #include "tests/apps/program_folder.h"
 #include "tests/support/large.h"
+#include "tests/support/sanitizers.h"
 
 namespace megalith::test {
 namespace {
@@ -164,9 +165,7 @@ class ProgramFaults : public ProgramFolder, public testing::WithParamInterface<s
 };
 
 TEST_P(ProgramFaults, LeaveWholeOutputsOrNoneAndTheSameCommandEndsTheWork) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "sanitizers must be loaded before inject.cpp's library";
-#endif
+  if (kSanitizer) GTEST_SKIP() << "sanitizers must be loaded before inject.cpp's library";
   ASSERT_EQ(run_with("kill:0").code, 0);
   const std::vector<std::string> whole = all_contents();
   for (const std::string& output : whole) ASSERT_FALSE(output.empty());

@@ -14,6 +14,7 @@
 #include "libcore/checkpoint/native/checkpoint_format.h"
 #include "libcore/io/files/file.h"
 #include "tests/apps/program_folder.h"
+#include "tests/support/sanitizers.h"
 
 namespace megalith::test {
 namespace {
@@ -167,9 +168,7 @@ const std::vector<Save>& saves() {
 class SaveOrder : public ProgramFolder, public testing::WithParamInterface<size_t> {};
 
 TEST_P(SaveOrder, ShowsNothingBeforeItIsOnTheDisk) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "sanitizers must be loaded before inject.cpp's library";
-#endif
+  if (kSanitizer) GTEST_SKIP() << "sanitizers must be loaded before inject.cpp's library";
   const Save& save = saves()[GetParam()];
   const CommandResult result = run("export LD_PRELOAD=" MEGALITH_BINARY_DIR
                                    "/bin/libmegalith_inject.so MEGALITH_FAULT_LOG=$PWD/.calls\nexec " +

@@ -320,6 +320,9 @@ TEST(RecordPairs, ThatAreNoneAreNamed) {
   expect_bad(R"({"src": ["q"], "tgt": ["r"], "response": [["a"], ["b"]], "sort": [1, 0]})",
              "\"src\" has 1 questions and \"tgt\" 1 answers");
   expect_bad(R"({"src": "a", "tgt": "b"})", "wanted \"chosen\" and \"rejected\"");
+  expect_bad(R"({"messages": [{"role": "user", "content": "q"}], "chosen": "a", "rejected": "b",
+                 "conversations": [{"from": "human", "value": "other"}]})",
+             "holds both \"messages\" and \"conversations\"");
   expect_bad(R"({"prompt": "q", "chosen": "a", "rejected": "a"})", "are the same answer");
   expect_bad(R"({"prompt": "q", "chosen": "", "rejected": "a"})", "\"chosen\" is empty");
   expect_bad(R"({"prompt": "q", "chosen": "a", "rejected": 3})", "\"rejected\" is 3; wanted a text");

@@ -7,6 +7,7 @@
 
 #include "tests/support/files.h"
 #include "tests/support/once/pattern.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/scripts.h"
 
 namespace megalith::test {
@@ -31,9 +32,7 @@ TEST(Bundle, NeedsThePlugin) {
 class BundleTest : public testing::Test {
  protected:
   void SetUp() override {
-#if defined(__SANITIZE_ADDRESS__)
-    GTEST_SKIP() << "a sanitizer's library is not for other machines";
-#endif
+    if (kAddressSanitizer) GTEST_SKIP() << "a sanitizer's library is not for other machines";
     const CommandResult made =
         run_command(kRepository + "/tools/bundle --without-cuda " + kBuild + " " + (dir_ / "a.tar"));
     ASSERT_EQ(made.code, 0) << made.err;

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
+#include "tests/support/sanitizers.h"
 
 namespace {
 
@@ -37,9 +38,7 @@ namespace {
 
 // simdjson reports a lack of memory by a code, like bad JSON.
 TEST(Json, IsNotBadWhereThereIsNoMemory) {
-#ifdef __SANITIZE_ADDRESS__
-  GTEST_SKIP() << "the sanitizer has its own operator new";
-#endif
+  if (test::kAddressSanitizer) GTEST_SKIP() << "the sanitizer has its own operator new";
   // At its first use simdjson chooses its kernels, in a function that must not throw. A lack of memory there
   // ends the process by std::terminate(), which base/refusals.h turns into 71.
   (void)Json::parse("1", "first use");
@@ -63,9 +62,7 @@ TEST(Json, IsNotBadWhereThereIsNoMemory) {
 
 // This once crashed: libstdc++ destroyed the copy that it had not made.
 TEST(Json, FailsToBeCopiedWhereThereIsNoMemory) {
-#ifdef __SANITIZE_ADDRESS__
-  GTEST_SKIP() << "the sanitizer has its own operator new";
-#endif
+  if (test::kAddressSanitizer) GTEST_SKIP() << "the sanitizer has its own operator new";
   const std::string text(100, 'x');
   const Json json =
       Json::parse(R"({"text": ")" + text + R"(", "list": [1, ")" + text + R"("], "more": {"a": {}}})", "x");

@@ -20,6 +20,7 @@
 #include "libcore/launch/rank_hello.h"
 #include "libcore/launch/socket.h"
 #include "tests/support/processes.h"
+#include "tests/support/sanitizers.h"
 
 namespace megalith::test {
 namespace {
@@ -241,9 +242,7 @@ TEST(Rendezvous, ConnectsInACrowdOfAThousandStrangers) {
 }
 
 TEST(Rendezvous, SaysWhenItMayNotOpenEnoughFiles) {
-#ifdef __SANITIZE_ADDRESS__
-  GTEST_SKIP() << "the sanitizer opens files to look at objects";
-#endif
+  if (kAddressSanitizer) GTEST_SKIP() << "the sanitizer opens files to look at objects";
   const int port = free_port();
   ForkedProcess first([&] {
     limit_files(12);

@@ -9,6 +9,13 @@
 
 namespace megalith {
 
+/// The type to write that an option names: fp32, bf16 or fp16; empty for any other word, and for none.
+inline std::optional<DType> named_dtype(const std::optional<std::string>& option) {
+  for (const DType dtype : {DType::kF32, DType::kBf16, DType::kF16})
+    if (option == name_of(dtype)) return dtype;
+  return {};
+}
+
 /// What is converted, and how.
 struct Conversion {
   const ModelSource& source;

@@ -106,23 +106,19 @@ std::string tokenizer_type(const Json& args) {
   return type && type->is_string() ? type->as_string() : std::string();
 }
 
-// The folder tokenizer/ next to the tracker, which is in `path` or in a folder above it. Empty if there is
-// none.
-std::string tokenizer_beside(const std::string& path) {
-  fs::path folder = fs::absolute(path).lexically_normal();
-  for (int i = 0; i < 4; ++i, folder = folder.parent_path()) {
-    if (!file_exists((folder / kTrackerFile).string())) continue;
-    std::string tokenizer = (folder / kTokenizerFolder).string();
-    if (find_tokenizer(tokenizer)) return tokenizer;
-  }
-  return {};
+// The folder tokenizer/ of the run that holds `path`. Empty if there is none.
+std::string tokenizer_of_run(const std::string& path) {
+  const std::string run = run_folder_of(path);
+  if (run.empty()) return {};
+  std::string tokenizer = (fs::path(run) / kTokenizerFolder).string();
+  return find_tokenizer(tokenizer) ? tokenizer : std::string();
 }
 
 // The folder with the tokenizer's files: the one with the weights, where users put them, or else the one
 // where training put them.
 std::string tokenizer_near(const std::string& path) {
   const std::string folder = fs::is_directory(path) ? path : parent_or_here(path).string();
-  return find_tokenizer(folder) ? folder : tokenizer_beside(path);
+  return find_tokenizer(folder) ? folder : tokenizer_of_run(path);
 }
 
 // A NullTokenizer for a model. Its ids are the model's vocabulary without the last id, which is the end of a
@@ -150,6 +146,13 @@ void refuse_adapter_alone(const Json& args, const std::string& folder) {
                           base, " --adapter ", wrote));
   refuse(folder, concat(found, "to join both: megalith-convert ", base, " --merge-adapter ", wrote,
                         " --to hf --output FOLDER"));
+}
+
+std::string run_folder_of(const std::string& path) {
+  fs::path folder = fs::absolute(path).lexically_normal();
+  for (int i = 0; i < 4; ++i, folder = folder.parent_path())
+    if (file_exists((folder / kTrackerFile).string())) return folder.string();
+  return {};
 }
 
 bool holds_foreign_model(const std::string& folder) {

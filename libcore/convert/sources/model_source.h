@@ -19,6 +19,10 @@ namespace megalith {
 /// the adapter.
 void refuse_adapter_alone(const Json& args, const std::string& folder);
 
+/// The folder of the run that holds `path`, which has the run's tracker: `path` itself, or one of the three
+/// folders above it. Empty if there is none.
+std::string run_folder_of(const std::string& path);
+
 /// Whether another tool left something in the folder that cannot be read directly: a peft adapter, a GGUF
 /// file, weights without their config.json, or the checkpoint-N folders of Hugging Face's Trainer.
 bool holds_foreign_model(const std::string& folder);

@@ -11,6 +11,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
+#include "libcore/data/indexed/token_file.h"
 #include "libcore/io/files/file.h"
 
 namespace megalith {
@@ -81,8 +82,8 @@ std::string existing_dataset(std::string prefix) {
   if (bin && file_size(prefix + ".bin") % 2 == 0)
     fail(ErrorKind::kNoInput, prefix, ".idx: is not there, but ", prefix,
          ".bin is: if nanoGPT's prepare.py wrote it, it holds ids alone: run megalith-data from-nanogpt ",
-         prefix, ".bin, and give ", prefix,
-         "_document; otherwise preprocess did not finish, or one file of the pair was ", "moved");
+         prefix, ".bin, and give ", prefix_of_token_file(prefix + ".bin"),
+         "; otherwise preprocess did not finish, or one file of the pair was moved");
   if (idx || bin)
     fail(ErrorKind::kNoInput, prefix, idx ? ".bin" : ".idx", ": is not there, but ", prefix,
          idx ? ".idx" : ".bin", " is: preprocess did not finish, or one file of the pair was moved");

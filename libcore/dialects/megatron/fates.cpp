@@ -120,7 +120,7 @@ constexpr Row kRows[] = {
             {.plain = "1"}),
     refused("sep-parallel-degree", kPretrain | kFinetune, "give --context-parallel-size",
             {.plain = "1|0|-1"}),
-    refused("pissa", kFinetune, "leave it out: an adapter begins as that of LoRA", {.plain = "false"}),
+    refused("pissa", kFinetune, "leave it out: an adapter begins as in plain LoRA", {.plain = "false"}),
     refused("weight-quantize-algo", kFinetune, "leave it out, or give --qlora: 8 bits"),
     ignored("per-device-eval-batch-size", kFinetune, kOne, kPaddle),
     ignored("disable-tqdm", kFinetune, kMaybeOne, kPaddle),

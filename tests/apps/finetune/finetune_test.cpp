@@ -339,7 +339,7 @@ TEST_F(FinetuneApp, TakesAFileOfAxolotl) {
 }
 
 // The keys of LLaMA-Factory's examples/train_lora/llama3_lora_sft.yaml, with a model and records of our own.
-// The key for a template is left out, since it is refused by name.
+// The key for a template is left out: this model has no chat template.
 const std::string kLlamaFactory = R"(### model
 model_name_or_path: model
 trust_remote_code: true
@@ -398,7 +398,6 @@ TEST_F(FinetuneApp, TakesAFileOfLlamaFactory) {
             std::string::npos);
 }
 
-// The ranks get equal numbers of records and tokens, but one record differs.
 // LLaMA-Factory's template makes chats of instruction records, too.
 TEST_F(FinetuneApp, TakesLlamaFactorysNameOfATemplate) {
   write_file(dir_ / "model/chat_template.jinja",
@@ -431,6 +430,7 @@ TEST_F(FinetuneApp, EvaluatesAndSavesSeveralTimesInAnEpoch) {
   EXPECT_EQ(at, (std::set<int64_t>{2, 4, 6, 8, 10, 12, 14, 16}));
 }
 
+// The ranks get equal numbers of records and tokens, but one record differs.
 TEST_F(FinetuneApp, RefusesRanksWithOtherRecords) {
   if (!has_process_comm()) GTEST_SKIP() << "built without Gloo (package libgloo-dev)";
   fs::copy(dir_ / "data", dir_ / "data0");

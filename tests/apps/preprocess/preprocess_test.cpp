@@ -13,6 +13,7 @@
 #include "libcore/data/indexed/sidecar.h"
 #include "libcore/io/files/file.h"
 #include "tests/support/files.h"
+#include "tests/support/sanitizers.h"
 
 namespace megalith::test {
 namespace {
@@ -204,9 +205,7 @@ std::pair<double, double> memory_of(const std::string& err) {
 // A text that is a single pretoken is handled by a worker or, if it is longer than 8 MiB, by the writer. The
 // limit must hold in both cases.
 TEST_F(PreprocessApp, KeepsItsMemoryLimitWhereATextIsOnePretoken) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "sanitizers take memory of their own";
-#endif
+  if (kSanitizer) GTEST_SKIP() << "sanitizers take memory of their own";
   const std::string llama = "--tokenizer-type HuggingFaceTokenizer --tokenizer-model " +
                             test_data("text/goldens/hf/llama2.json") + " ";
   for (const size_t mebibytes : {5, 9})
@@ -225,9 +224,7 @@ TEST_F(PreprocessApp, KeepsItsMemoryLimitWhereATextIsOnePretoken) {
 
 // Each key's files have buffers of their own, which count towards the limit.
 TEST_F(PreprocessApp, KeepsItsMemoryLimitWithManyKeys) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "sanitizers take memory of their own";
-#endif
+  if (kSanitizer) GTEST_SKIP() << "sanitizers take memory of their own";
   constexpr int kKeys = 50;
   std::string keys, line;
   for (int k = 0; k < kKeys; ++k) {
@@ -249,9 +246,7 @@ TEST_F(PreprocessApp, KeepsItsMemoryLimitWithManyKeys) {
 
 // A long text's ids are on the disk, as those of a long line are: it may take no more memory than that line.
 TEST_F(PreprocessApp, TakesNoMoreMemoryForATextThanForALine) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "sanitizers take memory of their own";
-#endif
+  if (kSanitizer) GTEST_SKIP() << "sanitizers take memory of their own";
   std::string text;
   while (text.size() < size_t{48} << 20) text += "the harbour at night ";
   write_file(dir_ / "one.txt", text);

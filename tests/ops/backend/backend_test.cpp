@@ -11,6 +11,7 @@
 #include "libcore/tensor/arena.h"
 #include "tests/ops/cases.h"
 #include "tests/support/files.h"
+#include "tests/support/sanitizers.h"
 
 namespace megalith {
 namespace {
@@ -150,9 +151,7 @@ TEST_F(CpuStream, AllocatesZeros) {
 }
 
 TEST_F(CpuStream, SaysWhenThereIsNoMemory) {
-#ifdef __SANITIZE_ADDRESS__
-  GTEST_SKIP() << "the sanitizer's allocator ends the process instead";
-#endif
+  if (test::kAddressSanitizer) GTEST_SKIP() << "the sanitizer's allocator ends the process instead";
   try {
     backend_->allocate(size_t{1} << 60);
     ADD_FAILURE() << "allocated";
