@@ -198,13 +198,14 @@ void RunLog::evaluation(const EvaluationReport& report) {
 }
 
 void RunLog::tasks(const TasksReport& report) {
-  Json results = Json::object(), task = Json::object();
+  Json results = Json::object();
   for (const TasksReport::Figure& figure : report.figures) {
     if (events_) events_->scalar(figure.task + " " + figure.name, report.iteration, figure.value);
-    task = results.find(figure.task) ? std::move(task) : Json::object();
+    const Json* const before = results.find(figure.task);
+    Json task = before ? *before : Json::object();
     task.set(figure.name, figure.value);
     if (figure.error) task.set(figure.name + "_stderr", *figure.error);
-    results.set(figure.task, task);
+    results.set(figure.task, std::move(task));
   }
   write(kTasksEntry,
         TasksEntry{.iteration = report.iteration, .seconds = report.seconds, .results = std::move(results)});
