@@ -13,6 +13,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/figures/picture.h"
 #include "libcore/base/figures/quantile.h"
+#include "libcore/base/process.h"
 #include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
 #include "libcore/io/files/file.h"
@@ -161,10 +162,6 @@ class GrowingFile {
   uint64_t read_ = 0;
 };
 
-double time_now_seconds() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
 /// The picture drawn over the one before it; what remains of that one is cleared.
 std::string drawn_over(const std::string& picture) {
   std::string out = "\x1b[H";
@@ -187,7 +184,7 @@ void watch_run(const std::string& path) {
     reader.take(file.next());
     const RunHistory& run = reader.runs().empty() ? none : reader.runs().back();
     const std::string picture =
-        live_view(name_of_run(run, path), run, time_now_seconds(), columns_of(STDOUT_FILENO));
+        live_view(name_of_run(run, path), run, seconds_since_1970(), columns_of(STDOUT_FILENO));
     write_stdout(live ? drawn_over(picture) : picture);
     flush_stdout();
     if (!live || !run.end_reason.empty()) return;
