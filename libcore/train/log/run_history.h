@@ -38,7 +38,8 @@ struct RunHistory {
   std::string option(std::string_view key) const;
 };
 
-/// Reads files of figures as they grow. A file holds several runs if one of them began anew at its end.
+/// Reads files of figures as they grow. A file holds several runs if a run started from the beginning at the
+/// end of another's figures.
 class RunReader {
  public:
   /// `path`: for messages.
