@@ -25,7 +25,7 @@ TokenizerFiles files_of_tokenizer(const PretrainConfig& config) {
   // A NullTokenizer's number of ids: the vocabulary without the end of a document.
   const int64_t more = config.tokenizer.type == "NullTokenizer" ? 1 : 0;
   TokenizerFiles files = tokenizer_files(config.tokenizer, config.model.vocab_size - more);
-  files.hf_special_tokens = true;
+  files.hf_special_tokens = true;  // as megalith-eval reads a checkpoint's tokenizer
   return files;
 }
 
