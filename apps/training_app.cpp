@@ -142,8 +142,7 @@ bool TrainingApp::read(Options& options) {
             "with RANK_ID are understood, too."},
            {"MEGALITH_JOB_TOKEN",
             "A secret that all ranks of a job share: they prove to each other that they have it, and others "
-            "are "
-            "refused. Without it TORCHELASTIC_RUN_ID, else SLURM_JOB_ID, tells jobs apart, and proves "
+            "are refused. Without it TORCHELASTIC_RUN_ID, else SLURM_JOB_ID, tells jobs apart, and proves "
             "nothing."},
            {"CUDA_VISIBLE_DEVICES",
             "The GPUs that a run may use: a rank for each with --nproc_per_node gpu."},

@@ -10,6 +10,9 @@ namespace megalith {
 /// Wall time in seconds since `start`.
 double seconds_since(std::chrono::steady_clock::time_point start);
 
+/// The time in seconds since 1970.
+double seconds_since_1970();
+
 /// The largest amount of physical memory, in bytes, that this process has used so far.
 uint64_t peak_memory();
 

@@ -21,8 +21,9 @@ FewShots::FewShots(const TaskItems& task, const ExamplePool& pool, int64_t count
 
 void FewShots::want(size_t needed, size_t there) const {
   if (needed > there)
-    fail(ErrorKind::kUsage, "--", pool_.option, ' ', count_, " needs ", needed, " items to draw from, ",
-         pool_.path, " has ", there, "; give less, or a larger file in --fewshot-data");
+    fail(ErrorKind::kUsage, "--", pool_.names.fewshots, ' ', count_, " needs ", needed,
+         " items to draw from, ", pool_.path, " has ", there, "; give less, or a larger file in --",
+         pool_.names.fewshot_data);
 }
 
 // One item more than needed is drawn, so that one that equals the item can be left out. If several do, all is

@@ -3,10 +3,10 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "libcore/base/python_random.h"
+#include "libcore/evaluate/evaluate_config.h"
 #include "libcore/evaluate/task_items.h"
 
 namespace megalith {
@@ -14,9 +14,9 @@ namespace megalith {
 /// The items that may be examples of others.
 struct ExamplePool {
   std::span<const TaskItem> items;
-  std::string path;                         // of their file, for messages
-  bool own = false;                         // whether it is the file of the items that are scored
-  std::string_view option = "num-fewshot";  // which says how many examples an item has
+  std::string path;            // of their file, for messages
+  bool own = false;            // whether it is the file of the items that are scored
+  TaskOptionNames names = {};  // for messages
 };
 
 /// What stands between a context and its continuation, unless the continuation has it.

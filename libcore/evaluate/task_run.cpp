@@ -51,7 +51,7 @@ std::string TaskRun::continuation(size_t item, size_t number) const {
 
 void TaskRun::encode(PairEncoder& encoder, std::vector<ScoredTokens>& texts) {
   const bool own = spec_.examples.empty();
-  FewShots shots(task_, {examples_, own ? spec_.path : spec_.examples, own, names_.fewshots}, shots_, seed_);
+  FewShots shots(task_, {examples_, own ? spec_.path : spec_.examples, own, names_}, shots_, seed_);
   for (size_t i = 0; i < items().size(); ++i) {
     const TaskItem& item = items()[i];
     Request request{.context = shots.context(item)};

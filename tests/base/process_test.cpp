@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <utility>
 
 #include <gtest/gtest.h>
@@ -17,6 +18,10 @@ TEST(SecondsSince, CountsSeconds) {
   const auto past = std::chrono::steady_clock::now() - std::chrono::milliseconds(2500);
   EXPECT_GE(seconds_since(past), 2.5);
   EXPECT_LT(seconds_since(past), 60);
+}
+
+TEST(SecondsSince1970, IsTheTimeOfTheClock) {
+  EXPECT_NEAR(seconds_since_1970(), static_cast<double>(std::time(nullptr)), 60);
 }
 
 TEST(PeakMemory, IsInBytesAndStaysWhenMemoryIsGivenBack) {

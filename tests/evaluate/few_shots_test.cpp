@@ -3,6 +3,8 @@
 #include "libcore/evaluate/few_shots.h"
 
 #include <algorithm>
+#include <string>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -55,14 +57,19 @@ TEST(FewShots, AreDrawnBySeed) {
 
 TEST(FewShots, SayHowManyItemsTheyNeed) {
   const TaskItems items = items_of("aab", OwnExample::kLeftOut);
-  try {
-    FewShots(items, {items.items, "train.jsonl", false}, 3, 1);
-    ADD_FAILURE();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kUsage);
-    EXPECT_NE(std::string(error.what()).find("--num-fewshot 3 needs 4 items to draw from, train.jsonl has 3"),
-              std::string::npos)
-        << error.what();
+  const std::string needs =
+      " 3 needs 4 items to draw from, train.jsonl has 3; give less, or a larger file in ";
+  const TaskOptionNames others{.fewshots = "eval-num-fewshot", .fewshot_data = "eval-fewshot-data"};
+  for (const auto& [names, wanted] :
+       {std::pair{TaskOptionNames{}, "--num-fewshot" + needs + "--fewshot-data"},
+        {others, "--eval-num-fewshot" + needs + "--eval-fewshot-data"}}) {
+    try {
+      FewShots(items, {items.items, "train.jsonl", false, names}, 3, 1);
+      ADD_FAILURE();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+      EXPECT_EQ(error.what(), wanted);
+    }
   }
   FewShots shots(items, {items.items, "train.jsonl", false}, 2, 1);
   EXPECT_THROW(shots.context(items.items[0]), Error);  // only one item differs from it

@@ -85,7 +85,7 @@ class Ticks {
   int decimals_;
 };
 
-/// The number at a place of a rising curve's key axis whose value is `value`.
+/// The place on the key axis where a rising curve reaches `value`, interpolated between points.
 double key_of(const ChartPoints& rising, double value) {
   auto next = rising.begin();
   while (next != rising.end() && next->second < value) ++next;
@@ -284,8 +284,8 @@ class Picture {
 };
 
 constexpr const char* kFileStyle =
-    "<style>text { font: 12px system-ui, sans-serif; fill: #64748b; } path { fill: none; stroke-width: 1.5; "
-    "} "
+    "<style>text { font: 12px system-ui, sans-serif; fill: #64748b; } "
+    "path { fill: none; stroke-width: 1.5; } "
     ".grid { stroke: #64748b; opacity: .2; } .faint { opacity: .3; } .y { text-anchor: end; } "
     ".x, .axis { text-anchor: middle; } .legend { text-anchor: end; font-weight: 600; }</style>\n";
 

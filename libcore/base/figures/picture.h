@@ -45,9 +45,10 @@ std::string chart_file(const ChartNames& names, const std::vector<ChartSeries>& 
 std::string chart_html(const ChartNames& names, const std::vector<ChartSeries>& series);
 std::string chart_style();
 
-/// 1, 2 or 5 times a power of ten: the distance of an axis' numbers, of which there are then about `parts`.
+/// The distance between the numbers of an axis, 1, 2 or 5 times a power of ten, so that `range` has about
+/// `parts` of them.
 double axis_step(double range, double parts);
-/// A number for a reader, in a few characters: "12.5k", "3.20M".
+/// A number for a reader, in a few characters: "12.5k", "3.2M".
 std::string short_count(double value);
 
 }  // namespace megalith

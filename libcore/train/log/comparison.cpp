@@ -28,7 +28,7 @@ std::string short_name(const std::string& path) {
   return name;
 }
 
-/// A curve of losses by something else than iterations: by what `places` holds for each iteration.
+/// Losses by `unit` times what `places` holds for their iterations, such as tokens or milliseconds.
 ChartPoints moved(const ChartPoints& loss, const ChartPoints& places, double unit) {
   ChartPoints out;
   for (const auto& [iteration, value] : loss)
@@ -69,36 +69,33 @@ std::string by_iterations(const std::vector<RunHistory>& runs) {
                       curves);
 }
 
-std::string by_tokens(const std::vector<RunHistory>& runs) {
+LossCurves curves_by(const std::vector<RunHistory>& runs, ChartPoints RunHistory::*places, double unit) {
   LossCurves curves;
   for (const RunHistory& run : runs) {
-    curves.train.push_back(moved(shown(run.loss), run.tokens, 1));
-    curves.valid.push_back(moved(run.valid_loss, run.tokens, 1));
+    curves.train.push_back(moved(shown(run.loss), run.*places, unit));
+    curves.valid.push_back(moved(run.valid_loss, run.*places, unit));
   }
+  return curves;
+}
+
+std::string by_tokens(const std::vector<RunHistory>& runs) {
   return loss_section(runs, "Loss over tokens",
-                      {.title = "Loss by tokens", .value = "nats a token", .key = "tokens"}, curves);
+                      {.title = "Loss by tokens", .value = "nats a token", .key = "tokens"},
+                      curves_by(runs, &RunHistory::tokens, 1));
 }
 
 std::string by_time(const std::vector<RunHistory>& runs) {
   constexpr double kMs = 1000;
-  LossCurves curves;
   double longest = 0;
-  for (const RunHistory& run : runs) {
-    curves.train.push_back(moved(shown(run.loss), run.seconds, kMs));
-    curves.valid.push_back(moved(run.valid_loss, run.seconds, kMs));
+  for (const RunHistory& run : runs)
     longest = std::max(longest, run.seconds.empty() ? 0 : run.seconds.rbegin()->second);
-  }
   const std::pair<double, const char*> unit = longest >= 2 * 3600 ? std::pair{3600.0, "hours"}
                                               : longest >= 120    ? std::pair{60.0, "minutes"}
                                                                   : std::pair{1.0, "seconds"};
   return loss_section(
       runs, "Loss over time",
       {.title = "Loss by time", .value = "nats a token", .key = unit.second, .unit = unit.first * kMs},
-      curves);
-}
-
-std::string last_of(const ChartPoints& points) {
-  return points.empty() ? "" : format_fixed(points.rbegin()->second, 4);
+      curves_by(runs, &RunHistory::seconds, kMs));
 }
 
 std::string speed_of(const RunHistory& run) {
@@ -116,17 +113,16 @@ const Row& figure_names() {
 
 Row figures_of(const RunHistory& run) {
   const StartEntry& start = run.start();
-  const std::string done = format_count(run.iteration());
   return {run.name,
           date_text(run.starts.front().time),
           run.end_reason.empty() ? "no end yet, " + date_text(run.last_time) : run.end_reason,
-          start.iterations > run.iteration() ? done + " of " + format_count(start.iterations) : done,
+          progress_text(run),
           run.tokens.empty() ? "" : short_count(run.tokens.rbegin()->second),
           format_duration(seconds_of(run)),
           speed_of(run),
           run.loss.empty() ? "" : format_fixed(last_loss(run).value, 4),
-          last_of(run.valid_loss),
-          last_of(run.test_loss),
+          last_value_text(run.valid_loss),
+          last_value_text(run.test_loss),
           start.parameters > 0 ? short_count(static_cast<double>(start.parameters)) : ""};
 }
 
@@ -136,7 +132,7 @@ Row names_of(const std::vector<RunHistory>& runs, const std::string& first) {
   return names;
 }
 
-/// The figures of --eval-tasks, and the options that differ: a row for each, a column for each run.
+/// The figures of --eval-tasks: a row for each, a column for each run.
 std::vector<Row> task_rows(const std::vector<RunHistory>& runs) {
   std::map<std::string, Row> rows;
   for (size_t i = 0; i < runs.size(); ++i)
@@ -144,12 +140,14 @@ std::vector<Row> task_rows(const std::vector<RunHistory>& runs) {
       Row& row = rows[name];
       row.resize(runs.size() + 1);
       row[0] = name;
-      row[i + 1] = last_of(points);
+      row[i + 1] = last_value_text(points);
     }
   std::vector<Row> out;
   for (auto& [name, row] : rows) out.push_back(std::move(row));
   return out;
 }
+
+/// The options that differ, in the same form.
 std::vector<Row> option_rows(const std::vector<RunHistory>& runs) {
   std::vector<Row> out;
   for (const OptionRow& option : differing_options(runs)) {

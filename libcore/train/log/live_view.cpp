@@ -13,6 +13,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/figures/picture.h"
 #include "libcore/base/figures/quantile.h"
+#include "libcore/base/process.h"
 #include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
 #include "libcore/io/files/file.h"
@@ -129,9 +130,9 @@ std::string block_curve(const ChartPoints& points, size_t columns) {
   return out;
 }
 
-std::string live_view(const RunHistory& run, double now, size_t columns) {
+std::string live_view(const std::string& name, const RunHistory& run, double now, size_t columns) {
   std::string text =
-      concat(run.name, ": ", state_of(run, now), "\n", progress_of(run, columns), figures_of(run), "\n");
+      concat(name, ": ", state_of(run, now), "\n", progress_of(run, columns), figures_of(run), "\n");
   if (run.loss.size() > 1)
     text += concat("loss, steps ", format_count(run.loss.begin()->first), " to ",
                    format_count(run.loss.rbegin()->first), "\n", block_curve(run.loss, columns), "\n");
@@ -161,11 +162,7 @@ class GrowingFile {
   uint64_t read_ = 0;
 };
 
-double time_now_seconds() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
-/// The picture drawn over the one before it; what that had more is cleared.
+/// The picture drawn over the one before it; what remains of that one is cleared.
 std::string drawn_over(const std::string& picture) {
   std::string out = "\x1b[H";
   for (const std::string& line : split(std::string_view(picture).substr(0, picture.size() - 1), '\n'))
@@ -173,27 +170,21 @@ std::string drawn_over(const std::string& picture) {
   return out + "\x1b[J";
 }
 
-RunHistory newest(const RunReader& reader, const std::string& path) {
-  RunHistory run;
-  if (reader.runs().empty())
-    run.starts.emplace_back();
-  else
-    run = reader.runs().back();
-  run.name = name_of_run(run, path);
-  return run;
-}
-
 }  // namespace
 
 void watch_run(const std::string& path) {
+  // Polled: no notification arrives when another machine appends to a file on a shared file system.
   constexpr auto kPause = std::chrono::seconds(1);
   const bool live = ::isatty(STDOUT_FILENO) == 1;
   GrowingFile file(path);
   RunReader reader(path);
+  RunHistory none;  // shown until the file has a line
+  none.starts.emplace_back();
   while (true) {
     reader.take(file.next());
-    const RunHistory run = newest(reader, path);
-    const std::string picture = live_view(run, time_now_seconds(), columns_of(STDOUT_FILENO));
+    const RunHistory& run = reader.runs().empty() ? none : reader.runs().back();
+    const std::string picture =
+        live_view(name_of_run(run, path), run, seconds_since_1970(), columns_of(STDOUT_FILENO));
     write_stdout(live ? drawn_over(picture) : picture);
     flush_stdout();
     if (!live || !run.end_reason.empty()) return;

@@ -7,9 +7,9 @@
 
 namespace megalith {
 
-/// The picture of a run for a terminal, a line each: how far it is, its figures, its loss as a curve, its
-/// latest evaluations and checkpoints. `now`: seconds since 1970. Lines have at most `columns` characters.
-std::string live_view(const RunHistory& run, double now, size_t columns);
+/// The picture of a run for a terminal, in lines of at most `columns` characters: how far it is, its latest
+/// figures and checkpoint, and its loss as a curve. `now`: seconds since 1970.
+std::string live_view(const std::string& name, const RunHistory& run, double now, size_t columns);
 
 /// Values as a line of `columns` characters whose blocks rise with the values: "▇▅▃▂▁".
 std::string block_curve(const ChartPoints& points, size_t columns);

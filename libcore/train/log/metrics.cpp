@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -10,6 +9,7 @@
 #include <utility>
 
 #include "libcore/base/error.h"
+#include "libcore/base/process.h"
 #include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
 #include "libcore/io/files/file.h"
@@ -137,10 +137,8 @@ RunLog::RunLog(const RunLogOptions& options) : flush_interval_(options.flush_int
 template <class Entry>
 void RunLog::write(const char* type, const Entry& entry) {
   if (!lines_) return;
-  const double now =
-      std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   Json line = Json::object();
-  add_fields(line, EntryHead{.type = type, .time = std::round(now * 1e3) / 1e3});
+  add_fields(line, EntryHead{.type = type, .time = std::round(seconds_since_1970() * 1e3) / 1e3});
   add_fields(line, entry);
   lines_->write(line);
 }
@@ -198,13 +196,14 @@ void RunLog::evaluation(const EvaluationReport& report) {
 }
 
 void RunLog::tasks(const TasksReport& report) {
-  Json results = Json::object(), task = Json::object();
+  Json results = Json::object();
   for (const TasksReport::Figure& figure : report.figures) {
     if (events_) events_->scalar(figure.task + " " + figure.name, report.iteration, figure.value);
-    task = results.find(figure.task) ? std::move(task) : Json::object();
+    const Json* const before = results.find(figure.task);
+    Json task = before ? *before : Json::object();
     task.set(figure.name, figure.value);
     if (figure.error) task.set(figure.name + "_stderr", *figure.error);
-    results.set(figure.task, task);
+    results.set(figure.task, std::move(task));
   }
   write(kTasksEntry,
         TasksEntry{.iteration = report.iteration, .seconds = report.seconds, .results = std::move(results)});

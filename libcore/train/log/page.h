@@ -20,7 +20,7 @@ std::string html_table(const std::vector<std::vector<std::string>>& rows);
 /// A table with a row of headings on top.
 std::string html_table(const std::vector<std::string>& headings,
                        const std::vector<std::vector<std::string>>& rows);
-/// Something that is opened with a click.
+/// HTML that a click on the summary unfolds.
 std::string folded(std::string_view summary, const std::string& inside);
 
 }  // namespace megalith

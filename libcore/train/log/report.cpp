@@ -67,17 +67,10 @@ std::string task_charts(const RunHistory& run) {
                      {"bits_per_byte"});
 }
 
-std::string last_of(const ChartPoints& points) {
-  return format_fixed(points.rbegin()->second, 4);
-}
-
 void add_progress(Rows& rows, const RunHistory& run) {
   const StartEntry& start = run.start();
   if (!run.loss.empty()) {
-    const int64_t done = run.iteration();
-    rows.push_back(
-        {"iterations",
-         format_count(done) + (start.iterations > done ? " of " + format_count(start.iterations) : "")});
+    rows.push_back({"iterations", progress_text(run)});
     if (start.iteration > 0) rows.push_back({"resumed after iteration", format_count(start.iteration)});
     if (!run.tokens.empty())
       rows.push_back({"tokens", format_count(static_cast<int64_t>(run.tokens.rbegin()->second))});
@@ -85,10 +78,10 @@ void add_progress(Rows& rows, const RunHistory& run) {
     rows.push_back({"last training loss", format_fixed(loss.value, 4) +
                                               (loss.mean ? ", the mean of the last line of the log" : "")});
   }
-  if (!run.valid_loss.empty()) rows.push_back({"last validation loss", last_of(run.valid_loss)});
-  if (!run.test_loss.empty()) rows.push_back({"test loss", last_of(run.test_loss)});
+  if (!run.valid_loss.empty()) rows.push_back({"last validation loss", last_value_text(run.valid_loss)});
+  if (!run.test_loss.empty()) rows.push_back({"test loss", last_value_text(run.test_loss)});
   for (const auto& [name, points] : run.tasks)
-    if (!points.empty()) rows.push_back({name, last_of(points)});
+    if (!points.empty()) rows.push_back({name, last_value_text(points)});
 }
 
 std::string facts(const RunHistory& run, size_t earlier) {

@@ -144,6 +144,16 @@ std::vector<OptionRow> differing_options(const std::vector<RunHistory>& runs) {
   return rows;
 }
 
+std::string progress_text(const RunHistory& run) {
+  const std::string done = format_count(run.iteration());
+  const int64_t all = run.start().iterations;
+  return all > run.iteration() ? done + " of " + format_count(all) : done;
+}
+
+std::string last_value_text(const ChartPoints& points) {
+  return points.empty() ? "" : format_fixed(points.rbegin()->second, 4);
+}
+
 LastLoss last_loss(const RunHistory& run) {
   LoggedStretch stretch;
   for (auto start = run.starts.rbegin(); start != run.starts.rend(); ++start) {

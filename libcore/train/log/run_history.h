@@ -38,7 +38,8 @@ struct RunHistory {
   std::string option(std::string_view key) const;
 };
 
-/// Reads files of figures as they grow. A file holds several runs if one of them began anew at its end.
+/// Reads files of figures as they grow. A file holds several runs if a run started from the beginning at the
+/// end of another's figures.
 class RunReader {
  public:
   /// `path`: for messages.
@@ -68,6 +69,10 @@ struct OptionRow {
 };
 std::vector<OptionRow> differing_options(const std::vector<RunHistory>& runs);
 
+/// How far the run is: "120 of 500" iterations; "500" if it has done all.
+std::string progress_text(const RunHistory&);
+/// The last value, with four decimals; empty if there is none.
+std::string last_value_text(const ChartPoints&);
 /// The loss in the last line of the log, whichever process printed it, and whether it is a mean of several
 /// steps. If no line has been printed yet, the loss of the last step. There must be a step.
 struct LastLoss {

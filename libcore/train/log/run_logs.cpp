@@ -99,8 +99,8 @@ void tell_earlier_runs(const RunOutputs& outputs) {
   const auto runs = static_cast<int64_t>(outputs.earlier_runs());
   if (runs > 0)
     log(printable(outputs.metrics()), " keeps the figures of ", format_count(runs), " earlier ",
-        runs == 1 ? "run" : "runs", "; the report shows this one, \"megalith report ",
-        shell_word(outputs.metrics()), "\" all");
+        runs == 1 ? "run" : "runs", "; the report shows this run, and \"megalith report ",
+        shell_word(outputs.metrics()), "\" shows all");
 }
 
 std::unique_ptr<RunLog> begin_run_log(const ObservedRun& run, const std::string& figures) {

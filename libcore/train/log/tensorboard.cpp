@@ -3,13 +3,13 @@
 #include <array>
 #include <bit>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <filesystem>
 
 #include <unistd.h>
 
 #include "libcore/base/error.h"
+#include "libcore/base/process.h"
 #include "libcore/io/files/file.h"
 
 namespace megalith {
@@ -89,18 +89,14 @@ std::string summary_field(std::string_view value) {
   return payload;
 }
 
-double wall_time() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
 // A name that no earlier writer used and that sorts last: TensorBoard reads a folder's files in the order of
 // their names.
 std::string new_event_path(const std::string& folder) {
   char host[256] = "localhost";
   gethostname(host, sizeof host - 1);
   char name[400];
-  std::snprintf(name, sizeof name, "events.out.tfevents.%010lld.%s.%d", static_cast<long long>(wall_time()),
-                host, getpid());
+  std::snprintf(name, sizeof name, "events.out.tfevents.%010lld.%s.%d",
+                static_cast<long long>(seconds_since_1970()), host, getpid());
   const std::string base = (std::filesystem::path(folder) / name).string();
   std::string path = base;
   for (int i = 1; file_exists(path); ++i) path = concat(base, ".", i);
@@ -137,7 +133,7 @@ EventWriter::~EventWriter() = default;
 
 void EventWriter::write_event(int64_t step, std::string_view payload) {
   std::string data;
-  put_double(data, event::kWallTime, wall_time());
+  put_double(data, event::kWallTime, seconds_since_1970());
   if (step != 0) put_int(data, event::kStep, step);
   data += payload;
   std::string length, record;

@@ -85,6 +85,7 @@ void RunSaves::begin(Trainer& trainer, RunObserver& observer) {
     if (iteration == best_) protect_best(iteration);
   };
   saver_ = std::make_unique<Saver>(trainer, std::move(options));
+  if (in_.world.rank() == 0) data_digests_ = data_digests(config_.data);
 }
 
 void RunSaves::save(const RunProgress& progress) {
@@ -93,8 +94,7 @@ void RunSaves::save(const RunProgress& progress) {
   log("saving checkpoint at iteration ", padded_iteration(progress.iteration()), " to ",
       printable(config_.checkpoint.save));
   Json args = to_json(config_);
-  if (Json digests = in_.world.rank() == 0 ? data_digests(config_.data) : Json(); !digests.is_null())
-    args.set(kDataDigests, std::move(digests));
+  if (!data_digests_.is_null()) args.set(kDataDigests, data_digests_);
   if (in_.tuning)
     for (const auto& [name, value] : in_.tuning->args) args.set(name, value);
   saver_->start(progress.state(), {.args = std::move(args),

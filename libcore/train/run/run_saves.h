@@ -8,6 +8,7 @@
 #include "libcore/checkpoint/native/retention.h"
 #include "libcore/config/pretrain_config.h"
 #include "libcore/io/run/lock_file.h"
+#include "libcore/json/json.h"
 #include "libcore/train/log/run_observer.h"
 #include "libcore/train/run/loop.h"
 #include "libcore/train/run/run_progress.h"
@@ -36,8 +37,8 @@ class RunSaves {
   void remove_old(int64_t iteration) const;
   /// Prepares saving; call it before the first save. The observer is told of each complete checkpoint.
   void begin(Trainer&, RunObserver&);
-  /// With --overwrite-output-dir, removes what the run replaces (see earlier_run.h), and Tuning::results. Call
-  /// it before the first step: a run that does no step replaces nothing.
+  /// With --overwrite-output-dir, removes what the run replaces (see earlier_run.h), and Tuning::results.
+  /// Call it before the first step: a run that does no step replaces nothing.
   void make_way();
 
   /// Starts to save a checkpoint, unless a save of this iteration was already started.
@@ -67,6 +68,7 @@ class RunSaves {
   int64_t saved_ = -1, best_ = 0;
   Replaced replaced_;             // its `start` is -1 once that checkpoint is removed
   bool has_way_ = false;          // make_way() was called
+  Json data_digests_ = {};        // of the data when the run began; only on the first rank
   std::unique_ptr<Saver> saver_;  // null: nothing is saved
 };
 

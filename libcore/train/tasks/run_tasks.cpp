@@ -22,10 +22,10 @@ namespace megalith {
 namespace {
 
 TokenizerFiles files_of_tokenizer(const PretrainConfig& config) {
-  const bool null =
-      config.tokenizer.type == "NullTokenizer";  // the token that ends a text is added to its ids
-  TokenizerFiles files = tokenizer_files(config.tokenizer, config.model.vocab_size - (null ? 1 : 0));
-  files.hf_special_tokens = true;
+  // A NullTokenizer's number of ids: the vocabulary without the end of a document.
+  const int64_t more = config.tokenizer.type == "NullTokenizer" ? 1 : 0;
+  TokenizerFiles files = tokenizer_files(config.tokenizer, config.model.vocab_size - more);
+  files.hf_special_tokens = true;  // as megalith-eval reads a checkpoint's tokenizer
   return files;
 }
 

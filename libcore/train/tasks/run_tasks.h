@@ -18,7 +18,7 @@ namespace megalith {
 
 /// The tasks of --eval-tasks, under the names that the training programs give these options.
 TaskOptions task_options(const TrainConfig&);
-/// Reports tasks that cannot be evaluated in this run: the whole model must be on one rank, with a tokenizer.
+/// Reports options of --eval-tasks that are wrong, and a run that has no rank with the whole model.
 void check_eval_tasks(const PretrainConfig&, Problems&);
 
 /// Adds the files of the tasks to those of the run.

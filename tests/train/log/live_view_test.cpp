@@ -24,13 +24,11 @@ RunHistory run() {
            R"({"type": "save", "time": 1020, "iteration": 10, "path": "out/iter_0000010"})"
            "\n";
   reader.take(lines);
-  RunHistory one = reader.runs().back();
-  one.name = "out";
-  return one;
+  return reader.runs().back();
 }
 
 TEST(LiveView, ShowsHowFarTheRunIs) {
-  EXPECT_EQ(live_view(run(), 1021, 80),
+  EXPECT_EQ(live_view("out", run(), 1021, 80),
             "out: running, 1 min 00 s left\n"
             "step          10 of 40\n"
             "[===============                                             ] 25 %\n"
@@ -50,15 +48,13 @@ TEST(LiveView, ShowsHowFarTheRunIs) {
 
 TEST(LiveView, SaysWhenARunHasEndedOrIsSilent) {
   RunHistory one = run();
-  EXPECT_EQ(split(live_view(one, 1200, 80), '\n')[0], "out: no line for 3 min 00 s");
+  EXPECT_EQ(split(live_view("out", one, 1200, 80), '\n')[0], "out: no line for 3 min 00 s");
   one.end_reason = "done";
-  EXPECT_EQ(split(live_view(one, 1200, 80), '\n')[0], "out: ended: done");
+  EXPECT_EQ(split(live_view("out", one, 1200, 80), '\n')[0], "out: ended: done");
 }
 
 TEST(LiveView, FitsTheTerminalAndEscapesNames) {
-  RunHistory one = run();
-  one.name = "\x1b[2J" + std::string(100, 'n');
-  const std::string view = live_view(one, 1021, 30);
+  const std::string view = live_view("\x1b[2J" + std::string(100, 'n'), run(), 1021, 30);
   EXPECT_EQ(view.find('\x1b'), std::string::npos);
   for (const std::string& line : split(view, '\n'))
     if (line.find("█") == std::string::npos) {
@@ -68,9 +64,8 @@ TEST(LiveView, FitsTheTerminalAndEscapesNames) {
 
 TEST(LiveView, ShowsARunThatHasNotBegun) {
   RunHistory none;
-  none.name = "new";
   none.starts.emplace_back();
-  EXPECT_EQ(split(live_view(none, 10, 80), '\n')[0], "new: running");
+  EXPECT_EQ(split(live_view("new", none, 10, 80), '\n')[0], "new: running");
 }
 
 TEST(BlockCurve, HasTheMeansOfManyPointsInFewColumns) {
