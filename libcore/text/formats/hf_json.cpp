@@ -321,16 +321,15 @@ WordPieceModel read_wordpiece(const Source& source, const JsonCursor& root, Toke
   return out;
 }
 
-bool is_wordpiece(const JsonCursor& root) {
-  const auto type = root.at("model").find("type");
-  return type && type->text() == "WordPiece";
+bool has_model(const JsonCursor& root, std::string_view type) {
+  const auto named = root.at("model").find("type");
+  return named && named->text() == type;
 }
 
 CoreModel read_model(const Source& source, const JsonCursor& root, const HfPretokenizer& pretokenizer,
                      TokenTexts& texts) {
-  if (is_wordpiece(root)) return read_wordpiece(source, root, texts);
-  const auto type = root.at("model").find("type");
-  if (type && type->text() == "Unigram") return read_unigram(source, root, pretokenizer, texts);
+  if (has_model(root, "WordPiece")) return read_wordpiece(source, root, texts);
+  if (has_model(root, "Unigram")) return read_unigram(source, root, pretokenizer, texts);
   return read_bpe(source, root, pretokenizer, texts);
 }
 
@@ -407,7 +406,8 @@ std::unique_ptr<Tokenizer> read_tokenizer(const Source& source) {
   if (!json.is_object()) root.refuse("an object");
   root.only(kMembers);
   root.at("pre_tokenizer");
-  const HfPretokenizer pretokenizer = is_wordpiece(root) ? HfPretokenizer() : read_hf_pretokenizer(root);
+  const HfPretokenizer pretokenizer =
+      has_model(root, "WordPiece") ? HfPretokenizer() : read_hf_pretokenizer(root);
   HfParts parts = read_stages(root, pretokenizer, source.settings.around);
   parts.model = read_model(source, root, pretokenizer, parts.texts);
   if (!kept) return make(std::move(parts)).tokenizer;
