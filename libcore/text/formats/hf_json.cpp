@@ -183,7 +183,9 @@ void check_first_word(const JsonCursor& root, const HfParts& parts) {
     const auto* const strip = std::get_if<Normalizer::Strip>(&step);
     const auto* const replace = std::get_if<Normalizer::Replace>(&step);
     const auto* const join = std::get_if<Normalizer::JoinBlanks>(&step);
+    const auto* const bert = std::get_if<BertNormal>(&step);
     return (strip && strip->left) || (replace && replace->to.empty()) || (join && join->to.empty()) ||
+           (bert && (bert->rules().clean || bert->rules().strip_accents)) ||
            std::holds_alternative<Normalizer::StripAccents>(step) ||
            std::holds_alternative<Normalizer::Nmt>(step);
   };
