@@ -218,9 +218,8 @@ struct Source {
 };
 
 /// Reads the added tokens into `model`, and the end of a document. Returns the texts of all ids.
-template <class Model>
 std::vector<std::string> read_added_and_end(const Source& source, const JsonCursor& root,
-                                            Vocabulary& vocabulary, Model& model) {
+                                            Vocabulary& vocabulary, TokenizerModel& model) {
   AddedTokenList added(vocabulary, model);
   if (const auto list = root.find("added_tokens")) read_added(*list, added);
   for (const std::string& text : source.settings.special) added.add_special(text);
