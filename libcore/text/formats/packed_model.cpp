@@ -5,6 +5,8 @@
 #include <bit>
 #include <filesystem>
 #include <numeric>
+#include <type_traits>
+#include <utility>
 
 #include "libcore/base/error.h"
 #include "libcore/hash/sha256.h"
@@ -383,41 +385,27 @@ std::optional<WordPieceModel> unpack_wordpiece_model(Unpacker& in) {
 
 namespace {
 
-std::unique_ptr<CoreTokenizer> make(ByteLevelModel model) {
-  return std::make_unique<ByteLevelTokenizer>(std::move(model));
-}
-std::unique_ptr<CoreTokenizer> make(UnigramModel model) {
-  return std::make_unique<UnigramTokenizer>(std::move(model));
-}
-std::unique_ptr<CoreTokenizer> make(WordPieceModel model) {
-  return std::make_unique<WordPieceTokenizer>(std::move(model));
-}
-
-void take_tables(ByteLevelModel& model, const CoreTokenizer& core) {
-  model.tables = static_cast<const ByteLevelTokenizer&>(core).tables();
-}
-void take_tables(UnigramModel& model, const CoreTokenizer& core) {
-  model.tables = static_cast<const UnigramTokenizer&>(core).tables();
-}
-void take_tables(WordPieceModel& model, const CoreTokenizer& core) {
-  model.tables = static_cast<const WordPieceTokenizer&>(core).tables();
-}
+template <class Model>
+using TokenizerOf =
+    std::conditional_t<std::is_same_v<Model, ByteLevelModel>, ByteLevelTokenizer, ModelTokenizer<Model>>;
 
 }  // namespace
 
 std::unique_ptr<CoreTokenizer> make_core(CoreModel model) {
-  return std::visit([](auto& m) { return make(std::move(m)); }, model);
+  const auto make = []<class Model>(Model& m) -> std::unique_ptr<CoreTokenizer> {
+    return std::make_unique<TokenizerOf<Model>>(std::move(m));
+  };
+  return std::visit(make, model);
 }
 
 void pack(CoreModel model, const CoreTokenizer& core, Packer& out) {
   const auto kind = static_cast<int32_t>(model.index());
   out.add(std::span<const int32_t>(&kind, 1));
-  std::visit(
-      [&](auto& m) {
-        take_tables(m, core);
-        pack(m, out);
-      },
-      model);
+  const auto pack_one = [&]<class Model>(Model& m) {
+    m.tables = static_cast<const TokenizerOf<Model>&>(core).tables();
+    pack(m, out);
+  };
+  std::visit(pack_one, model);
 }
 
 std::optional<CoreModel> unpack_core(Unpacker& in) {

@@ -59,6 +59,6 @@ struct UnigramModel : TokenizerModel {
 
 /// Computes the tables of a model. Throws kData for a token that is too long, and for a score that is not
 /// finite.
-UnigramTables make_unigram_tables(const UnigramModel& model);
+UnigramTables make_tables(const UnigramModel& model);
 
 }  // namespace megalith

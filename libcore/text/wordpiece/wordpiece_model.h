@@ -37,6 +37,6 @@ struct WordPieceModel : TokenizerModel {
 };
 
 /// Computes the tables of a model.
-WordPieceTables make_wordpiece_tables(const WordPieceModel& model);
+WordPieceTables make_tables(const WordPieceModel& model);
 
 }  // namespace megalith

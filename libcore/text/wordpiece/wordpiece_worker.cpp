@@ -152,4 +152,8 @@ void WordPieceWorker::hand_over() {
   ids_.clear();
 }
 
+std::unique_ptr<TextWorker> make_text_worker(const WordPieceTables& tables, const WordPieceRules& rules) {
+  return std::make_unique<WordPieceWorker>(tables, rules);
+}
+
 }  // namespace megalith
