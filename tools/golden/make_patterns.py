@@ -9,12 +9,14 @@ Committed files: tokenizers 0.23.3.
   pieces.json   [expression, [SHA-256 of the pieces of each BLOCK texts], SHA-256 of those of code_point_texts(), or null]; after each piece, and after each text, comes a byte 0x01
 """
 import hashlib
-import json
 import os
 import random
 import sys
 
 from tokenizers import Regex, pre_tokenizers
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from tokenizer import write_json  # noqa: E402
 
 COUNT, BLOCK = 3000, 500
 CONTRACTIONS = "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
@@ -96,8 +98,7 @@ def main():
         rows.append([regex, [digest(split, all_texts[at:at + BLOCK]) for at in range(0, COUNT, BLOCK)],
                      digest(split, code_point_texts()) if regex in EVERY_CODE_POINT else None])
     for name, value in (("texts", all_texts), ("pieces", rows)):
-        with open(os.path.join(folder, name + ".json"), "w", encoding="ascii") as file:
-            file.write("[\n" + ",\n".join(json.dumps(v) for v in value) + "\n]\n")
+        write_json(os.path.join(folder, name + ".json"), value)
 
 
 if __name__ == "__main__":

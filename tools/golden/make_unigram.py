@@ -14,20 +14,23 @@ Committed files: sentencepiece 0.2.3, tokenizers 0.23.3.
 --fuzz compares random models with random texts instead: the ids of megalith-tokenizer must be those of both libraries. It prints differences and counts, and exits 1 when
 there is one.
 """
-import argparse
 import hashlib
 import io
 import itertools
 import json
 import os
 import random
-import subprocess
 import sys
 import tempfile
 
 import sentencepiece
 from sentencepiece import sentencepiece_model_pb2 as proto
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models as hf_models, normalizers, pre_tokenizers, processors
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+from tokenizer import write_json  # noqa: E402
+from tokenizer_fuzz import fuzz, parse_options  # noqa: E402
 
 TEXTS, BLOCK = 2000, 100
 MARK = "\u2581"
@@ -263,62 +266,34 @@ def write_goldens(corpus, folder):
             file.write(json.dumps(json.loads(tokenizer.to_str()), separators=(",", ":")) + "\n")
         rows.append([name + ".json", hashes(encode_all(tokenizer, texts))])
     for name, value in (("texts", texts), ("ids", rows)):
-        with open(os.path.join(folder, name + ".json"), "w", encoding="ascii") as file:
-            file.write("[\n" + ",\n".join(json.dumps(v) for v in value) + "\n]\n")
+        write_json(os.path.join(folder, name + ".json"), value)
 
 
-def ours(binary, path, texts):
-    kind = "Llama2Tokenizer" if path.endswith(".model") else "HuggingFaceTokenizer"
-    lines = "\n".join(json.dumps(t) for t in texts) + "\n"
-    result = subprocess.run([binary, "encode", "--json", "--tokenizer-type", kind, "--tokenizer-model", path], input=lines.encode(), capture_output=True)
-    if result.returncode != 0:
-        return result.stderr.decode()
-    return [list(map(int, line.split())) for line in result.stdout.decode().split("\n")[:-1]]
-
-
-def fuzz(binary, count, texts_each, seed):
-    golden = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tests", "text", "goldens", "sentencepiece", "nmt_nfkc_cf.model")
+def fuzz_cases(folder, given):
+    golden = os.path.join(HERE, "..", "..", "tests", "text", "goldens", "sentencepiece", "nmt_nfkc_cf.model")
     with open(golden, "rb") as file:
         charsmap = load(file.read()).normalizer_spec.precompiled_charsmap
-    rng = random.Random(seed)
-    compared = different = 0
-    with tempfile.TemporaryDirectory() as folder:
-        for number in range(count):
-            model = random_model(rng, charsmap)
-            if number % 3 == 2:
-                path = os.path.join(folder, "tokenizer.json")
-                judge = random_form(rng, model)
-                judge.save(path)
-            else:
-                path = os.path.join(folder, "some.model")
-                with open(path, "wb") as file:
-                    file.write(model.SerializeToString())
-                judge = sentencepiece.SentencePieceProcessor(model_proto=model.SerializeToString())
-            pieces = [p.piece for p in model.pieces if p.type != BYTE]
-            texts = [random_text(rng, pieces) for _ in range(texts_each)]
-            wanted, found = encode_all(judge, texts), ours(binary, path, texts)
-            compared += len(texts)
-            if found == wanted:
-                continue
-            where = [(t, w, f) for t, w, f in zip(texts, wanted, found) if w != f] if isinstance(found, list) else []
-            different += len(where) or len(texts)
-            kept = os.path.join(tempfile.gettempdir(), f"unigram-{seed}-{number}" + os.path.splitext(path)[1])
-            os.replace(path, kept)
-            print(kept, found[:300] if isinstance(found, str) else [(t[:80], w[:12], f[:12]) for t, w, f in where[:2]], flush=True)
-    print(f"{compared} texts with {count} models, {different} differ")
-    return different > 0
+    rng = random.Random(given.seed)
+    for number in range(given.models):
+        model = random_model(rng, charsmap)
+        if number % 3 == 2:
+            path = os.path.join(folder, "tokenizer.json")
+            judge = random_form(rng, model)
+            judge.save(path)
+        else:
+            path = os.path.join(folder, "some.model")
+            with open(path, "wb") as file:
+                file.write(model.SerializeToString())
+            judge = sentencepiece.SentencePieceProcessor(model_proto=model.SerializeToString())
+        pieces = [p.piece for p in model.pieces if p.type != BYTE]
+        texts = [random_text(rng, pieces) for _ in range(given.texts)]
+        yield path, texts, encode_all(judge, texts)
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("paths", nargs="*")
-    parser.add_argument("--fuzz")
-    parser.add_argument("--models", type=int, default=100)
-    parser.add_argument("--texts", type=int, default=1000)
-    parser.add_argument("--seed", type=int, default=1)
-    given = parser.parse_args()
+    given = parse_options()
     if given.fuzz:
-        sys.exit(fuzz(given.fuzz, given.models, given.texts, given.seed))
+        sys.exit(fuzz("unigram", given, lambda folder: fuzz_cases(folder, given)))
     corpus_file, folder = given.paths
     with open(corpus_file, encoding="utf-8") as file:
         corpus = [json.loads(line)["text"] for line in file]

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Small tokenizer.json files with WordPiece models, and what Hugging Face tokenizers makes of texts with them.
 
-  pip install sentencepiece tokenizers protobuf
+  pip install tokenizers
   tools/golden/make_wordpiece.py tests/text/data/corpus.jsonl tests/text/goldens/wordpiece
   tools/golden/make_wordpiece.py --fuzz build/release/bin/megalith-tokenizer --models 500 --texts 2000 --seed 1
 
-Committed files: tokenizers 0.23.3.
+Committed files: tokenizers 0.23.3. Its training differs from run to run, so another run writes other models.
   NAME.json    a tokenizer.json (forms())
   texts.json   texts of words, parts of them, and odd characters
   ids.json     [file, [for each BLOCK texts the SHA-256 of a line for each, its ids in decimal, and another for the text decoded from them]]
@@ -13,19 +13,18 @@ Committed files: tokenizers 0.23.3.
 --fuzz compares random models and stages with random texts instead: the ids of megalith-tokenizer must be those of tokenizers. It prints differences and counts, and exits 1
 when there is one.
 """
-import argparse
 import hashlib
 import json
 import os
 import random
 import sys
-import tempfile
 
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from make_unigram import ours  # noqa: E402
-from tokenizer import TEXTS  # noqa: E402
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+from tokenizer import TEXTS, write_json  # noqa: E402
+from tokenizer_fuzz import fuzz, parse_options  # noqa: E402
 
 COUNT, BLOCK = 1200, 100
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -141,47 +140,27 @@ def write_goldens(corpus, folder):
             file.write(json.dumps(json.loads(tokenizer.to_str()), separators=(",", ":")) + "\n")
         rows.append([name + ".json", hashes(tokenizer, texts)])
     for name, value in (("texts", texts), ("ids", rows)):
-        with open(os.path.join(folder, name + ".json"), "w", encoding="ascii") as file:
-            file.write("[\n" + ",\n".join(json.dumps(v) for v in value) + "\n]\n")
+        write_json(os.path.join(folder, name + ".json"), value)
 
 
-def fuzz(binary, corpus, given):
+def fuzz_cases(folder, corpus, given):
     rng = random.Random(given.seed)
     words = [w for t in corpus for w in t.split()]
-    compared = different = 0
-    with tempfile.TemporaryDirectory() as folder:
-        for number in range(given.models):
-            path = os.path.join(folder, "tokenizer.json")
-            judge = random_form(rng, corpus)
-            judge.save(path)
-            texts = [random_text(rng, words) for _ in range(given.texts)]
-            wanted, found = [e.ids for e in judge.encode_batch(texts)], ours(binary, path, texts)
-            compared += len(texts)
-            if found == wanted:
-                continue
-            where = [(t, w, f) for t, w, f in zip(texts, wanted, found) if w != f] if isinstance(found, list) else []
-            different += len(where) or len(texts)
-            kept = os.path.join(tempfile.gettempdir(), f"wordpiece-{given.seed}-{number}.json")
-            os.replace(path, kept)
-            print(kept, found[:300] if isinstance(found, str) else [(t[:80], w[:12], f[:12]) for t, w, f in where[:2]], flush=True)
-    print(f"{compared} texts with {given.models} models, {different} differ")
-    return different > 0
+    path = os.path.join(folder, "tokenizer.json")
+    for _ in range(given.models):
+        judge = random_form(rng, corpus)
+        judge.save(path)
+        texts = [random_text(rng, words) for _ in range(given.texts)]
+        yield path, texts, [e.ids for e in judge.encode_batch(texts)]
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("paths", nargs="*")
-    parser.add_argument("--fuzz")
-    parser.add_argument("--models", type=int, default=100)
-    parser.add_argument("--texts", type=int, default=1000)
-    parser.add_argument("--seed", type=int, default=1)
-    given = parser.parse_args()
-    here = os.path.dirname(os.path.abspath(__file__))
-    corpus_file = given.paths[0] if given.paths else os.path.join(here, "..", "..", "tests", "text", "data", "corpus.jsonl")
+    given = parse_options()
+    corpus_file = given.paths[0] if given.paths else os.path.join(HERE, "..", "..", "tests", "text", "data", "corpus.jsonl")
     with open(corpus_file, encoding="utf-8") as file:
         corpus = [json.loads(line)["text"] for line in file]
     if given.fuzz:
-        sys.exit(fuzz(given.fuzz, corpus, given))
+        sys.exit(fuzz("wordpiece", given, lambda folder: fuzz_cases(folder, corpus, given)))
     os.makedirs(given.paths[1], exist_ok=True)
     write_goldens(corpus, given.paths[1])
 

@@ -226,9 +226,8 @@ void ByteLevelTokenizer::encode_dropping(Scratch& scratch, std::string_view utf8
   for_each_pretoken(find_pretokens_, utf8, [&](std::string_view pretoken) {
     if (!has_dropped(pretoken) || rules_.whole.contains(pretoken))
       return encode_giant(scratch, pretoken, sink);
-    std::string rest;
-    for (const char byte : pretoken)
-      if (dropped_.find(byte) == std::string::npos) rest += byte;
+    std::string rest(pretoken);
+    std::erase_if(rest, [&](char byte) { return dropped_.find(byte) != std::string::npos; });
     rules_.encoder.encode_long(rest, take);
   });
 }

@@ -13,6 +13,7 @@
 #include "libcore/text/bpe/character_borders.h"
 #include "libcore/text/bpe/character_ids.h"
 #include "libcore/text/bpe/token_texts.h"
+#include "libcore/text/bpe/tokenizer_model.h"
 #include "libcore/text/core_tokenizer.h"
 #include "libcore/text/idle_pool.h"
 #include "libcore/text/pretokenize/pretokenizer.h"
@@ -34,9 +35,7 @@ using SharedBorders = std::shared_ptr<const CharacterBorders>;
 
 /// Everything that a BPE tokenizer of bytes or characters is made from. Filled by the readers of the file
 /// formats (gpt2_files.h, tiktoken_files.h, hf_json.h, sentencepiece_files.h).
-struct ByteLevelModel {
-  std::string name;                        // Megatron's --tokenizer-type
-  std::vector<std::string> tokens;         // bytes of each id; empty: no token has this id
+struct ByteLevelModel : TokenizerModel {
   std::array<int32_t, 256> byte_ids{};     // id of each byte; merging of a pretoken starts with these
   std::string dropped = {};                // bytes that are taken out of pretokens before they are merged
   std::optional<CharacterIds> characters;  // instead of byte_ids, if tokens are text and not bytes
@@ -53,10 +52,7 @@ struct ByteLevelModel {
   /// How many bytes after a place decide whether a pretoken ends there, if nothing before the pretoken does.
   /// Empty: something before it may decide, too.
   std::optional<size_t> look_ahead;
-  std::string rules = "gpt-2";               // identifies find_pretokens and characters in hash()
-  std::vector<AddedToken> raw_added;         // found first, in the original text
-  std::vector<AddedToken> normalized_added;  // found in the rest, after the normalizer
-  int32_t eod = -1;                          // id that ends a document; -1: the files do not name one
+  std::string rules = "gpt-2";  // identifies find_pretokens and characters in hash()
   // Tables that another tokenizer computed from the same model. If they are given, tokens, merges, ranks,
   // given_ranks, whole and literal are not used.
   std::optional<ByteLevelTables> tables;

@@ -183,7 +183,9 @@ void check_first_word(const JsonCursor& root, const HfParts& parts) {
     const auto* const strip = std::get_if<Normalizer::Strip>(&step);
     const auto* const replace = std::get_if<Normalizer::Replace>(&step);
     const auto* const join = std::get_if<Normalizer::JoinBlanks>(&step);
+    const auto* const bert = std::get_if<BertNormal>(&step);
     return (strip && strip->left) || (replace && replace->to.empty()) || (join && join->to.empty()) ||
+           (bert && (bert->rules().clean || bert->rules().strip_accents)) ||
            std::holds_alternative<Normalizer::StripAccents>(step) ||
            std::holds_alternative<Normalizer::Nmt>(step);
   };
@@ -216,9 +218,8 @@ struct Source {
 };
 
 /// Reads the added tokens into `model`, and the end of a document. Returns the texts of all ids.
-template <class Model>
 std::vector<std::string> read_added_and_end(const Source& source, const JsonCursor& root,
-                                            Vocabulary& vocabulary, Model& model) {
+                                            Vocabulary& vocabulary, TokenizerModel& model) {
   AddedTokenList added(vocabulary, model);
   if (const auto list = root.find("added_tokens")) read_added(*list, added);
   for (const std::string& text : source.settings.special) added.add_special(text);
@@ -321,16 +322,15 @@ WordPieceModel read_wordpiece(const Source& source, const JsonCursor& root, Toke
   return out;
 }
 
-bool is_wordpiece(const JsonCursor& root) {
-  const auto type = root.at("model").find("type");
-  return type && type->text() == "WordPiece";
+bool has_model(const JsonCursor& root, std::string_view type) {
+  const auto named = root.at("model").find("type");
+  return named && named->text() == type;
 }
 
 CoreModel read_model(const Source& source, const JsonCursor& root, const HfPretokenizer& pretokenizer,
                      TokenTexts& texts) {
-  if (is_wordpiece(root)) return read_wordpiece(source, root, texts);
-  const auto type = root.at("model").find("type");
-  if (type && type->text() == "Unigram") return read_unigram(source, root, pretokenizer, texts);
+  if (has_model(root, "WordPiece")) return read_wordpiece(source, root, texts);
+  if (has_model(root, "Unigram")) return read_unigram(source, root, pretokenizer, texts);
   return read_bpe(source, root, pretokenizer, texts);
 }
 
@@ -407,7 +407,8 @@ std::unique_ptr<Tokenizer> read_tokenizer(const Source& source) {
   if (!json.is_object()) root.refuse("an object");
   root.only(kMembers);
   root.at("pre_tokenizer");
-  const HfPretokenizer pretokenizer = is_wordpiece(root) ? HfPretokenizer() : read_hf_pretokenizer(root);
+  const HfPretokenizer pretokenizer =
+      has_model(root, "WordPiece") ? HfPretokenizer() : read_hf_pretokenizer(root);
   HfParts parts = read_stages(root, pretokenizer, source.settings.around);
   parts.model = read_model(source, root, pretokenizer, parts.texts);
   if (!kept) return make(std::move(parts)).tokenizer;

@@ -5,6 +5,8 @@
 #include <bit>
 #include <filesystem>
 #include <numeric>
+#include <type_traits>
+#include <utility>
 
 #include "libcore/base/error.h"
 #include "libcore/hash/sha256.h"
@@ -69,8 +71,16 @@ bool fits(int64_t id, size_t size) {
   return static_cast<uint64_t>(id) < size;
 }
 
-bool added_fit(const std::vector<AddedToken>& tokens, size_t size) {
-  return std::all_of(tokens.begin(), tokens.end(), [&](const AddedToken& t) { return fits(t.id, size); });
+bool fits_or_none(int64_t id, size_t size) {
+  return id == -1 || fits(id, size);
+}
+
+/// Whether the added tokens and the end of a document are among `size` tokens.
+bool added_and_end_fit(const TokenizerModel& model, size_t size) {
+  const auto fit = [size](const std::vector<AddedToken>& tokens) {
+    return std::all_of(tokens.begin(), tokens.end(), [&](const AddedToken& t) { return fits(t.id, size); });
+  };
+  return fit(model.raw_added) && fit(model.normalized_added) && fits_or_none(model.eod, size);
 }
 
 /// Whether every id in the model is one of its tokens. The file may be damaged, and ids are used as indices.
@@ -84,8 +94,7 @@ bool ids_fit(const ByteLevelModel& model) {
          std::all_of(tables.seeds.begin(), tables.seeds.end(),
                      [&](const PieceSeed& seed) { return is_token(seed.id); }) &&
          std::all_of(tables.unmerged.begin(), tables.unmerged.end(), is_token) &&
-         added_fit(model.raw_added, size) && added_fit(model.normalized_added, size) &&
-         (model.eod == -1 || is_token(model.eod));
+         added_and_end_fit(model, size);
 }
 
 void pack(const ByteLevelTables& tables, Packer& out) {
@@ -312,10 +321,10 @@ std::optional<UnigramModel> unpack_unigram_model(Unpacker& in) {
   model.raw_added = std::move(*raw);
   model.normalized_added = std::move(*normalized);
   const size_t size = tables.tokens.size();
-  const auto fits_or_none = [size](int64_t id) { return id == -1 || fits(id, size); };
-  if (!UnigramTables::fit(tables) || !fits(model.rules.unknown, size) || !fits_or_none(model.eod) ||
-      !std::all_of(bytes.begin(), bytes.end(), fits_or_none) || !added_fit(model.raw_added, size) ||
-      !added_fit(model.normalized_added, size))
+  const bool bytes_fit =
+      std::all_of(bytes.begin(), bytes.end(), [size](int32_t id) { return fits_or_none(id, size); });
+  if (!UnigramTables::fit(tables) || !fits(model.rules.unknown, size) || !bytes_fit ||
+      !added_and_end_fit(model, size))
     return std::nullopt;
   model.tables = std::move(tables);
   return model;
@@ -367,8 +376,7 @@ std::optional<WordPieceModel> unpack_wordpiece_model(Unpacker& in) {
   model.normalized_added = std::move(*normalized);
   tables.tokens = std::move(*tokens);
   const size_t size = tables.tokens.size();
-  if (!fits(rules.unknown, size) || !(model.eod == -1 || fits(model.eod, size)) ||
-      !added_fit(model.raw_added, size) || !added_fit(model.normalized_added, size) ||
+  if (!fits(rules.unknown, size) || !added_and_end_fit(model, size) ||
       !PrefixTrie::fit(tables.firsts, size) || !PrefixTrie::fit(tables.others, size))
     return std::nullopt;
   model.tables = std::move(tables);
@@ -377,41 +385,27 @@ std::optional<WordPieceModel> unpack_wordpiece_model(Unpacker& in) {
 
 namespace {
 
-std::unique_ptr<CoreTokenizer> make(ByteLevelModel model) {
-  return std::make_unique<ByteLevelTokenizer>(std::move(model));
-}
-std::unique_ptr<CoreTokenizer> make(UnigramModel model) {
-  return std::make_unique<UnigramTokenizer>(std::move(model));
-}
-std::unique_ptr<CoreTokenizer> make(WordPieceModel model) {
-  return std::make_unique<WordPieceTokenizer>(std::move(model));
-}
-
-void take_tables(ByteLevelModel& model, const CoreTokenizer& core) {
-  model.tables = static_cast<const ByteLevelTokenizer&>(core).tables();
-}
-void take_tables(UnigramModel& model, const CoreTokenizer& core) {
-  model.tables = static_cast<const UnigramTokenizer&>(core).tables();
-}
-void take_tables(WordPieceModel& model, const CoreTokenizer& core) {
-  model.tables = static_cast<const WordPieceTokenizer&>(core).tables();
-}
+template <class Model>
+using TokenizerOf =
+    std::conditional_t<std::is_same_v<Model, ByteLevelModel>, ByteLevelTokenizer, ModelTokenizer<Model>>;
 
 }  // namespace
 
 std::unique_ptr<CoreTokenizer> make_core(CoreModel model) {
-  return std::visit([](auto& m) { return make(std::move(m)); }, model);
+  const auto make = []<class Model>(Model& m) -> std::unique_ptr<CoreTokenizer> {
+    return std::make_unique<TokenizerOf<Model>>(std::move(m));
+  };
+  return std::visit(make, model);
 }
 
 void pack(CoreModel model, const CoreTokenizer& core, Packer& out) {
   const auto kind = static_cast<int32_t>(model.index());
   out.add(std::span<const int32_t>(&kind, 1));
-  std::visit(
-      [&](auto& m) {
-        take_tables(m, core);
-        pack(m, out);
-      },
-      model);
+  const auto pack_one = [&]<class Model>(Model& m) {
+    m.tables = static_cast<const TokenizerOf<Model>&>(core).tables();
+    pack(m, out);
+  };
+  std::visit(pack_one, model);
 }
 
 std::optional<CoreModel> unpack_core(Unpacker& in) {

@@ -55,9 +55,8 @@ class Vocabulary {
 /// Adds special tokens to a vocabulary as Hugging Face does. Both arguments must outlive it.
 class AddedTokenList {
  public:
-  /// `model`: a model that has the members raw_added and normalized_added.
-  template <class Model>
-  AddedTokenList(Vocabulary& vocabulary, Model& model)
+  /// Fills raw_added and normalized_added of `model`.
+  AddedTokenList(Vocabulary& vocabulary, TokenizerModel& model)
       : vocabulary_(vocabulary),
         raw_(model.raw_added),
         normalized_(model.normalized_added),

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <string>
 
 #include "libcore/base/error.h"
@@ -173,7 +172,7 @@ class CompiledPattern::Builder {
     added_.assign(program_.steps().size(), false);
     work_ += program_.steps().size() / 64;
     bool matched = false;
-    for (const uint32_t at : List(lists_[state]))
+    for (const uint32_t at : lists_[state])
       if ((matched = follow(at, next, after))) break;
     const auto stride = static_cast<uint32_t>(parts_.sets_of.size() + 1);
     return number(std::move(after)) * stride | (matched ? kMatched : 0);
@@ -183,10 +182,10 @@ class CompiledPattern::Builder {
   /// the steps after those to `after`. Returns whether it ends a match: then it tries nothing else.
   bool follow(uint32_t first, size_t next, List& after) {
     const bool is_end = next == parts_.sets_of.size();
-    List open = {first};
-    while (!open.empty()) {
-      const uint32_t at = open.back();
-      open.pop_back();
+    open_.assign(1, first);
+    while (!open_.empty()) {
+      const uint32_t at = open_.back();
+      open_.pop_back();
       if (seen_[at]) continue;
       seen_[at] = true;
       if (++work_ > kMostWork) throw UnsupportedPattern{"too many steps to find its states"};
@@ -194,10 +193,10 @@ class CompiledPattern::Builder {
       const bool in_set = !is_end && parts_.sets_of[next][step.set];
       if (step.kind == Step::Kind::kFinish) return true;
       if (step.kind == Step::Kind::kFork) {
-        open.push_back(step.other);
-        open.push_back(step.next);
+        open_.push_back(step.other);
+        open_.push_back(step.next);
       } else if (step.kind == Step::Kind::kLook) {
-        if (in_set || (is_end && step.at_end)) open.push_back(step.next);
+        if (in_set || (is_end && step.at_end)) open_.push_back(step.next);
       } else if (in_set && !added_[step.next]) {
         added_[step.next] = true;
         after.push_back(step.next);
@@ -210,6 +209,7 @@ class CompiledPattern::Builder {
   const Partition& parts_;
   std::map<List, uint32_t> numbers_;
   std::vector<List> lists_;
+  List open_;  // what follow() has yet to follow, the last first
   std::vector<bool> seen_, added_;
   size_t work_ = 0;
   std::vector<uint32_t> table_;

@@ -459,7 +459,6 @@ SplitPattern split_pattern_of_bytes(std::string_view regex) {
 }
 
 SplitPattern text_pattern(const std::string& text, TextCut cut) {
-  if (cut == TextCut::kBefore) return mark_pattern(text, true);
   const auto match_one = [text](const char* at, const Window& window) {
     for (size_t i = 0; i < text.size(); ++i)
       if (!window.has(at + i) || at[i] != text[i]) return at;
@@ -472,6 +471,7 @@ SplitPattern text_pattern(const std::string& text, TextCut cut) {
   SplitPattern made;
   switch (cut) {
     case TextCut::kBefore:
+      return mark_pattern(text, true);
     case TextCut::kAround:
       made = {.name = "text ", .match = match_one};
       break;

@@ -41,9 +41,8 @@ BertNormal::BertNormal(const BertRules& rules) : rules_(rules) {
   }
 }
 
-/// Adds a character that is not ASCII, cleaned and with blanks around an ideograph.
-void BertNormal::add_to_run(std::string_view character, std::string& run) const {
-  const uint32_t c = code_point_at(character).value;
+/// Adds a character that is not ASCII, of code point `c`, cleaned and with blanks around an ideograph.
+void BertNormal::add_to_run(uint32_t c, std::string_view character, std::string& run) const {
   if (rules_.clean && reference_char(c).is_bert_control()) return;
   if (rules_.clean && is_space(c))
     run += ' ';
@@ -67,9 +66,9 @@ void BertNormal::append(std::string_view utf8, std::string& out) const {
   for (size_t at = 0; at < utf8.size();) {
     const auto byte = static_cast<unsigned char>(utf8[at]);
     if (byte >= 0x80) {
-      const size_t bytes = code_point_at(utf8.substr(at)).bytes;
-      add_to_run(utf8.substr(at, bytes), run);
-      at += bytes;
+      const CodePoint c = code_point_at(utf8.substr(at));
+      add_to_run(c.value, utf8.substr(at, c.bytes), run);
+      at += c.bytes;
       continue;
     }
     ++at;

@@ -26,7 +26,7 @@ class BertNormal {
 
  private:
   static constexpr int8_t kRemoved = -1;
-  void add_to_run(std::string_view character, std::string& run) const;
+  void add_to_run(uint32_t c, std::string_view character, std::string& run) const;
   void append_run(const std::string& run, std::string& out) const;
 
   BertRules rules_;

@@ -14,7 +14,7 @@ namespace megalith {
 class Charsmap {
  public:
   Charsmap() = default;  // has no rules
-  /// `bytes` as in the file; none: there are no rules. Throws kData, beginning with `where`, if they are
+  /// `map`: bytes as in the file; none: there are no rules. Throws kData, beginning with `where`, if they are
   /// damaged.
   Charsmap(std::string_view map, const std::string& where);
 

@@ -59,7 +59,7 @@ bool UnigramTables::fit(const UnigramTables& tables) {
          PrefixTrie::fit(tables.trie, ids) && CharacterBorders::fit(tables.borders);
 }
 
-UnigramTables make_unigram_tables(const UnigramModel& model) {
+UnigramTables make_tables(const UnigramModel& model) {
   check(model);
   std::vector<uint64_t> scores;
   for (const double score : model.scores) scores.push_back(std::bit_cast<uint64_t>(score));

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "libcore/text/bpe/added_tokens.h"
 #include "libcore/text/bpe/character_borders.h"
 #include "libcore/text/bpe/character_ids.h"
 #include "libcore/text/bpe/token_texts.h"
+#include "libcore/text/bpe/tokenizer_model.h"
 #include "libcore/text/prefix_trie.h"
 
 namespace megalith {
@@ -49,14 +49,9 @@ struct UnigramTables {
 
 /// Everything that a unigram tokenizer is made from. Filled by the readers of the file formats (hf_json.h,
 /// sentencepiece_files.h).
-struct UnigramModel {
-  std::string name;                 // Megatron's --tokenizer-type
-  std::vector<std::string> tokens;  // text of each id, as texts have it; empty: none has it
-  std::vector<double> scores;       // of each token
+struct UnigramModel : TokenizerModel {
+  std::vector<double> scores;  // of each token
   UnigramRules rules;
-  std::vector<AddedToken> raw_added;         // found first, in the original text
-  std::vector<AddedToken> normalized_added;  // found in the rest, after the normalizer
-  int32_t eod = -1;                          // id that ends a document; -1: the files do not name one
   // Tables that another tokenizer computed from the same model. If they are given, tokens and scores are not
   // used.
   std::optional<UnigramTables> tables;
@@ -64,6 +59,6 @@ struct UnigramModel {
 
 /// Computes the tables of a model. Throws kData for a token that is too long, and for a score that is not
 /// finite.
-UnigramTables make_unigram_tables(const UnigramModel& model);
+UnigramTables make_tables(const UnigramModel& model);
 
 }  // namespace megalith

@@ -211,7 +211,7 @@ class Worker : public TextWorker {
 
 }  // namespace
 
-std::unique_ptr<TextWorker> make_unigram_worker(const UnigramTables& tables, const UnigramRules& rules) {
+std::unique_ptr<TextWorker> make_text_worker(const UnigramTables& tables, const UnigramRules& rules) {
   if (rules.sums == UnigramRules::Sums::kFloat) return std::make_unique<Worker<float>>(tables, rules);
   return std::make_unique<Worker<double>>(tables, rules);
 }

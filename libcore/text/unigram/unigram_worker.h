@@ -8,6 +8,6 @@
 namespace megalith {
 
 /// A worker that keeps references to both.
-std::unique_ptr<TextWorker> make_unigram_worker(const UnigramTables& tables, const UnigramRules& rules);
+std::unique_ptr<TextWorker> make_text_worker(const UnigramTables& tables, const UnigramRules& rules);
 
 }  // namespace megalith

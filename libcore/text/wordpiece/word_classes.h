@@ -32,8 +32,8 @@ class WordClasses {
   }
   /// Whether a character of this class is in no word.
   static bool is_space(Class c) { return (c & kSpace) != 0; }
-  /// Whether two neighbours, neither of which is in no word, are in one word.
-  static bool joined(Class a, Class b) { return a == b && (a & kAlone) == 0; }
+  /// Whether two neighbouring characters of these classes are in one word.
+  static bool joined(Class a, Class b) { return a == b && (a & (kSpace | kAlone)) == 0; }
 
  private:
   static constexpr Class kSpace = 1, kAlone = 2, kLetter = 4, kPunctuation = 8, kDigit = 16;

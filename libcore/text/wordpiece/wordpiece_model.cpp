@@ -25,7 +25,7 @@ std::string hash_of(const WordPieceModel& model) {
 
 }  // namespace
 
-WordPieceTables make_wordpiece_tables(const WordPieceModel& model) {
+WordPieceTables make_tables(const WordPieceModel& model) {
   const std::string& prefix = model.rules.prefix;
   std::vector<std::string> others;
   for (const std::string& token : model.tokens)

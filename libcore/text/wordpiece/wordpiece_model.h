@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "libcore/text/bpe/added_tokens.h"
 #include "libcore/text/bpe/token_texts.h"
+#include "libcore/text/bpe/tokenizer_model.h"
 #include "libcore/text/prefix_trie.h"
 #include "libcore/text/wordpiece/word_classes.h"
 
@@ -30,18 +30,13 @@ struct WordPieceTables {
 };
 
 /// Everything that a WordPiece tokenizer is made from. Filled by the reader of the files (hf_json.h).
-struct WordPieceModel {
-  std::string name;                 // Megatron's --tokenizer-type
-  std::vector<std::string> tokens;  // text of each id, as texts have it; empty: none has it
+struct WordPieceModel : TokenizerModel {
   WordPieceRules rules;
-  std::vector<AddedToken> raw_added;         // found first, in the original text
-  std::vector<AddedToken> normalized_added;  // found in the rest, after the normalizer
-  int32_t eod = -1;                          // id that ends a document; -1: the files do not name one
   // Tables that another tokenizer computed from the same model. If they are given, tokens are not used.
   std::optional<WordPieceTables> tables;
 };
 
 /// Computes the tables of a model.
-WordPieceTables make_wordpiece_tables(const WordPieceModel& model);
+WordPieceTables make_tables(const WordPieceModel& model);
 
 }  // namespace megalith

@@ -65,13 +65,12 @@ size_t WordPieceWorker::cut_words(std::string_view text, bool to_end) {
     const auto byte = static_cast<unsigned char>(text[at]);
     const CodePoint c = byte < 0x80 ? CodePoint{byte, 1} : code_point_at(text.substr(at));
     const WordClasses::Class next = classes_.of(c.value);
-    const bool is_space = WordClasses::is_space(next);
-    if (begin < at && (is_space || !WordClasses::joined(word, next))) {
+    if (begin < at && !WordClasses::joined(word, next)) {
       take_word(text.substr(begin), at - begin);
       begin = at;
     }
     at += c.bytes;
-    if (is_space) begin = at;
+    if (WordClasses::is_space(next)) begin = at;
     word = next;
   }
   if (!to_end || begin == text.size()) return begin;
@@ -151,6 +150,10 @@ bool WordPieceWorker::is_too_long(std::string_view word) const {
 void WordPieceWorker::hand_over() {
   if (!ids_.empty()) (*take_)(ids_);
   ids_.clear();
+}
+
+std::unique_ptr<TextWorker> make_text_worker(const WordPieceTables& tables, const WordPieceRules& rules) {
+  return std::make_unique<WordPieceWorker>(tables, rules);
 }
 
 }  // namespace megalith

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -53,5 +54,8 @@ class WordPieceWorker : public TextWorker {
   std::string held_;  // the beginning of a word that may go on; of a word that is too long only a part
   WordClasses::Class held_class_ = 0;
 };
+
+/// A worker that keeps references to both.
+std::unique_ptr<TextWorker> make_text_worker(const WordPieceTables& tables, const WordPieceRules& rules);
 
 }  // namespace megalith

@@ -209,7 +209,19 @@ TEST_F(HfJson, RefusesByNameWhatItCannotDoWithAUnigramModel) {
     return Json::Object{
         {"type", "Metaspace"}, {"replacement", "\u2581"}, {"prepend_scheme", scheme}, {"split", true}};
   };
-  with_pre_tokenizer(metaspace("first"), {"pre_tokenizer is ", "after a normalizer that removes characters"});
+  const std::vector<std::string> removes = {"pre_tokenizer is ",
+                                            "after a normalizer that removes characters"};
+  with_pre_tokenizer(metaspace("first"), removes);
+  for (const bool clean : {true, false}) {
+    root_ = good;
+    root_.set("normalizer", Json::Object{{"type", "BertNormalizer"},
+                                         {"clean_text", clean},
+                                         {"handle_chinese_chars", false},
+                                         {"strip_accents", !clean},
+                                         {"lowercase", false}});
+    root_.set("pre_tokenizer", metaspace("first"));
+    expect_refusal(removes);
+  }
   with_pre_tokenizer(Json::Object{{"type", "Sequence"},
                                   {"pretokenizers", Json::Array{Json::Object{{"type", "WhitespaceSplit"}},
                                                                 metaspace("never")}}},

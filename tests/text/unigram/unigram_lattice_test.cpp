@@ -13,7 +13,7 @@ void compare_with_naive(UnigramRules::Sums sums, unsigned seed) {
   std::mt19937 random(seed);
   for (int n = 0; n < 200; ++n) {
     const UnigramModel model = test::random_unigram(random, sums);
-    const UnigramTables tables = make_unigram_tables(model);
+    const UnigramTables tables = make_tables(model);
     std::vector<std::string> pieces;
     UnigramLattice<Sum> lattice(tables, model.rules.unknown_score,
                                 [&](std::string_view piece) { pieces.emplace_back(piece); });
@@ -53,7 +53,7 @@ TEST(UnigramLattice, AddsUpRoundedSums) {
   // The sums of both ways to cut the text are equal, but not if they are rounded to float: then it depends on
   // the sum before it.
   const UnigramModel model = model_of({"66", "6", " "}, {-8.1, -4.05, -3});
-  const UnigramTables tables = make_unigram_tables(model);
+  const UnigramTables tables = make_tables(model);
   std::vector<std::string> pieces;
   UnigramLattice<float> lattice(tables, -20, [&](std::string_view piece) { pieces.emplace_back(piece); });
   std::vector<std::vector<std::string>> ways;
@@ -68,7 +68,7 @@ TEST(UnigramLattice, AddsUpRoundedSums) {
 TEST(UnigramLattice, PassesALongTextOnAsItArrives) {
   const UnigramModel model =
       model_of({"a", "b", "ab", "ba", "aab", "abba"}, {-3.3, -4, -5.1, -5.7, -6.2, -8.5});
-  const UnigramTables tables = make_unigram_tables(model);
+  const UnigramTables tables = make_tables(model);
   size_t passed_on = 0, added = 0, most_held = 0;
   UnigramLattice<float> lattice(tables, -20, [&](std::string_view piece) { passed_on += piece.size(); });
   std::mt19937 random(3);
@@ -88,7 +88,7 @@ TEST(UnigramLattice, PassesALongTextOnAsItArrives) {
 /// Here the ways for an even and an odd number of letters differ from the first letter on.
 TEST(UnigramLattice, HoldsALongTextWhoseBeginningDependsOnItsEnd) {
   const UnigramModel model = model_of({"a", "aa"}, {-4, -4});
-  const UnigramTables tables = make_unigram_tables(model);
+  const UnigramTables tables = make_tables(model);
   for (const size_t letters : {1'000'000u, 1'000'001u}) {
     std::vector<size_t> pieces;
     UnigramLattice<double> lattice(tables, -20,

@@ -18,7 +18,7 @@ std::string words(const WordCuts& cuts, const std::string& text) {
   for (size_t i = 0; i < text.size(); before = classes.of(static_cast<unsigned char>(text[i++]))) {
     const auto c = classes.of(static_cast<unsigned char>(text[i]));
     if (WordClasses::is_space(c)) continue;
-    if (!out.empty() && (WordClasses::is_space(before) || !WordClasses::joined(before, c))) out += '|';
+    if (!out.empty() && !WordClasses::joined(before, c)) out += '|';
     out += text[i];
   }
   return out;

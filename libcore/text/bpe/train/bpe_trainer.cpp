@@ -6,8 +6,8 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
-#include "libcore/text/unicode/byte_alphabet.h"
 #include "libcore/text/bpe/train/pair_map.h"
+#include "libcore/text/unicode/byte_alphabet.h"
 
 namespace megalith {
 namespace {
