@@ -56,10 +56,10 @@ def parts_of(build, origins):
 
 
 def add_licences(top, licence, parts):
-    """Our licence, and each part's, with the texts of the distribution that it refers to, in share/licenses/megalith."""
+    """Our licence at the top, and each part's, with the texts of the distribution that it refers to, in share/licenses/megalith."""
+    (top / "LICENSE").write_bytes(licence.read_bytes())  # pip removes a folder that holds no other files than its own
     folder = top / "share" / "licenses" / "megalith"
     folder.mkdir(parents=True)
-    (folder / "LICENSE").write_bytes(licence.read_bytes())
     referred = set()
     for part in parts:
         text = part.licence()

@@ -1,5 +1,6 @@
 """The tree that every form of a package holds: bin, lib and share of an installed build with the libraries of the distribution that it needs.
 It may lie anywhere: its programs and libraries look for each other by their own place."""
+import argparse
 import os
 import pathlib
 import shutil
@@ -27,6 +28,13 @@ class PackageError(Exception):
     def __init__(self, code, text):
         super().__init__(text)
         self.code = code
+
+
+class Arguments(argparse.ArgumentParser):
+    """A parser whose complaints end with the exit code of sysexits."""
+
+    def error(self, message):
+        self.exit(64, f"{self.prog}: {message}; see --help\n")
 
 
 def run(*command, **options):

@@ -18,7 +18,7 @@ import importlib.metadata
 import os
 import sys
 
-program = next(str(path.locate()) for path in importlib.metadata.files("megalith") if path.as_posix().endswith("lib/megalith/bin/megalith"))
+program = next(str(path.locate()) for path in importlib.metadata.files("megalith") if path.parts[-3:] == ("megalith", "bin", "megalith"))
 os.execv(program, [program, *sys.argv[1:]])
 '''
 
