@@ -100,6 +100,36 @@ TEST_F(WheelTest, HasLaunchersThatFindTheirProgram) {
   EXPECT_EQ(run_command(bin() + "/megalith-data nonsense").code, 64);
 }
 
+// NVIDIA's wheels put their libraries there. No folder of the environment is on PATH.
+TEST_F(WheelTest, LooksForNvidiasLibrariesInItsEnvironment) {
+  if (!make_environment()) GTEST_SKIP() << "there is no python3-venv";
+  ok("venv/bin/pip install --no-index ./dist/megalith-*.whl && mkdir -p "
+     "venv/lib/python3.99/site-packages/nvidia/cu13/lib");
+  const CommandResult refused = run_command(
+      "env -i PATH=/usr/bin:/bin " + bin() +
+      "/megalith-pretrain --device cuda --mock-data --vocab-size 64 --num-layers 1 --hidden-size 16 "
+      "--num-attention-heads 2 --seq-length 8 --max-position-embeddings 8 --micro-batch-size 2 "
+      "--train-iters 2 --lr 1e-3");
+  EXPECT_EQ(refused.code, 69) << refused.all();
+  EXPECT_NE(refused.err.find("venv/lib/python3.99/site-packages/nvidia/cu13/lib"), std::string::npos)
+      << refused.err;
+}
+
+// The plugin comes as a wheel of its own, into the same folder.
+TEST_F(WheelTest, TakesThePluginOfAnotherWheel) {
+  if (!file_exists(MEGALITH_BINARY_DIR "/lib/libmegalith_cuda.so"))
+    GTEST_SKIP() << "this build has no CUDA plugin";
+  if (!make_environment()) GTEST_SKIP() << "there is no python3-venv";
+  const std::string plugin = package("cuda-wheel", dir_ / "plugin");
+  EXPECT_EQ(read_file(plugin), read_file(package("cuda-wheel", dir_ / "again")));
+  ok("venv/bin/pip install --no-index --no-deps ./dist/megalith-*.whl ./plugin/megalith_cuda-*.whl");
+  const std::string said = ok("venv/bin/pip show megalith-cuda").out;
+  EXPECT_TRUE(Pattern("Requires: megalith, nvidia-cublas").is_in(said)) << said;
+  EXPECT_NE(ok("venv/bin/megalith --version").out.find("plugins: cuda, "), std::string::npos);
+  ok("readelf -d venv/lib/megalith/lib/libmegalith_cuda.so | grep -F '[$ORIGIN]'");
+  ok("venv/bin/pip uninstall -y megalith-cuda && venv/bin/megalith --version");
+}
+
 // No HOME, a home that cannot be written, and a user without rights.
 TEST_F(WheelTest, RunsWithoutHomeAndRights) {
   if (!make_environment()) GTEST_SKIP() << "there is no python3-venv";
