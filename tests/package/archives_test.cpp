@@ -170,6 +170,19 @@ TEST_F(ArchivesTest, AreTheSameEachTime) {
   EXPECT_EQ(read_file(dir_ / "first/SHA256SUMS"), read_file(dir_ / "second/SHA256SUMS"));
 }
 
+TEST(Install, BringsWhatTheTargetAppsBuilds) {
+  const TempDir dir;
+  const CommandResult result =
+      run_command("cmake --install " MEGALITH_BINARY_DIR " --prefix " + (dir / "prefix"));
+  ASSERT_EQ(result.code, 0) << result.all();
+  for (const char* name :
+       {"bin/megalith", "bin/megalith-doctor", "lib/libmegalith.so.0", "share/megalith/gpus.yaml",
+        "share/man/man1/megalith-doctor.1", "include/libcore/base/error.h"})
+    EXPECT_TRUE(file_exists(dir / concat("prefix/", name))) << name;
+  EXPECT_EQ(file_exists(dir / "prefix/lib/libmegalith_cuda.so"),
+            file_exists(MEGALITH_BINARY_DIR "/lib/libmegalith_cuda.so"));
+}
+
 TEST(Package, RefusesWhatIsNotBuilt) {
   const TempDir dir;
   const CommandResult none =
