@@ -91,6 +91,24 @@ TEST_F(WheelTest, InstallsAsItsPageSaysAndLeavesNothing) {
   EXPECT_TRUE(ok(in_dist + "megalith --version").out.starts_with("megalith "));
 }
 
+// pip itself says so for the tags of those machines: Debian 11, Alpine, aarch64 and macOS.
+TEST_F(WheelTest, IsRefusedWhereItDoesNotRun) {
+  if (!make_environment()) GTEST_SKIP() << "there is no python3-venv";
+  const std::string page = read_file(page_path("install.md"));
+  const std::string install =
+      "cd " + dir_.path().string() +
+      " && venv/bin/pip install --no-index --only-binary=:all: --target t --platform ";
+  for (const char* platform :
+       {"manylinux_2_31_x86_64", "musllinux_1_2_x86_64", "manylinux_2_34_aarch64", "macosx_11_0_arm64"}) {
+    const CommandResult refused = run_command(install + platform + " ./dist/megalith-*.whl");
+    EXPECT_NE(refused.code, 0) << platform;
+    EXPECT_NE(refused.err.find("is not a supported wheel on this platform"), std::string::npos)
+        << refused.err;
+  }
+  EXPECT_NE(page.find("`is not a supported wheel on this platform`"), std::string::npos);
+  EXPECT_EQ(run_command(install + "manylinux_2_34_x86_64 ./dist/megalith-*.whl").code, 0);
+}
+
 TEST_F(WheelTest, HasLaunchersThatFindTheirProgram) {
   if (!make_environment()) GTEST_SKIP() << "there is no python3-venv";
   ok("venv/bin/pip install --no-index ./dist/megalith-*.whl");
