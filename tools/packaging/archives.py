@@ -4,9 +4,10 @@ import lzma
 import tarfile
 
 
-def write_tar(top, path, epoch):
+def write_tar(top, path, epoch, level=9):
     """The folder `top`, under its name: a plain archive for NAME.tar, compressed for NAME.tar.gz and NAME.txz."""
-    with open(path, "wb") as file, compressed(file, path.name, epoch) as stream, tarfile.open(fileobj=stream, mode="w", format=tarfile.GNU_FORMAT) as tar:
+    with open(path, "wb") as file, compressed(file, path.name, epoch, level) as stream, \
+            tarfile.open(fileobj=stream, mode="w", format=tarfile.GNU_FORMAT) as tar:
         for member in [top, *sorted(top.rglob("*"))]:
             entry = tar.gettarinfo(member, member.relative_to(top.parent).as_posix())
             entry.mtime, entry.uid, entry.gid, entry.uname, entry.gname = epoch, 0, 0, "root", "root"
@@ -18,9 +19,9 @@ def write_tar(top, path, epoch):
                 tar.addfile(entry)
 
 
-def compressed(file, name, epoch):
+def compressed(file, name, epoch, level):
     if name.endswith(".gz"):
-        return gzip.GzipFile(filename="", fileobj=file, mode="wb", compresslevel=9, mtime=epoch)
+        return gzip.GzipFile(filename="", fileobj=file, mode="wb", compresslevel=min(level, 9), mtime=epoch)
     if name.endswith("xz"):
         return lzma.LZMAFile(file, "wb", preset=9 | lzma.PRESET_EXTREME)
     return file

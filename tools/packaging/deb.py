@@ -14,14 +14,14 @@ set(CPACK_PACKAGE_VERSION "{version}")
 set(CPACK_PACKAGE_FILE_NAME "{file}")
 set(CPACK_PACKAGE_DIRECTORY "{output}")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "{summary}")
-set(CPACK_PACKAGE_DESCRIPTION "Text or JSON lines in, a model out that Hugging Face transformers loads. Trains on the CPUs of one or many machines.")
+set(CPACK_PACKAGE_DESCRIPTION "Text or JSON lines in, a model out.")
 set(CPACK_DEBIAN_PACKAGE_MAINTAINER "{maintainer}")
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
 set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE amd64)
 set(CPACK_DEBIAN_PACKAGE_DEPENDS "libc6 (>= 2.34), libgcc-s1 (>= 3.4), libstdc++6 (>= 11)")
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
-set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
+set(CPACK_DEBIAN_COMPRESSION_TYPE {compression})
 set(CPACK_INSTALLED_DIRECTORIES "{root};/")
 set(CPACK_PACKAGING_INSTALL_PREFIX "/")
 """
@@ -72,7 +72,7 @@ def lay_out(top, root, facts, epoch):
 def copyright_text(home):
     """Our licence in the words that Debian uses, and where those of the parts are."""
     names = sorted(path.name for path in (home / "share" / "licenses" / "megalith").iterdir())
-    return ("Copyright: the authors of Megalith\n\nMegalith is under the Apache License, version 2.0: /usr/share/common-licenses/Apache-2.0\n\n"
+    return ("Copyright 2026 the authors of Megalith\n\nMegalith is under the Apache License, version 2.0: /usr/share/common-licenses/Apache-2.0\n\n"
             "It holds libraries of Debian, whose licences are in /usr/lib/megalith/share/licenses/megalith:\n"
             + "".join(f"  {name}\n" for name in names))
 
@@ -80,7 +80,8 @@ def copyright_text(home):
 def changelog_text(facts, epoch):
     """What Debian's tools read; what a release changes is in the CHANGELOG.md of its sources."""
     when = email.utils.formatdate(epoch)
-    return f"megalith ({facts['version']}) unstable; urgency=medium\n\n  * Release {facts['version']}.\n\n -- {facts['maintainer']}  {when}\n".encode()
+    text = f"megalith ({facts['version']}) unstable; urgency=medium\n\n  * Release {facts['version']}.\n\n -- {facts['maintainer']}  {when}\n"
+    return text.encode()
 
 
 def make_deb(top, work, output, facts, epoch):
@@ -89,7 +90,7 @@ def make_deb(top, work, output, facts, epoch):
     (root / "usr" / "share").mkdir(parents=True)
     lay_out(top, root, facts, epoch)
     file = f"megalith_{facts['version']}_amd64"
-    config.write_text(CONTROL.format(root=root, output=output.resolve(), file=file, **{name: facts[name] for name in ("version", "summary", "maintainer")}))
+    config.write_text(CONTROL.format(root=root, output=output.resolve(), file=file, **facts))
     run("cpack", "--config", config, cwd=work, env={**os.environ, "SOURCE_DATE_EPOCH": str(epoch), "TZ": "UTC"})
     shutil.rmtree(output / "_CPack_Packages", ignore_errors=True)
     return output / f"{file}.deb"

@@ -73,7 +73,8 @@ def add_licences(top, licence, parts):
 
 def add_bill(top, build, commit, parts):
     """share/megalith/sbom.cdx.json: what the tree is made of, with a digest of each program and library."""
-    own = {"type": "application", "name": "megalith", "version": build.version, "bom-ref": "megalith", "licenses": [{"license": {"id": "Apache-2.0"}}]}
+    own = {"type": "application", "name": "megalith", "version": build.version, "bom-ref": "megalith",
+           "licenses": [{"license": {"id": "Apache-2.0"}}]}
     if commit:
         own["properties"] = [{"name": "megalith:commit", "value": commit}]
     bill = {"bomFormat": "CycloneDX", "specVersion": "1.5", "version": 1, "metadata": {"component": own},
