@@ -34,14 +34,12 @@ class Elf:
 
     def retarget(self, symbol, old, new, keep_version):
         """Makes `symbol`, the only one that asks for version `old`, ask for `new`, which others of the file ask for; without keep_version for
-        no version at all. Does nothing in a file that does not ask for `old`; refuses one in which another symbol asks for it."""
+        no version at all. Does nothing where that is not so: what the file asks for then is what it says."""
         olds = [need for need in self.needs if need["version"] == old]
         news = [need for need in self.needs if need["version"] == new]
-        if not olds:
-            return
         users = [s for s in self.symbols if not s.defined and s.version == old]
         if len(olds) != 1 or not news or [s.name for s in users] != [symbol]:
-            raise ValueError(f"{self.path} asks for {old} for {', '.join(s.name for s in users)}; wanted {symbol} alone, and {new} beside it")
+            return
         # An entry is a hash, flags, the version's number, the name, the next entry. Its hash and its name become those of `new`.
         to, source = olds[0]["at"], news[0]["at"]
         self.data[to:to + 4] = self.data[source:source + 4]
@@ -50,7 +48,6 @@ class Elf:
             struct.pack_into("<H", self.data, self._section(".gnu.version")[0] + 2 * users[0].place, self.NO_VERSION)
         with open(self.path, "r+b") as file:
             file.write(self.data)
-        self.__init__(self.path)
 
     @staticmethod
     def is_elf(path):
