@@ -122,7 +122,7 @@ void expect_programs(const std::string& bin) {
   fs::copy(test_data("text/goldens/trained"), dir / "tokenizer");
   write_file(dir / "texts.jsonl", "{\"text\": \"def main(self): return 1\"}\n{\"text\": \"harbour\"}\n");
   write_file(dir / "run.yaml",
-             "vocab-size: 64\nnum-layers: 1\nhidden-size: 16\nnum-attention-heads: 2\nseq-length: 8\n"
+             "lr-decay-iters: 8\nnum-layers: 1\nhidden-size: 16\nnum-attention-heads: 2\nseq-length: 8\n"
              "max-position-embeddings: 8\nmicro-batch-size: 2\ntrain-iters: 2\nlr: 1e-3\neval-iters: "
              "0\nlog-interval: 1\n");
   run("gzip -k texts.jsonl && megalith preprocess --input texts.jsonl.gz --output-prefix texts "
