@@ -50,6 +50,14 @@ std::string recompute_text(const Candidate& c) {
   return {};
 }
 
+std::string layers_text(const PlanProblem& p, const Candidate& c) {
+  if (c.pipeline == 1) return std::to_string(p.model.layers);
+  const int first = stage_layers(p, c, 0), middle = stage_layers(p, c, c.pipeline / 2),
+            last = stage_layers(p, c, c.pipeline - 1);
+  if (first == middle && last == middle) return std::to_string(first);
+  return c.pipeline == 2 ? concat(first, '+', last) : concat(first, '+', middle, '+', last);
+}
+
 const char* precision_text(const PlanProblem& p) {
   switch (p.precision) {
     case Precision::kFloat32:
