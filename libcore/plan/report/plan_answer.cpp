@@ -82,8 +82,7 @@ std::string command_text(const Report& r) {
 
 std::string plan_subject(const Report& r) {
   const PlanProblem& p = r.problem;
-  return concat(format_fixed(total_parameters(p.model) / 1e9, 3), " billion parameters", active_text(p.model),
-                " on ", p.machine.world, " x ", p.machine.device.name, " (",
+  return concat(parameters_text(p.model), " on ", p.machine.world, " x ", p.machine.device.name, " (",
                 gigabytes(p.machine.device.memory), " GB each, ", joined_text(p.machine),
                 " joined by links), ", precision_text(p), ", ", p.software.code_base, '\n');
 }

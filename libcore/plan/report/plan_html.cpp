@@ -231,7 +231,7 @@ class FrontPlot {
 };
 
 constexpr const char* kStyle =
-    "body{max-width:1000px}code{overflow-wrap:anywhere}.picture{overflow-x:auto}"
+    "body{max-width:1000px}code{overflow-wrap:anywhere}td{overflow-wrap:normal}.picture{overflow-x:auto}"
     "svg{display:block}text{font-size:11px;fill:currentColor}text.r{text-anchor:end}"
     "text.c{text-anchor:middle}.grid{stroke:currentColor;opacity:.2}line.limit{stroke:#e5484d}"
     "text.limit{fill:#e5484d}.key{margin-right:1em;white-space:nowrap}"
@@ -251,8 +251,7 @@ std::string part_colors() {
 std::string plan_html(const Report& r) {
   const PlanProblem& p = r.problem;
   std::ostringstream out;
-  out << page_begin(concat(format_fixed(total_parameters(p.model) / 1e9, 2), " billion parameters",
-                           active_text(p.model), " on ", p.machine.world, " x ", p.machine.device.name),
+  out << page_begin(concat(parameters_text(p.model), " on ", p.machine.world, " x ", p.machine.device.name),
                     kStyle + part_colors());
   if (!r.result.plans.empty()) {
     const Plan& best = r.result.plans.front();

@@ -74,9 +74,13 @@ const char* precision_text(const PlanProblem& p) {
   return "";
 }
 
-std::string active_text(const ModelShape& m) {
-  return m.has_experts() ? concat(" (", format_fixed(active_parameters(m) / 1e9, 3), " of them for a token)")
-                         : "";
+std::string parameters_text(const ModelShape& m) {
+  constexpr double kBillion = 1e9, kMillion = 1e6;
+  const double all = total_parameters(m);
+  const bool large = all >= kBillion;
+  const auto number = [&](double count) { return format_fixed(count / (large ? kBillion : kMillion), 3); };
+  return concat(number(all), large ? " billion" : " million", " parameters",
+                m.has_experts() ? concat(" (", number(active_parameters(m)), " of them for a token)") : "");
 }
 
 std::string fitted(const std::string& text, size_t columns) {

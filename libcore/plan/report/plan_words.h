@@ -20,8 +20,9 @@ std::string recompute_text(const Candidate&);
 std::string layers_text(const PlanProblem&, const Candidate&);
 /// "bf16", "mxfp8".
 const char* precision_text(const PlanProblem&);
-/// The active parameters of a model with experts: " (12.879 of them for a token)"; empty for a dense one.
-std::string active_text(const ModelShape&);
+/// "22.068 billion parameters", "0.937 million parameters"; of a model with experts also how many are active:
+/// "46.703 billion parameters (12.880 of them for a token)".
+std::string parameters_text(const ModelShape&);
 
 /// A row of a table.
 template <class... Values>

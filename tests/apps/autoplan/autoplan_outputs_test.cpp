@@ -165,6 +165,8 @@ TEST(AutoplanOutputs, GivesALineThatRuns) {
   for (const std::string ranks : {"", "--world-size 2 "}) {
     const CommandResult plan = run_command(app("autoplan") + small + ranks);
     ASSERT_EQ(plan.code, 0) << plan.err;
+    EXPECT_TRUE(plan.out.starts_with("0.028 million parameters on "))
+        << plan.out;  // 2 (12 32^2 + 13 32) + 80 32 + 64
     const std::string found = line_with(plan.out, "  megalith"), line(trim(found));
     EXPECT_TRUE(line.starts_with(ranks.empty() ? "megalith-pretrain --num-layers"
                                                : "megalith-pretrain --nproc 2 --num-layers"))
