@@ -38,10 +38,9 @@ size_t scratch_bytes(const Stage& stage, int64_t tokens, size_t sequences) {
 
 }  // namespace
 
-std::optional<LastPosition> last_position(const Stage& stage, const Backend& backend) {
-  const ModelConfig& config = stage.config();
+std::optional<LastPosition> last_position(const ModelConfig& config, DType dtype, std::string_view device) {
   const bool has_last = config.position != PositionEmbedding::kNone;
-  const bool windows = stage.dtype() == DType::kF32 && std::string_view(backend.name()) == "cpu";
+  const bool windows = dtype == DType::kF32 && device == "cpu";
   const int window = config.sliding_window;
   if (window > 0 && !windows && (!has_last || window < config.max_positions))
     return LastPosition{window, concat("the model a window of ", window,

@@ -43,7 +43,10 @@ struct LastPosition {
 };
 /// Nothing: there is no limit, since the model has no position embeddings. A sliding window also ends the
 /// positions: only fp32 on the CPU can go beyond it.
-std::optional<LastPosition> last_position(const Stage&, const Backend&);
+std::optional<LastPosition> last_position(const ModelConfig&, DType, std::string_view device);
+inline std::optional<LastPosition> last_position(const Stage& stage, const Backend& backend) {
+  return last_position(stage.config(), stage.dtype(), backend.name());
+}
 
 /// Keys and values that precede every prompt, as prefix tuning trains them. They take positions of the model,
 /// which a prompt cannot use.
