@@ -378,16 +378,6 @@ __global__ void cache_append(CacheAppend a) {
   }
 }
 
-/// One warp per line.
-template <class T>
-__global__ void copy_lines(LineCopy a) {
-  const int64_t line = int64_t{blockIdx.x} * (kThreads / 32) + threadIdx.x / 32;
-  if (line >= a.lines) return;
-  T* const to = reinterpret_cast<T*>(static_cast<char*>(a.to) + line * a.to_stride);
-  const T* const from = reinterpret_cast<const T*>(static_cast<const char*>(a.from) + line * a.from_stride);
-  for (int64_t i = threadIdx.x % 32; i < a.bytes / static_cast<int64_t>(sizeof(T)); i += 32) to[i] = from[i];
-}
-
 /// The offset in kv of element i of the prefix, for sequence 0.
 __device__ inline int64_t place_in_kv(const PrefixArgs& a, int64_t i) {
   const int64_t column = i % a.head, row = i / a.head % a.positions,
@@ -462,17 +452,6 @@ void launch_cache_append(cudaStream_t stream, Storage storage, const CacheAppend
       launch(stream, s.queries * s.batch * s.groups, 0, cache_append<decltype(to), decltype(from)>, args);
     });
   });
-}
-
-void launch_copy_lines(cudaStream_t stream, const LineCopy& args) {
-  using Wide = Vector<4, uint32_t>;
-  const auto unit = static_cast<uint64_t>(args.to_stride | args.from_stride | args.bytes) |
-                    reinterpret_cast<uintptr_t>(args.to) | reinterpret_cast<uintptr_t>(args.from);
-  const int64_t blocks = blocks_for(args.lines, kThreads / 32);
-  if (unit % sizeof(Wide) == 0)
-    launch(stream, blocks, 0, copy_lines<Wide>, args);
-  else
-    launch(stream, blocks, 0, copy_lines<uint16_t>, args);
 }
 
 }  // namespace megalith::cuda

@@ -59,11 +59,6 @@ uint64_t element_bits(DType dtype, double value) {
        " takes no weights narrower than the activations; leave out --int8, or give --device cpu");
 }
 
-/// No kernel here supports LoRA adapters.
-[[noreturn]] void refuse_adapters() {
-  fail(ErrorKind::kUsage, "cuda: --lora is for the CPU; give --device cpu");
-}
-
 /// Events that can be recorded, so that a step makes none. An event may be recorded again while a stream
 /// still waits for its last record.
 class EventPool {
@@ -158,9 +153,9 @@ class CudaBackend final : public Backend {
   void run(Stream&, const QuantizeRows& op) override { refuse_narrow(op.kName); }
   void run(Stream&, const WidenRows& op) override { refuse_narrow(op.kName); }
   void run(Stream&, const BiasGrad&) override;
-  void run(Stream&, const AddSlots&) override { refuse_adapters(); }
-  void run(Stream&, const TakeSlots&) override { refuse_adapters(); }
-  void run(Stream&, const ScaleBy&) override { refuse_adapters(); }
+  void run(Stream&, const AddSlots&) override;
+  void run(Stream&, const TakeSlots&) override;
+  void run(Stream&, const ScaleBy&) override;
   void run(Stream& stream, const PutPrefix& op) override { run_on(enter(stream), op); }
   void run(Stream& stream, const PrefixGrad& op) override { run_on(enter(stream), op); }
   void run(Stream&, const LayerNorm&) override;
@@ -342,9 +337,39 @@ void CudaBackend::run(Stream& stream, const BiasGrad& op) {
                      queue.workspace(workspace_of(op)));
 }
 
+/// The distance of the lines that the selected columns of adjacent rows are, in elements, and their length.
+int64_t line_distance(const Slots& slots) {
+  return slots.slots * slots.inner;
+}
+int64_t line_length(const Slots& slots) {
+  return slots.count * slots.inner;
+}
+
+void CudaBackend::run(Stream& stream, const AddSlots& op) {
+  launch_add_lines(enter(stream).stream(), activation_of(op.y.dtype),
+                   {.to = at(op.y, op.slots.first * op.slots.inner),
+                    .from = op.x.data,
+                    .to_stride = line_distance(op.slots),
+                    .lines = op.x.shape.rows() * op.slots.outer,
+                    .columns = line_length(op.slots)});
+}
+
+void CudaBackend::run(Stream& stream, const TakeSlots& op) {
+  const auto element = static_cast<int64_t>(size_of(op.x.dtype)), length = element * line_length(op.slots);
+  launch_copy_lines(enter(stream).stream(), {.to = op.y.data,
+                                             .from = at(op.x, op.slots.first * op.slots.inner),
+                                             .to_stride = length,
+                                             .from_stride = element * line_distance(op.slots),
+                                             .lines = op.y.shape.rows() * op.slots.outer,
+                                             .bytes = length});
+}
+
+void CudaBackend::run(Stream& stream, const ScaleBy& op) {
+  launch_scale(enter(stream).stream(), activation_of(op.x.dtype), op.x.data, op.factor, op.x.elements());
+}
+
 /// The mask for rows [s, b, h]. A norm without dropout may have other rows.
 DropoutMask dropout_mask(const DropoutKey& key, const Shape& rows) {
-  if (key.first_column != 0) refuse_adapters();
   return {.key = mask_key(key),
           .samples = samples_of(key),
           .batch = rows.rank == 3 ? rows[1] : 1,
@@ -352,6 +377,8 @@ DropoutMask dropout_mask(const DropoutKey& key, const Shape& rows) {
 }
 
 NormArgs norm_args(const auto& op) {
+  if (op.dropout.first_column != 0)
+    fail(ErrorKind::kInternal, "cuda: the mask of a norm begins at column 0, not ", op.dropout.first_column);
   return {.y = op.y.data,
           .sum = op.sum.data,
           .x = op.x.data,
@@ -432,6 +459,7 @@ void CudaBackend::run(Stream& stream, const Dropout& op) {
                   .residual = op.residual.data,
                   .rows = op.x.shape.rows(),
                   .columns = op.x.shape[2],
+                  .first_column = op.key.first_column,
                   .mask = dropout_mask(op.key, op.x.shape)});
 }
 

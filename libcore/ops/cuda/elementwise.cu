@@ -58,6 +58,10 @@ struct Same {
 struct Sum {
   __device__ float operator()(float x, float y) const { return x + y; }
 };
+struct Times {
+  float factor;
+  __device__ float operator()(float x) const { return x * factor; }
+};
 struct GeluTanhOf {
   __device__ static float value(float x) { return gelu_tanh(x); }
   __device__ static float slope(float x) { return gelu_tanh_slope(x); }
@@ -219,6 +223,13 @@ void launch_activate_grad(cudaStream_t stream, Storage storage, ActivationFuncti
     const auto* const up = static_cast<const decltype(element)*>(dy);
     const auto* const in = static_cast<const decltype(element)*>(x);
     with_function(function, [&](auto of) { map(stream, n, SlopeTimes<decltype(of)>{}, out, up, in); });
+  });
+}
+
+void launch_scale(cudaStream_t stream, Storage storage, void* x, float factor, int64_t n) {
+  with_activation(storage, [&](auto element) {
+    auto* const data = static_cast<decltype(element)*>(x);
+    map(stream, n, Times{factor}, data, static_cast<const decltype(element)*>(data));
   });
 }
 

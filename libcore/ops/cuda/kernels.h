@@ -56,6 +56,8 @@ void launch_row_bias(cudaStream_t, const RowBias&);
 void launch_activate(cudaStream_t, Storage, ActivationFunction, void* y, const void* x, int64_t n);
 void launch_activate_grad(cudaStream_t, Storage, ActivationFunction, void* dx, const void* dy, const void* x,
                           int64_t n);
+/// x *= factor.
+void launch_scale(cudaStream_t, Storage, void* x, float factor, int64_t n);
 struct AdamArgs {
   float *master, *m, *v;
   const float* grad;
@@ -67,6 +69,25 @@ struct AdamArgs {
 };
 void launch_adamw(cudaStream_t, const AdamArgs&);
 void launch_decide_step(cudaStream_t, double* scalars, double max_norm);
+
+// ---- lines.cu
+
+/// Copies `lines` lines of `bytes` bytes each, which begin to_stride and from_stride bytes apart.
+struct LineCopy {
+  void* to;
+  const void* from;
+  int64_t to_stride, from_stride, lines, bytes;
+};
+void launch_copy_lines(cudaStream_t, const LineCopy&);
+
+/// Adds `lines` lines of `columns` elements each. Those of `to` begin to_stride elements apart; those of
+/// `from` are adjacent.
+struct LineSum {
+  void* to;
+  const void* from;
+  int64_t to_stride, lines, columns;
+};
+void launch_add_lines(cudaStream_t, Storage, const LineSum&);
 
 // ---- row_elements.cu
 
@@ -91,6 +112,7 @@ struct DropoutArgs {
   void* y;
   const void *x, *residual;  // residual may be null
   int64_t rows, columns;
+  int64_t first_column;  // global number of column 0
   DropoutMask mask;
 };
 void launch_dropout(cudaStream_t, Storage, const DropoutArgs&);
@@ -309,14 +331,6 @@ void launch_cache_append(cudaStream_t, Storage, const CacheAppend&);
 
 /// Attention of a few queries (decode.cu). `workspace`: decode_bytes().
 void launch_decode(cudaStream_t, Storage, const AttentionArgs&, const DecodeCut&, void* workspace);
-
-/// Copies `lines` lines of `bytes` bytes each, which begin to_stride and from_stride bytes apart.
-struct LineCopy {
-  void* to;
-  const void* from;
-  int64_t to_stride, from_stride, lines, bytes;
-};
-void launch_copy_lines(cudaStream_t, const LineCopy&);
 
 /// The heads of keys and values [positions, batch, groups, 2, head], of which a prefix [2, groups, positions,
 /// head] has those that all sequences share.

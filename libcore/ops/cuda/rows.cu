@@ -111,6 +111,7 @@ void launch_norm(cudaStream_t stream, Storage storage, const NormArgs& args) {
                     .residual = args.residual,
                     .rows = args.rows,
                     .columns = args.columns,
+                    .first_column = 0,
                     .mask = args.mask});
     plain.x = args.sum;
   }

@@ -20,12 +20,13 @@ const TrainedThere kTrained[] = {
     {"cpu",
      {DeviceRanks::kOne, DeviceRanks::kThreads, DeviceRanks::kProcesses},
      {DeviceDType::kFloat32, DeviceDType::kBfloat16, DeviceDType::kHalf},
-     {DeviceMethod::kPretrain, DeviceMethod::kFull, DeviceMethod::kLora, DeviceMethod::kPrefix,
-      DeviceMethod::kPacked, DeviceMethod::kPreferences}},
+     {DeviceMethod::kPretrain, DeviceMethod::kFull, DeviceMethod::kLora, DeviceMethod::kEightBitLora,
+      DeviceMethod::kPrefix, DeviceMethod::kPacked, DeviceMethod::kPreferences}},
     {"cuda",
      {DeviceRanks::kOne},
      {DeviceDType::kFloat32, DeviceDType::kBfloat16},
-     {DeviceMethod::kPretrain, DeviceMethod::kFull, DeviceMethod::kPrefix, DeviceMethod::kPacked}},
+     {DeviceMethod::kPretrain, DeviceMethod::kFull, DeviceMethod::kLora, DeviceMethod::kPrefix,
+      DeviceMethod::kPacked, DeviceMethod::kPreferences}},
 };
 
 bool among(const auto& list, auto value) {
@@ -40,6 +41,8 @@ const char* method_words(DeviceMethod method) {
       return "training all parameters";
     case DeviceMethod::kLora:
       return "LoRA";
+    case DeviceMethod::kEightBitLora:
+      return "LoRA over weights of 8 bits";
     case DeviceMethod::kPrefix:
       return "a prefix";
     case DeviceMethod::kPacked:

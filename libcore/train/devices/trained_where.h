@@ -9,7 +9,7 @@ namespace megalith {
 /// How the ranks of a run are made.
 enum class DeviceRanks { kOne, kThreads, kProcesses };
 enum class DeviceDType { kFloat32, kBfloat16, kHalf };
-enum class DeviceMethod { kPretrain, kFull, kLora, kPrefix, kPacked, kPreferences };
+enum class DeviceMethod { kPretrain, kFull, kLora, kEightBitLora, kPrefix, kPacked, kPreferences };
 
 /// A run, as far as it depends on the device whether this version can train it.
 struct DeviceRun {

@@ -9,11 +9,11 @@ namespace {
 
 constexpr DeviceRanks kRanks[] = {DeviceRanks::kOne, DeviceRanks::kThreads, DeviceRanks::kProcesses};
 constexpr DeviceDType kDTypes[] = {DeviceDType::kFloat32, DeviceDType::kBfloat16, DeviceDType::kHalf};
-constexpr DeviceMethod kMethods[] = {DeviceMethod::kPretrain, DeviceMethod::kFull,
-                                     DeviceMethod::kLora,     DeviceMethod::kPrefix,
-                                     DeviceMethod::kPacked,   DeviceMethod::kPreferences};
+constexpr DeviceMethod kMethods[] = {
+    DeviceMethod::kPretrain, DeviceMethod::kFull,   DeviceMethod::kLora,       DeviceMethod::kEightBitLora,
+    DeviceMethod::kPrefix,   DeviceMethod::kPacked, DeviceMethod::kPreferences};
 
-// docs/cuda.md: one rank, fp32 or bf16, all parameters or a prefix.
+// docs/cuda.md: one rank, fp32 or bf16, no weights of 8 bits.
 TEST(TrainedWhere, NamesWhatEveryCombinationLacks) {
   for (const DeviceRanks ranks : kRanks)
     for (const DeviceDType dtype : kDTypes)
@@ -21,7 +21,7 @@ TEST(TrainedWhere, NamesWhatEveryCombinationLacks) {
         EXPECT_EQ(lacking_there({"cpu", ranks, dtype, method}), "");
         EXPECT_EQ(lacking_there({"a toaster", ranks, dtype, method}), "devices such as a toaster");
         const std::string cuda = lacking_there({"cuda", ranks, dtype, method});
-        const bool trained = method != DeviceMethod::kLora && method != DeviceMethod::kPreferences;
+        const bool trained = method != DeviceMethod::kEightBitLora;
         EXPECT_EQ(cuda.empty(), ranks == DeviceRanks::kOne && dtype != DeviceDType::kHalf && trained) << cuda;
         if (ranks != DeviceRanks::kOne) {
           EXPECT_EQ(cuda, "several GPUs");
