@@ -33,19 +33,6 @@ __device__ inline unsigned thread_y() {
   return threadIdx.x / kSide;
 }
 
-// Tests the storage type at run time. That costs little, since loads are few compared with products, and it
-// halves the number of kernels to compile.
-__device__ inline float load(Storage storage, const void* data, int64_t i) {
-  return storage == Storage::kF32 ? static_cast<const float*>(data)[i]
-                                  : widen(static_cast<const Bf16*>(data)[i]);
-}
-__device__ inline void store(Storage storage, void* data, int64_t i, float value) {
-  if (storage == Storage::kF32)
-    static_cast<float*>(data)[i] = value;
-  else
-    static_cast<Bf16*>(data)[i] = narrow<Bf16>(value);
-}
-
 /// Rows of one head in global memory: element (i, column) at data[offset + i * stride + column].
 struct HeadRows {
   Storage storage;
@@ -412,19 +399,19 @@ int64_t prefix_blocks(const PrefixArgs& a) {
 }  // namespace
 
 void launch_put_prefix(cudaStream_t stream, Storage storage, const PrefixArgs& args) {
-  with_activation(storage, [&](auto element) {
+  with_storage(storage, [&](auto element) {
     launch(stream, prefix_blocks(args), 0, put_prefix<decltype(element)>, args);
   });
 }
 
 void launch_prefix_grad(cudaStream_t stream, Storage storage, const PrefixArgs& args) {
-  with_activation(storage, [&](auto element) {
+  with_storage(storage, [&](auto element) {
     launch(stream, prefix_blocks(args), 0, prefix_grad<decltype(element)>, args);
   });
 }
 
 void launch_attention(cudaStream_t stream, Storage storage, const AttentionArgs& args) {
-  if (on_tensor_cores(storage, args)) return launch_flash(stream, args);
+  if (on_tensor_cores(storage, args)) return launch_flash(stream, storage, args);
   if (args.shape.head <= 64)
     launch_forward<Tiles<64, 64>>(stream, storage, args);
   else if (args.shape.head <= 128)
@@ -434,7 +421,7 @@ void launch_attention(cudaStream_t stream, Storage storage, const AttentionArgs&
 }
 
 void launch_attention_grad(cudaStream_t stream, Storage storage, const AttentionGradArgs& args) {
-  if (on_tensor_cores(storage, args)) return launch_flash_grad(stream, args);
+  if (on_tensor_cores(storage, args)) return launch_flash_grad(stream, storage, args);
   launch(stream, blocks_for(args.shape.heads() * args.shape.queries, kThreads / 32), 0, output_products, args,
          storage);
   if (args.shape.head <= 64)
@@ -447,8 +434,8 @@ void launch_attention_grad(cudaStream_t stream, Storage storage, const Attention
 
 void launch_cache_append(cudaStream_t stream, Storage storage, const CacheAppend& args) {
   const AttentionShape& s = args.shape;
-  with_activation(storage, [&](auto from) {
-    with_activation(args.cache_storage, [&](auto to) {
+  with_storage(storage, [&](auto from) {
+    with_storage(args.cache_storage, [&](auto to) {
       launch(stream, s.queries * s.batch * s.groups, 0, cache_append<decltype(to), decltype(from)>, args);
     });
   });

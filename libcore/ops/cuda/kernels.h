@@ -14,8 +14,7 @@
 /// architecture.
 namespace megalith::cuda {
 
-/// How an activation or weight is stored. fp16 is only for copies, add and AdamW's value; the
-/// other launchers take none.
+/// How an activation or weight is stored.
 enum class Storage { kF32, kBf16, kF16 };
 
 constexpr int64_t kMaxGrid = 0x7fffffff;  // blocks of a one-dimensional grid
@@ -69,6 +68,18 @@ struct AdamArgs {
 };
 void launch_adamw(cudaStream_t, const AdamArgs&);
 void launch_decide_step(cudaStream_t, double* scalars, double max_norm);
+
+// ---- project.cu
+
+/// y = x w^T (+ bias) in fp32: x [rows, in], w [out, in].
+struct ProjectArgs {
+  float* y;
+  const float* x;
+  const void* w;
+  const float* bias;  // may be null
+  int64_t rows, out, in;
+};
+void launch_project(cudaStream_t, Storage w_storage, const ProjectArgs&);
 
 // ---- lines.cu
 
@@ -231,9 +242,10 @@ void launch_scaled_sum(cudaStream_t, const ScaledSumArgs&, void* workspace);
 
 struct EmbeddingArgs {
   void* y;
-  const void *table, *positions;  // positions may be null
-  const int32_t *ids, *starts;    // starts [rows]: subtracted from positions; may be null
-  RowSpans spans;                 // positions of each `batch` rows
+  const void *table, *positions;            // positions may be null
+  Storage table_storage, position_storage;  // y's, or narrower than an fp32 y
+  const int32_t *ids, *starts;              // starts [rows]: subtracted from positions; may be null
+  RowSpans spans;                           // positions of each `batch` rows
   int64_t rows, batch, columns, vocabulary;
   int32_t first_id;
 };
@@ -345,10 +357,10 @@ void launch_prefix_grad(cudaStream_t, Storage, const PrefixArgs&);
 
 // ---- flash.cu: the same on the tensor cores
 
-/// Whether these kernels compute it: in bf16, with heads of up to 128 columns and a multiple of 8.
+/// Whether these kernels compute it: in 16 bits, with heads of up to 128 columns and a multiple of 8.
 bool on_tensor_cores(Storage, const AttentionArgs&);
 bool on_tensor_cores(Storage, const AttentionGradArgs&);
-void launch_flash(cudaStream_t, const AttentionArgs&);
-void launch_flash_grad(cudaStream_t, const AttentionGradArgs&);
+void launch_flash(cudaStream_t, Storage, const AttentionArgs&);
+void launch_flash_grad(cudaStream_t, Storage, const AttentionGradArgs&);
 
 }  // namespace megalith::cuda

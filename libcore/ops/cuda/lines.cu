@@ -50,7 +50,7 @@ void launch_copy_lines(cudaStream_t stream, const LineCopy& args) {
 
 void launch_add_lines(cudaStream_t stream, Storage storage, const LineSum& args) {
   const int64_t blocks = blocks_for(args.lines, kLinesOfBlock);
-  with_activation(storage, [&](auto element) {
+  with_storage(storage, [&](auto element) {
     using T = decltype(element);
     constexpr int kWide = static_cast<int>(16 / sizeof(T));
     if ((args.to_stride | args.columns) % kWide == 0 && aligned16(args.to, args.from))

@@ -114,7 +114,7 @@ __global__ void rope(RopeArgs a) {
 
 void launch_swiglu(cudaStream_t stream, Storage storage, void* y, const void* x, int64_t rows,
                    int64_t columns) {
-  with_activation(storage, [&](auto element) {
+  with_storage(storage, [&](auto element) {
     using T = decltype(element);
     with_width<T>(wide_rows<T>(columns, x, y), [&](auto width) {
       constexpr int kWide = decltype(width)::kElements;
@@ -125,7 +125,7 @@ void launch_swiglu(cudaStream_t stream, Storage storage, void* y, const void* x,
 }
 
 void launch_swiglu_grad(cudaStream_t stream, Storage storage, const SwiGluGradArgs& a) {
-  with_activation(storage, [&](auto element) {
+  with_storage(storage, [&](auto element) {
     using T = decltype(element);
     with_width<T>(wide_rows<T>(a.columns, a.dx, a.dy, a.x), [&](auto width) {
       constexpr int kWide = decltype(width)::kElements;
@@ -136,7 +136,7 @@ void launch_swiglu_grad(cudaStream_t stream, Storage storage, const SwiGluGradAr
 }
 
 void launch_dropout(cudaStream_t stream, Storage storage, const DropoutArgs& args) {
-  with_activation(storage, [&](auto element) {
+  with_storage(storage, [&](auto element) {
     using T = decltype(element);
     if (args.first_column % 4 == 0 && wide_rows<T>(args.columns, args.x, args.y, args.residual))
       launch(stream, {args.rows, threads_for(args.columns / kPer<T>)}, wide_dropout<T>, args);
@@ -148,7 +148,7 @@ void launch_dropout(cudaStream_t stream, Storage storage, const DropoutArgs& arg
 void launch_rope(cudaStream_t stream, Storage storage, const RopeArgs& args) {
   const int64_t heads = args.sequence_heads / args.group_heads * (args.group_heads - 1);
   const size_t angles = static_cast<size_t>(2 * args.half) * sizeof(float);
-  with_activation(storage, [&](auto element) {
+  with_storage(storage, [&](auto element) {
     using T = decltype(element);
     with_width<T>(wide_rows<T>(args.half, args.qkv) && args.head % kPer<T> == 0, [&](auto width) {
       constexpr int kWide = decltype(width)::kElements;

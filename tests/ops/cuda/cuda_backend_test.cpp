@@ -194,19 +194,15 @@ void expect_refused(const std::function<void()>& call, const std::vector<std::st
   }
 }
 
-// The kernels would take the bits of fp16 for those of bf16. AdamW alone rounds its weights to fp16, and
-// copies take every type.
-TEST_F(EmulatedCudaStream, RefusesOpsInFp16) {
-  int refused = 0;
-  for (const OpCase& c : op_cases({DType::kF16})) {
-    if (c.name.find(name_of(DType::kF16)) == std::string::npos) continue;
-    if (c.name.starts_with(AdamW::kName) || c.name.starts_with(CopyKeyValues::kName)) continue;
-    Bed bed(stream_);
-    SCOPED_TRACE(c.name);
-    expect_refused([&] { c.run(bed); }, {"--fp16", "--bf16"});
-    ++refused;
-  }
-  EXPECT_GT(refused, 30);
+TEST_F(EmulatedCudaStream, RefusesWeightsOfEightBits) {
+  Bed bed(stream_);
+  const View q = bed.empty(DType::kI8, {2, 4}), scales = bed.empty(DType::kF32, {2}),
+             w = bed.empty(DType::kF32, {2, 4}), x = bed.empty(DType::kF32, {3, 4}),
+             y = bed.empty(DType::kF32, {3, 2});
+  const std::vector<std::string> words{"8 bits", "--int8", "--qlora", "--device cpu"};
+  expect_refused([&] { run(stream_, QuantizeRows{.q = q, .scales = scales, .w = w}); }, words);
+  expect_refused([&] { run(stream_, WidenRows{.w = w, .q = q, .scales = scales}); }, words);
+  expect_refused([&] { run(stream_, Project{.y = y, .x = x, .w = q, .scales = scales}); }, words);
 }
 
 TEST_F(EmulatedCudaStream, RefusesWiderHeadsAndForeignStreams) {
