@@ -11,6 +11,7 @@
 
 #include "libcore/ops/backend/cuda_workspaces.h"
 #include "libcore/ops/backend/kernel_arguments.h"
+#include "libcore/ops/backend/late_copies.h"
 #include "libcore/ops/cuda/attention_ops.h"
 #include "libcore/ops/cuda/device_failure.h"
 #include "libcore/ops/cuda/gemm.h"
@@ -121,7 +122,7 @@ struct TimeOrigin {
   std::chrono::steady_clock::time_point time;
 };
 
-class CudaBackend final : public Backend {
+class CudaBackend final : public Backend, public LateCopies {
  public:
   CudaBackend(int device, const LastWaits& waits) : device_(device), waits_(waits) {
     require_device(device);
@@ -146,6 +147,8 @@ class CudaBackend final : public Backend {
   void finish(Stream&, bool drop) noexcept override;
   WorkTime timed(Stream&, const std::function<void()>& work) override;
   AskTime note_time(Stream&) override;
+  std::shared_ptr<void> lock_pages(void* memory, size_t bytes) override;
+  void copy_out(Stream&, void* to, ConstView from) override;
 
   void run(Stream&, const Gemm&) override;
   void run(Stream&, const Project&) override;
@@ -233,11 +236,24 @@ void CudaBackend::copy(Stream& stream, View to, ConstView from) {
               to.elements());
 }
 
+void CudaBackend::copy_out(Stream& stream, void* to, ConstView from) {
+  require_success(
+      cudaMemcpyAsync(to, from.data, from.bytes(), cudaMemcpyDeviceToHost, enter(stream).stream()),
+      "copy to the host");
+}
+
 void CudaBackend::to_host(Stream& stream, void* to, ConstView from) {
-  Queue& queue = enter(stream);
-  require_success(cudaMemcpyAsync(to, from.data, from.bytes(), cudaMemcpyDeviceToHost, queue.stream()),
-                  "copy to the host");
-  queue.wait();
+  copy_out(stream, to, from);
+  enter(stream).wait();
+}
+
+std::shared_ptr<void> CudaBackend::lock_pages(void* memory, size_t bytes) {
+  enter();
+  if (bytes == 0 || cudaHostRegister(memory, bytes, cudaHostRegisterDefault) != cudaSuccess) {
+    cudaGetLastError();  // clears the error, which the next launch would report otherwise
+    return nullptr;
+  }
+  return {memory, [](void* locked) { cudaHostUnregister(locked); }};
 }
 
 void CudaBackend::from_host(Stream& stream, View to, const void* from) {

@@ -102,6 +102,9 @@ cudaError_t cudaMalloc(void** block, size_t bytes);
 cudaError_t cudaFree(void* block);
 cudaError_t cudaMallocHost(void** block, size_t bytes);
 cudaError_t cudaFreeHost(void* block);
+constexpr unsigned cudaHostRegisterDefault = 0;
+cudaError_t cudaHostRegister(void* block, size_t bytes, unsigned flags);
+cudaError_t cudaHostUnregister(void* block);
 cudaError_t cudaMemset(void* block, int value, size_t bytes);
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream);

@@ -11,6 +11,7 @@
 
 #include <gtest/gtest.h>
 
+#include "libcore/ops/backend/late_copies.h"
 #include "libcore/tensor/span_log.h"
 #include "libcore/threads/last_wait.h"
 #include "tests/ops/cases.h"
@@ -191,6 +192,30 @@ void expect_refused(const std::function<void()>& call, const std::vector<std::st
     EXPECT_EQ(error.kind(), ErrorKind::kUsage) << error.what();
     for (const std::string& word : words)
       EXPECT_NE(std::string(error.what()).find(word), std::string::npos) << error.what();
+  }
+}
+
+// What waits for the copy may overwrite what it read.
+TEST_F(EmulatedCudaStream, CopiesToLockedMemoryBesideOtherWork) {
+  auto* const late = dynamic_cast<LateCopies*>(backend_.get());
+  ASSERT_NE(late, nullptr);
+  Stream copying = backend_->make_queue_stream();
+  for (const unsigned order : {1U, 2U, 3U, 4U, 5U}) {
+    emulated_controls().order = order;
+    Bed bed(stream_);
+    std::vector<float> host(1000);
+    const std::shared_ptr<void> locked = late->lock_pages(host.data(), host.size() * sizeof(float));
+    EXPECT_NE(locked, nullptr);
+    const View x = bed.empty(DType::kF32, {1000});
+    stream_.fill(x, 3);
+    copying.wait(stream_.record());
+    late->copy_out(copying, host.data(), x);
+    stream_.wait(copying.record());
+    stream_.fill(x, 7);
+    stream_.synchronize();
+    copying.synchronize();
+    EXPECT_EQ(host, std::vector<float>(1000, 3.0f)) << order;
+    EXPECT_EQ(bed.get(x), Values(1000, 7.0));
   }
 }
 
