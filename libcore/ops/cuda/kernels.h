@@ -69,7 +69,7 @@ struct AdamArgs {
 void launch_adamw(cudaStream_t, const AdamArgs&);
 void launch_decide_step(cudaStream_t, double* scalars, double max_norm);
 
-// ---- project.cu
+// ---- lines.cu
 
 /// y = x w^T (+ bias) in fp32: x [rows, in], w [out, in].
 struct ProjectArgs {
@@ -80,8 +80,6 @@ struct ProjectArgs {
   int64_t rows, out, in;
 };
 void launch_project(cudaStream_t, Storage w_storage, const ProjectArgs&);
-
-// ---- lines.cu
 
 /// Copies `lines` lines of `bytes` bytes each, which begin to_stride and from_stride bytes apart.
 struct LineCopy {
