@@ -533,12 +533,20 @@ TEST_F(EmulatedCudaFinetune, TunesWeightsAndPrefixesAsTheCpuDoes) {
     expect_same_losses(method);
 }
 
-// With all targets an adapter has columns of their own in q, k and v, and all columns of the other layers.
+// A loss is the mean of some ten learned tokens, so 16 bits change it more than that of a whole batch.
 TEST_F(EmulatedCudaFinetune, TunesAdaptersAsTheCpuDoes) {
   expect_same_losses("--lora --lora-dropout 0.1 --loraplus-lr-ratio 4");
-  expect_same_losses("--lora --packing --target-modules v_proj,k_proj");
-  expect_same_losses("--lora --bf16", 2e-3);
-  expect_same_losses("--lora --fp16", 2.5e-4);
+  expect_same_losses("--lora --packing --target-modules c_fc");
+  expect_same_losses("--lora --bf16", 5e-3);
+  expect_same_losses("--lora --fp16", 6e-4);
+}
+
+// The keys and values are some of the columns of the layer that computes them and the queries.
+TEST_F(EmulatedCudaFinetune, TunesAdaptersOfSomeColumnsAsTheCpuDoes) {
+  fs::remove_all(dir_ / "model");
+  fs::copy(test_data("parity/goldens/generate-llama"), dir_ / "model");
+  fs::copy(test_data("text/goldens/trained/tokenizer.json"), dir_ / "model");
+  expect_same_losses("--lora --target-modules v_proj,k_proj");
 }
 
 TEST_F(EmulatedCudaFinetune, PrefersAnswersAsTheCpuDoes) {
