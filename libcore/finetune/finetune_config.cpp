@@ -250,6 +250,7 @@ void FinetuneConfig::check_method(Problems& problems) const {
   const std::string& device = run.train.device;
   if (device == "gpu") return;  // becomes cuda or cpu when the devices are known
   const std::pair<bool, DeviceMethod> methods[] = {{method.is_lora(), DeviceMethod::kLora},
+                                                   {method.qlora, DeviceMethod::kEightBitLora},
                                                    {method.is_prefix(), DeviceMethod::kPrefix},
                                                    {data.packing, DeviceMethod::kPacked},
                                                    {preference.wanted, DeviceMethod::kPreferences}};

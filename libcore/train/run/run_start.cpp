@@ -135,8 +135,6 @@ RunShape agreed_shape(const RankInput& in, const PretrainConfig& config, const B
                       const RunTasks& tasks) {
   RunShape shape = run_shape(config);
   shape.train.device = backend.name();
-  if (config.train.fp16 && on_gpu(shape))
-    fail(ErrorKind::kUsage, "--fp16 is computed on the CPU only; give --device cpu, or --bf16");
   if (in.tuning) {
     shape.samples.short_ones = in.tuning->short_samples;
     shape.tuning = in.tuning->plan;
