@@ -146,13 +146,13 @@ TEST_F(EvalTasks, EndAtASignal) {
   // The tasks are read within the run, and at its end.
   for (const auto& [options, step] :
        {std::pair{"--eval-interval 2", 2}, {"--eval-interval 100", 4}, {"--eval-interval 2 --nproc 2", 2}}) {
-    const CommandResult result = run(concat(
-        kTrain, options,
-        " --save ck --log-json s.jsonl --eval-tasks many.jsonl & pid=$!; until grep -qs '\"iteration\": ",
-        step,
-        ",' s.jsonl || ! kill -0 $pid; do sleep 0.02; done; sleep 0.2; began=$(date +%s%N); kill -TERM "
-        "$pid; ",
-        "wait $pid; code=$?; echo took $((($(date +%s%N) - began) / 1000000)); exit $code"));
+    write_file(
+        dir_ / "signal.sh",
+        concat(kTrain, options, " --save ck --log-json s.jsonl --eval-tasks many.jsonl & pid=$!\n",
+               "until grep -qs '\"iteration\": ", step, ",' s.jsonl || ! kill -0 $pid; do sleep 0.02; done\n",
+               "sleep 0.2; began=$(date +%s%N); kill -TERM $pid; wait $pid; code=$?\n",
+               "echo took $((($(date +%s%N) - began) / 1000000)); exit $code\n"));
+    const CommandResult result = run("sh signal.sh");
     EXPECT_EQ(result.code, 75) << options << result.all();
     EXPECT_NE(
         result.all().find(concat("--eval-tasks at iteration ", step, ": stopped before its end, no figures")),

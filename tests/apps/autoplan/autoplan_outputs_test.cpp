@@ -173,7 +173,7 @@ TEST(AutoplanOutputs, GivesALineThatRuns) {
         << plan.out;
     const CommandResult run =
         run_command(concat("cd ", folder.path().string(), " && PATH=", MEGALITH_BINARY_DIR,
-                           "/bin:$PATH OMP_WAIT_POLICY=passive ", line));
+                           "/bin:$PATH OMP_WAIT_POLICY=passive ", line, " --log-interval 1"));
     EXPECT_EQ(run.code, 0) << line << run.all();
     EXPECT_NE(run.all().find("iteration        2/       2"), std::string::npos) << run.all();
     const CommandResult all = run_command(app("autoplan") + small + ranks + "--explain");

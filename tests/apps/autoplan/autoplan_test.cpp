@@ -274,7 +274,7 @@ TEST(Autoplan, FitsATerminalOfEightyColumns) {
   EXPECT_LE(test::longest_line(shown.out), 80u) << shown.out;
   EXPECT_NE(shown.out.find("tokens/s"), std::string::npos) << "columns that did not fit continue below";
   // Checks that a command printed over several lines is still one command for the shell.
-  const size_t begin = shown.out.find("  torchrun "), end = shown.out.find("\n  srun", begin);
+  const size_t begin = shown.out.find("  torchrun "), end = shown.out.find("\n\n", begin);
   ASSERT_NE(end, std::string::npos) << shown.out;
   const CommandResult words =
       run_command("torchrun() { printf '%s\\n' \"$*\"; }; " + shown.out.substr(begin, end - begin));

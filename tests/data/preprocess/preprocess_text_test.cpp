@@ -188,9 +188,11 @@ TEST_F(PreprocessText, SaysWhichFilesOfAFolderItReads) {
   write_file(dir_ / "notes/a.txt", "a");
   const auto said = [&] {
     config_.inputs = {dir_ / "notes"};
-    testing::internal::CaptureStderr();
+    logged_.clear();
     run();
-    return testing::internal::GetCapturedStderr();
+    std::string lines;
+    for (const std::string& line : logged_) lines += line + '\n';
+    return lines;
   };
   EXPECT_EQ(said().find("are read; name others"), std::string::npos);
   for (const char* name : {"notes/b.md", "notes/more/c.cpp", "notes/d.json", "notes/.hidden"})
