@@ -62,12 +62,29 @@ void expect_tag_of(const std::string& file, const std::set<std::string>& inside)
 
 }  // namespace
 
-std::string package(const std::string& form, const std::string& output, int level) {
+std::string package_anew(const std::string& form, const std::string& output, int level) {
   const CommandResult made = run_command(concat(MEGALITH_SOURCE_DIR "/tools/package ", form, " --level ",
                                                 level, " --build " MEGALITH_BINARY_DIR " --output ", output));
   EXPECT_EQ(made.code, 0) << made.err;
   const std::string path(trim(made.out));
   EXPECT_TRUE(file_exists(path)) << made.out;
+  return path;
+}
+
+std::string package(const std::string& form, const std::string& output) {
+  const std::string folder = MEGALITH_BINARY_DIR "/packages/" + form, made = folder + "/made";
+  const CommandResult copied = run_command(
+      "mkdir -p " MEGALITH_BINARY_DIR "/packages " + output + " && flock " + folder + ".lock sh -c '[ -e " +
+      made +
+      " ] && [ -z \"$(find " MEGALITH_BINARY_DIR "/bin " MEGALITH_BINARY_DIR "/lib " MEGALITH_SOURCE_DIR
+      "/tools/package " MEGALITH_SOURCE_DIR "/tools/packaging " MEGALITH_SOURCE_DIR "/docs -newer " +
+      made + " -print -quit)\" ] || { rm -rf " + folder + " && " MEGALITH_SOURCE_DIR "/tools/package " +
+      form + " --level 1 --build " MEGALITH_BINARY_DIR " --output " + folder + " >" + folder +
+      ".path && mv " + folder + ".path " + made + "; }' && cp " + folder + "/* " + output + " && rm " +
+      output + "/made");
+  EXPECT_EQ(copied.code, 0) << copied.err;
+  const std::string path = output + "/" + fs::path(trim(read_file(made))).filename().string();
+  EXPECT_TRUE(file_exists(path)) << path;
   return path;
 }
 

@@ -7,9 +7,11 @@
 
 namespace megalith::test {
 
-/// The file that `tools/package FORM` makes of this build in the folder `output`, compressed in haste unless
-/// `level` says otherwise. Fails the test if it does not make exactly one.
-std::string package(const std::string& form, const std::string& output, int level = 1);
+/// The file that `tools/package FORM` makes of this build in the folder `output`. Fails the test if it does
+/// not make exactly one. package() copies one that all tests share, compressed in haste, and makes it again
+/// after a build; package_anew() always makes one, compressed as `level` says.
+std::string package(const std::string& form, const std::string& output);
+std::string package_anew(const std::string& form, const std::string& output, int level = 1);
 
 /// Why no package can be made here, for GTEST_SKIP(); empty if one can be.
 std::string why_no_package();
