@@ -42,5 +42,5 @@ def make_container(top, work, output, facts, epoch):
         facts["maintainer"], "--config.env", "PATH=/usr/bin:/bin", "--config.workingdir", "/")
     run("umoci", "gc", "--layout", image)
     archive = output / f"megalith-{facts['version']}-oci.tar"
-    write_tar(image, archive, epoch)
+    write_tar(image, archive, epoch, root=image)  # engines look for index.json at the top
     return archive
