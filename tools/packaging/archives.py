@@ -5,7 +5,8 @@ import tarfile
 
 
 def write_tar(top, path, epoch, level=9, root=None):
-    """The folder `top`, under its name or, where `root` is a folder, under its path from there: a plain archive for NAME.tar, compressed for NAME.tar.gz and NAME.txz."""
+    """The folder `top`, under its name or, where `root` is a folder, under its path from there: a plain archive for NAME.tar, compressed for
+    NAME.tar.gz and NAME.txz."""
     with open(path, "wb") as file, compressed(file, path.name, epoch, level) as stream, \
             tarfile.open(fileobj=stream, mode="w", format=tarfile.GNU_FORMAT) as tar:
         for member in [top, *sorted(top.rglob("*"))]:
