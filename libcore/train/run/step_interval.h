@@ -19,6 +19,11 @@ struct StepInterval {
   }
 };
 
+/// What a run does only after some of its steps.
+struct StepIntervals {
+  StepInterval evaluation, save;
+};
+
 StepInterval evaluation_interval(int64_t every, const StepNumbering&);
 /// `epoch_steps`: number of steps in an epoch; 0: unknown.
 StepInterval save_interval(const CheckpointConfig&, const StepNumbering&, int64_t epoch_steps);

@@ -107,8 +107,8 @@ void TrainRun::observe(std::unique_ptr<RunOutputs> outputs) {
   trainer_->keep_own_loss(needs.own_loss);
   evaluations_.emplace(config_.train, in_.data, *trainer_, needs.train_loss);
   const StepNumbering numbering = step_numbering(config_.train.log_style);
-  evaluation_interval_ = evaluation_interval(config_.train.eval_interval, numbering);
-  save_interval_ = save_interval(config_.checkpoint, numbering, epoch_steps);
+  due_ = {.evaluation = evaluation_interval(config_.train.eval_interval, numbering),
+          .save = save_interval(config_.checkpoint, numbering, epoch_steps)};
 }
 
 PretrainResult TrainRun::go() {
@@ -137,12 +137,12 @@ void TrainRun::run_steps() {
     const StepReport report = step();
     observers_.step(report);
     stop_when_lost(report.figures);
-    if (evaluation_interval_.due_at(progress_.iteration())) {
+    if (due_.evaluation.due_at(progress_.iteration())) {
       evaluate(concat("iteration ", progress_.iteration()));
       sample();
     }
     saves_.advance();
-    if (save_interval_.due_at(progress_.iteration())) saves_.save(progress_);
+    if (due_.save.due_at(progress_.iteration())) saves_.save(progress_);
     if (end_.due(progress_.state())) break;
   }
   if (progress_.moved()) saves_.save(progress_);
@@ -180,8 +180,7 @@ void TrainRun::evaluate(const std::string& where) {
 }
 
 void TrainRun::evaluate_tasks() {
-  if (!tasks_->wanted() || tasks_done_ == progress_.iteration()) return;
-  tasks_done_ = progress_.iteration();
+  if (!tasks_->due(progress_.iteration())) return;
   const std::optional<TasksReport> report =
       tasks_->evaluate(progress_.iteration(), *trainer_, [this] { return end_.wanted(); });
   if (!report) return end_.agree(true);
@@ -205,7 +204,7 @@ void TrainRun::final_evaluations() {
   evaluate(concat("iteration ", progress_.iteration(), " on validation set"));
   if (end_.agreed() && end_.due(progress_.state())) return;
   if (evaluations_->has_test()) observers_.evaluation(evaluations_->test(progress_.state()));
-  if (!evaluation_interval_.due_at(progress_.iteration())) sample();
+  if (!due_.evaluation.due_at(progress_.iteration())) sample();
 }
 
 void TrainRun::sample() {

@@ -49,8 +49,7 @@ class TrainRun {
   RunSaves saves_;  // reads the trainer and calls the observers, so it is destroyed before them
   std::optional<Evaluations> evaluations_;
   std::optional<RunTasks> tasks_;
-  int64_t tasks_done_ = -1;  // the iteration at which the tasks were evaluated last
-  StepInterval evaluation_interval_, save_interval_;
+  StepIntervals due_;
 };
 
 }  // namespace megalith

@@ -171,6 +171,7 @@ std::vector<Likelihood> RunTasks::in_order(std::span<const Part> parts) const {
 
 std::optional<TasksReport> RunTasks::evaluate(int64_t iteration, Trainer& trainer,
                                               const std::function<bool()>& stop) {
+  evaluated_at_ = iteration;
   const auto began = std::chrono::steady_clock::now();
   const std::vector<Part> parts = exchange_values(world_, read_part(trainer, stop));
   if (std::ranges::any_of(parts, &Part::stopped)) {

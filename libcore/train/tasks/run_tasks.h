@@ -34,7 +34,8 @@ class RunTasks {
  public:
   /// Reads the files. Throws what read_tasks() throws.
   RunTasks(const PretrainConfig&, Communicator& world);
-  bool wanted() const { return wanted_; }
+  /// Whether the run has tasks that evaluate() was not called for after `iteration` steps.
+  bool due(int64_t iteration) const { return wanted_ && iteration != evaluated_at_; }
   /// Turns the tasks into tokens for the run's model on this device. Throws what PairEncoder throws.
   void encode(const PretrainConfig&, std::string_view device);
   /// The bytes that each rank of such a run needs for an evaluation, beside those that training holds.
@@ -61,6 +62,7 @@ class RunTasks {
   Communicator& world_;
   std::chrono::milliseconds wait_;
   bool wanted_;
+  int64_t evaluated_at_ = -1;        // the iteration of the last evaluation
   std::vector<TaskRun> tasks_;       // only on the first rank
   std::vector<size_t> order_;        // the texts in the order in which the ranks share them
   std::vector<ScoredTokens> texts_;  // this rank's share
