@@ -59,6 +59,11 @@ class PretrainRankFaults : public PretrainRanks {
   /// Kills one of the two ranks at a random time and restarts both, `kills` times.
   void expect_same_end_after(int kills);
 
+  /// A script that waits until the ranks have connected, or rank 0 has ended: nobody can know that a rank was
+  /// lost before it came.
+  static std::string until_connected() {
+    return "until grep -q ' > rank 1' log.0 2>/dev/null || ! kill -0 $p0; do sleep 0.005; done\n";
+  }
   /// A script that waits until the log shows a step, so that both ranks train, or until rank 0 has ended.
   static std::string until_trained(const std::string& log) {
     return concat("until grep -q '\"train\"' ", log, " 2>/dev/null || ! kill -0 $p0; do sleep 0.02; done\n");
@@ -95,8 +100,9 @@ void PretrainRankFaults::expect_same_end_after(int kills) {
   std::set<int64_t> reached;
   while (killed < kills) {
     const std::string rank = random() % 2 == 0 ? "$p0" : "$p1";
-    const double seconds = 0.05 + 0.7 * static_cast<double>(random() % 1000) / 1000;
-    const Ends ends = run_both(options, concat("sleep ", seconds, "; kill -KILL ", rank, " 2>/dev/null"));
+    const double seconds = 0.7 * static_cast<double>(random() % 1000) / 1000;
+    const Ends ends = run_both(
+        options, concat(until_connected(), "sleep ", seconds, "; kill -KILL ", rank, " 2>/dev/null"));
     const std::string logs = file("log.0") + file("log.1");
     if (ends.first == 0 && ends.second == 0) {  // the signal came too late; start over
       expect_same_checkpoint("whole", "s");
