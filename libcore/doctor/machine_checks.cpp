@@ -50,7 +50,7 @@ Findings check_processor() {
 
 Findings check_memory() {
   const auto all = static_cast<double>(meminfo("MemTotal").value_or(0)),
-             available = static_cast<double>(meminfo("MemAvailable").value_or(0));
+             available = static_cast<double>(available_memory().value_or(0));
   Findings findings = {
       {.check = "memory",
        .state = available < kGiB ? State::kWarning : State::kGood,

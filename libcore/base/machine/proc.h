@@ -5,7 +5,8 @@
 #include <string>
 #include <string_view>
 
-// What /proc and the control group of this process say of the machine.
+// What /proc and the control groups of this process say of the machine. `root`: the folder that stands for /,
+// in tests one with files of their own.
 
 namespace megalith {
 
@@ -13,13 +14,15 @@ namespace megalith {
 std::string processor_name();
 
 /// The line NAME ("MemTotal", "MemAvailable") of /proc/meminfo, in bytes; nothing if there is none.
-std::optional<size_t> meminfo(std::string_view name);
+std::optional<size_t> meminfo(std::string_view name, const std::string& root = {});
 
-/// The memory limit, in bytes, of the control group (a container) of this process; nothing if none is set.
-std::optional<size_t> group_memory_limit();
+/// The memory limit, in bytes, of the control groups of this process (a container, a job of a scheduler);
+/// nothing if none is set.
+std::optional<size_t> group_memory_limit(const std::string& root = {});
 
-/// Bytes that this process can still allocate on this machine: what the system has available, or less if the
-/// control group sets a limit. Nothing if the system does not report it.
-std::optional<size_t> available_memory();
+/// Bytes that this process can still allocate on this machine: what the system has available, or less if a
+/// control group sets a limit. Pages of files that the system can drop count as available. Nothing if the
+/// system does not report it.
+std::optional<size_t> available_memory(const std::string& root = {});
 
 }  // namespace megalith

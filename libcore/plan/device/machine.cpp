@@ -122,7 +122,7 @@ double seconds_of(const auto& work) {
 }
 
 double memory_here() {
-  if (const auto bytes = meminfo("MemAvailable")) return static_cast<double>(*bytes);
+  if (const auto bytes = available_memory()) return static_cast<double>(*bytes);
   fail(ErrorKind::kDevice, "/proc/meminfo: no line \"MemAvailable\"; give --device-memory-gb");
 }
 
