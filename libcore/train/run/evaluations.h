@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 
 #include "libcore/config/pretrain_config.h"
@@ -12,6 +14,9 @@
 
 namespace megalith {
 
+/// Whether this rank wants the run to end.
+using StopQuestion = std::function<bool()>;
+
 /// Evaluates the model of a run. The arguments of the constructor must outlive it.
 class Evaluations {
  public:
@@ -20,12 +25,15 @@ class Evaluations {
 
   bool has_validation() const { return train_.eval_iters > 0 && data_.valid.size > 0; }
   bool has_test() const { return train_.eval_iters > 0 && data_.test.size > 0; }
-  /// The loss on the validation samples after TrainState::consumed_valid.
-  EvaluationReport validation(const TrainState&, std::string where) const;
-  EvaluationReport test(const TrainState&) const;
+  /// The loss on the validation samples after TrainState::consumed_valid. Every rank asks `stop` before each
+  /// batch; if one of them wants the run to end, all return nothing.
+  std::optional<EvaluationReport> validation(const TrainState&, std::string where,
+                                             const StopQuestion& stop) const;
+  /// The same on the test samples.
+  std::optional<EvaluationReport> test(const TrainState&, const StopQuestion& stop) const;
 
  private:
-  double mean_loss(const DataSet&, int64_t first_sample) const;
+  std::optional<double> mean_loss(const DataSet&, int64_t first_sample, const StopQuestion& stop) const;
 
   const TrainConfig& train_;
   const DataSets& data_;

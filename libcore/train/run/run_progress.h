@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "libcore/checkpoint/loss_history.h"
 #include "libcore/config/pretrain_config.h"
@@ -33,6 +34,8 @@ class RunProgress {
   StepFigures advance(const Next&, const Trainer::StepResult&);
   /// Counts an evaluation on the validation set, and the samples that it read.
   void add_validation(double loss);
+  /// Records what a signal left undone of the evaluation after the last step; nothing once it is done.
+  void set_evaluation_left(std::optional<EvaluationPart> part) { state_.evaluation_left = part; }
   /// Records the loss of an evaluation, for a run that keeps its best state. Returns whether the loss is
   /// lower than the best earlier loss by more than `threshold`.
   bool note_loss(double loss, double threshold);

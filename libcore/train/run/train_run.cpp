@@ -132,15 +132,16 @@ void TrainRun::run_steps() {
   else
     log(progress_.iteration(), " of ", *config_.train.iters, " steps are done; to train longer, raise ",
         option_of_length(config_.train));
+  if (const auto left = progress_.state().evaluation_left) {
+    evaluate_and_sample(*left);
+    if (end_.due(progress_.state())) return;
+  }
   while (progress_.iteration() < *config_.train.iters) {
     saves_.make_way();
     const StepReport report = step();
     observers_.step(report);
     stop_when_lost(report.figures);
-    if (due_.evaluation.due_at(progress_.iteration())) {
-      evaluate(concat("iteration ", progress_.iteration()));
-      sample();
-    }
+    if (due_.evaluation.due_at(progress_.iteration())) evaluate_and_sample(EvaluationPart::kAll);
     saves_.advance();
     if (due_.save.due_at(progress_.iteration())) saves_.save(progress_);
     if (end_.due(progress_.state())) break;
@@ -174,36 +175,60 @@ void TrainRun::stop_when_lost(const StepFigures& step) {
            : std::string("an earlier checkpoint"));
 }
 
-void TrainRun::evaluate(const std::string& where) {
-  validate(where);
-  evaluate_tasks();
+void TrainRun::evaluate_and_sample(EvaluationPart first) {
+  evaluate(concat("iteration ", progress_.iteration()), first);
+  if (!progress_.state().evaluation_left) sample();
 }
 
-void TrainRun::evaluate_tasks() {
-  if (!tasks_->due(progress_.iteration())) return;
+// A part that is cut short is done again, with the parts after it, by the run that resumes: it then has the
+// figures and the state of a run that nobody ended.
+void TrainRun::evaluate(const std::string& where, EvaluationPart first) {
+  std::optional<EvaluationPart> left;
+  if (first == EvaluationPart::kAll && !validate(where))
+    left = EvaluationPart::kAll;
+  else if (!evaluate_tasks())
+    left = EvaluationPart::kTasks;
+  progress_.set_evaluation_left(left);
+  if (left) end_.agree(true);
+}
+
+/// Returns false if the run is to end and the tasks were not evaluated.
+bool TrainRun::evaluate_tasks() {
+  if (!tasks_->due(progress_.iteration())) return true;
   const std::optional<TasksReport> report =
       tasks_->evaluate(progress_.iteration(), *trainer_, [this] { return end_.wanted(); });
-  if (!report) return end_.agree(true);
+  if (!report) return false;
   if (!report->figures.empty()) observers_.tasks(*report);
+  return true;
 }
 
-void TrainRun::validate(const std::string& where) {
-  if (!evaluations_->has_validation()) return;
-  const EvaluationReport report = evaluations_->validation(progress_.state(), where);
-  progress_.add_validation(report.loss);
-  observers_.evaluation(report);
-  if (!in_.tuning) return;
+/// Returns false if the run is to end and the validation set was not read to the end.
+bool TrainRun::validate(const std::string& where) {
+  if (!evaluations_->has_validation()) return true;
+  const auto report = evaluations_->validation(progress_.state(), where, [this] { return end_.wanted(); });
+  if (!report) {
+    log("evaluation at ", where, ": stopped before its end, no figures");
+    return false;
+  }
+  progress_.add_validation(report->loss);
+  observers_.evaluation(*report);
+  if (!in_.tuning) return true;
   // Every rank has the same loss, so all decide alike.
-  if (progress_.note_loss(report.loss, in_.tuning->threshold))
+  if (progress_.note_loss(report->loss, in_.tuning->threshold))
     saves_.save_best(progress_);
   else
     end_.note_worse(progress_.state());
+  return true;
 }
 
 void TrainRun::final_evaluations() {
-  evaluate(concat("iteration ", progress_.iteration(), " on validation set"));
+  evaluate(concat("iteration ", progress_.iteration(), " on validation set"), EvaluationPart::kAll);
+  if (!end_.agreed() && evaluations_->has_test()) {
+    const auto report = evaluations_->test(progress_.state(), [this] { return end_.wanted(); });
+    if (report) observers_.evaluation(*report);
+    end_.agree(!report);
+  }
   if (end_.agreed() && end_.due(progress_.state())) return;
-  if (evaluations_->has_test()) observers_.evaluation(evaluations_->test(progress_.state()));
   if (!due_.evaluation.due_at(progress_.iteration())) sample();
 }
 

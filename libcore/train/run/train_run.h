@@ -32,9 +32,10 @@ class TrainRun {
   void run_steps();
   StepReport step();
   void stop_when_lost(const StepFigures&);
-  void evaluate(const std::string& where);
-  void validate(const std::string& where);
-  void evaluate_tasks();
+  void evaluate(const std::string& where, EvaluationPart first);
+  bool validate(const std::string& where);
+  bool evaluate_tasks();
+  void evaluate_and_sample(EvaluationPart first);
   void final_evaluations();
   void sample();
 

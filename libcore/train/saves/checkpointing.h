@@ -14,6 +14,9 @@
 
 namespace megalith {
 
+/// The parts of an evaluation in their order; each includes those after it.
+enum class EvaluationPart { kAll = 1, kTasks = 2 };
+
 /// The progress of a run between two steps. Together with the parameters and the optimizer's moments this is
 /// all that a resumed run needs: sample order and dropout masks follow from the seed and these numbers.
 struct TrainState {
@@ -27,6 +30,8 @@ struct TrainState {
   std::optional<double> best_loss = {};  // with Tuning: the lowest evaluation loss so far
   int64_t best_iteration = 0;            // iteration of best_loss
   int64_t worse_evaluations = 0;         // evaluations since best_iteration, none of which was better
+  /// What a signal left undone of the evaluation after the last step; a run that resumes does it first.
+  std::optional<EvaluationPart> evaluation_left = {};
 
   template <class V>
   void fields(V&& v) {
@@ -35,6 +40,7 @@ struct TrainState {
     v("consumed_valid_samples", consumed_valid);
     v("schedule_samples", schedule_samples);
     v("skipped_iterations", skipped);
+    v("evaluation_left", evaluation_left);
     v("best_loss", best_loss);
     if (!best_loss) return;
     v("best_iteration", best_iteration);

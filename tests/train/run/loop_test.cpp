@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <limits>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -342,6 +343,37 @@ TEST_F(Loop, ResumesBitForBitAfterASignal) {
     expect_same_checkpoint("whole", name, 20);
     expect_same_figures("whole", name);
   }
+}
+
+// The evaluations after steps 5, 10, 15 and 20 read eight samples each; that at the end reads the next eight.
+TEST_F(Loop, EndsAnEvaluationAtASignalAndRepeatsItWhenResumed) {
+  train(config("whole"), tiny_data(), nullptr);
+  for (const int ranks : {1, 2})
+    for (const auto& [sample, iteration, before] : {std::tuple{9, 10, 1U}, std::tuple{33, 20, 4U}}) {
+      const std::string name = concat("cut", ranks, sample);
+      PretrainConfig c = config(name);
+      c.parallel.data = ranks;
+      c.parallel.finish();
+      DataSets data = tiny_data();
+      std::atomic<int64_t> last = 0;
+      data.valid.read = [&, at = sample, read = data.valid.read](int64_t index, const SampleView& out) {
+        if (index == at) std::raise(SIGTERM);
+        last = std::max<int64_t>(last, index);
+        read.read(index, out);
+      };
+      const PretrainResult stopped = train(c, data, nullptr);
+      EXPECT_EQ(stopped.iteration, iteration);
+      EXPECT_EQ(stopped.stopped_by, "SIGTERM");
+      EXPECT_TRUE(stopped.saved);
+      EXPECT_LT(last, sample / 4 * 4 + 4) << "the batch of the signal is the last";
+      EXPECT_EQ(figures(name, "valid").size(), before);
+      EXPECT_TRUE(logged("stopped before its end, no figures"));
+      log_.clear();
+      EXPECT_EQ(train(c, tiny_data(), nullptr).iteration, 20);
+      if (ranks == 1) expect_same_checkpoint("whole", name, 20);
+      EXPECT_EQ(computed(figures(name, "valid")).size(), 5U);
+      if (ranks == 1) expect_same_figures("whole", name);
+    }
 }
 
 // A tuning by preferences first computes the reference of all its examples. Any rank may obey the signal
