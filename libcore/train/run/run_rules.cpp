@@ -33,14 +33,17 @@ void check_ranks(const ParallelConfig& parallel, Problems& problems) {
                  " ranks are threads of this process; leave it out");
 }
 
-void check_run(const PretrainConfig& config, Problems& problems) {
-  check_ranks(config.parallel, problems);
-  check_device(config, problems);
+namespace {
+
+void check_checkpoint_format(const PretrainConfig& config, Problems& problems) {
   const CheckpointConfig& checkpoint = config.checkpoint;
   if (!checkpoint.save.empty() && !traits_of(checkpoint.format).refusal)
     if (const std::string why = store_of(checkpoint.format).refusal(config.model, config.parallel);
         !why.empty())
       problems.add(Opt{"ckpt-format"}, ' ', enum_name(checkpoint.format), ": ", why);
+}
+
+void check_data(const PretrainConfig& config, Problems& problems) {
   if (config.data.data_path.empty() && !config.data.has_own_paths() && !config.data.mock)
     problems.missing({"data-path"}, " (or ", Opt{"train-data-path"}, ")");
   if (config.data.mock && config.train.epochs)
@@ -49,32 +52,55 @@ void check_run(const PretrainConfig& config, Problems& problems) {
   if (config.train.eval_only && config.train.eval_iters == 0 && config.train.eval_tasks.empty())
     problems.add(Opt{"eval-only"}, " and ", Opt{"eval-iters"},
                  " 0 leave nothing to do; leave one of them out");
-  const bool tokenizer = !config.tokenizer.type.empty();
-  if (config.data.reads_texts() && !tokenizer) {
+}
+
+bool has_tokenizer(const PretrainConfig& config) {
+  return !config.tokenizer.type.empty();
+}
+
+/// Reports data whose samples cannot be made without a tokenizer.
+void check_need_of_tokenizer(const PretrainConfig& config, Problems& problems) {
+  if (has_tokenizer(config)) return;
+  if (config.data.reads_texts()) {
     const bool trains = !config.data.train_path.empty();
     problems.add(Opt{trains ? "train-data-path" : "valid-data-path"}, ' ',
                  (trains ? config.data.train_path : config.data.valid_path).front(),
                  " needs a tokenizer for its texts");
   }
-  if (!tokenizer && config.model.vocab_size == 0)
+  if (config.model.vocab_size == 0)
     problems.add("the vocabulary's size is not known; give a tokenizer (", Opt{"vocab-file"}, " and ",
                  Opt{"merge-file"}, ", or ", Opt{"tokenizer-model"}, "), or ", Opt{"vocab-size"});
-  if (!tokenizer && config.data.marks_documents())
+  if (config.data.marks_documents())
     problems.add(Opt{"reset-position-ids"}, ", ", Opt{"reset-attention-mask"}, " and ", Opt{"eod-mask-loss"},
                  " need a tokenizer, which knows the token that ends a document");
-  if (config.parallel.context > 1 && (config.data.reset_position_ids || config.data.reset_attention_mask))
-    problems.add(Opt{"reset-position-ids"}, " and ", Opt{"reset-attention-mask"},
-                 " need a whole sample on one rank; leave ", Opt{"context-parallel-size"}, " at 1");
-  check_eval_tasks(config, problems);
-  if (!tokenizer && !config.train.eval_tasks.empty()) problems.add(Opt{"eval-tasks"}, " needs a tokenizer");
+}
+
+void check_sample_prompt(const PretrainConfig& config, Problems& problems) {
   const std::string& prompt = config.train.sample_prompt;
-  if (!tokenizer && !prompt.empty()) problems.add(Opt{"sample-prompt"}, " needs a tokenizer");
+  if (!has_tokenizer(config) && !prompt.empty()) problems.add(Opt{"sample-prompt"}, " needs a tokenizer");
   if (!prompt.empty() && config.parallel.model_ranks() > 1)
     problems.add(Opt{"sample-prompt"}, " needs the whole model on one rank, not on ",
                  config.parallel.model_ranks(),
                  "; leave it out, and sample from a checkpoint with megalith-generate");
   if (valid_utf8_prefix(prompt) != prompt.size())
     problems.add(Opt{"sample-prompt"}, ' ', quote(prompt), " is not valid UTF-8");
+}
+
+}  // namespace
+
+void check_run(const PretrainConfig& config, Problems& problems) {
+  check_ranks(config.parallel, problems);
+  check_device(config, problems);
+  check_checkpoint_format(config, problems);
+  check_data(config, problems);
+  check_need_of_tokenizer(config, problems);
+  if (config.parallel.context > 1 && (config.data.reset_position_ids || config.data.reset_attention_mask))
+    problems.add(Opt{"reset-position-ids"}, " and ", Opt{"reset-attention-mask"},
+                 " need a whole sample on one rank; leave ", Opt{"context-parallel-size"}, " at 1");
+  check_eval_tasks(config, problems);
+  if (!has_tokenizer(config) && !config.train.eval_tasks.empty())
+    problems.add(Opt{"eval-tasks"}, " needs a tokenizer");
+  check_sample_prompt(config, problems);
 }
 
 void check_files(const PretrainConfig& config, RunFiles files) {
