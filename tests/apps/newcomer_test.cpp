@@ -10,6 +10,7 @@
 #include "libcore/io/files/file.h"
 #include "libcore/json/json.h"
 #include "tests/support/files.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/terminal.h"
 
 // Commands that reproduce a new user's problems (issue "What a newcomer trips over").
@@ -497,9 +498,7 @@ TEST_F(Newcomer, RunsOneProcessAFolderOfCheckpoints) {
 }
 
 TEST_F(Newcomer, GetsOpenMpThreadsThatSleepUnlessItSaysOtherwise) {
-#ifdef __clang__
-  GTEST_SKIP() << "libomp shows no number of spins";
-#endif
+  if (kClang) GTEST_SKIP() << "libomp shows no number of spins";
   const auto policy = [](const std::string& before) {
     const std::string shown = run("OMP_DISPLAY_ENV=verbose " + before +
                                   " megalith-pretrain --num-layers 2 2>&1 | "

@@ -2,7 +2,15 @@
 
 namespace megalith::test {
 
-// Which sanitizer this program was compiled with. A test that cannot work under it skips itself.
+// How this program was compiled. A test that cannot work so skips itself.
+
+// Clang's OpenMP runtime, libomp, ends a process that lacks memory, threads or /dev/shm by itself, with 134.
+#ifdef __clang__
+inline constexpr bool kClang = true;
+#else
+inline constexpr bool kClang = false;
+#endif
+
 #ifdef __SANITIZE_ADDRESS__
 inline constexpr bool kAddressSanitizer = true;
 #else

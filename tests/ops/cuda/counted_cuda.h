@@ -20,7 +20,7 @@ template <class Parameter>
 class CountedCuda : public testing::TestWithParam<Parameter> {
  protected:
   void SetUp() override {
-    if (!has_counting_device()) GTEST_SKIP() << "a sanitizer takes the place of what counts";
+    if (!has_counting_device()) GTEST_SKIP() << "this build has no device that counts";
     backend_ = make_counting_backend();
     stream_ = std::make_unique<Stream>(backend_->make_stream());
     bed_ = std::make_unique<Bed>(*stream_);

@@ -177,7 +177,7 @@ TEST_F(HfJson, RefusesByNameWhatItCannotDo) {
   with_model("ignore_merges", 1, {"model.ignore_merges", "true or false"});
   with_model("merges", "a b", {"model.merges"});
   with_model("merges", Json::Array{"a b c"}, {"model.merges[0]", "a b c"});
-  with_model("merges", Json::Array{Json::Array{"a", 1}}, {"model.merges[0]", "two tokens"});
+  with_model("merges", Json::Array(1, Json::Array{"a", 1}), {"model.merges[0]", "two tokens"});
   with_model("vocab", Json::array(), {"tokenizer.json", "not an object"});
   root_ = good;
   root_.set("pre_tokenizer", nullptr);
@@ -195,7 +195,7 @@ TEST_F(HfJson, RefusesByNameWhatItCannotDoWithAUnigramModel) {
   with_model("unk_id", nullptr, {"model.unk_id is null", "the id of a token"});
   with_model("unk_id", 1'000'000, {"model.unk_id is 1000000"});
   with_model("vocab", Json::object(), {"model.vocab is {}", "a list"});
-  with_model("vocab", Json::Array{Json::Array{"a", "b"}}, {"model.vocab[0] is ", "[token, score]"});
+  with_model("vocab", Json::Array(1, Json::Array{"a", "b"}), {"model.vocab[0] is ", "[token, score]"});
   with_model("vocab", Json::Array{Json::Array{"a", 0}, Json::Array{"a", 1}}, {"\"a\" appears twice"});
   with_model("merges", Json::array(), {"model", "merges"});
   const auto with_pre_tokenizer = [&](const Json& value, const std::vector<std::string>& parts) {
