@@ -1,12 +1,16 @@
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <utility>
+#include <vector>
 
-#include <cuda_runtime.h>
+#include <cuda_runtime_api.h>
 
 #include "tests/emulator/controls.h"
 #include "tests/emulator/fault.h"
@@ -33,6 +37,27 @@ DeviceMemory& memory() {
 }
 Streams& streams() {
   return Streams::get();
+}
+
+/// The devices of the machine that the process sees, as CUDA_VISIBLE_DEVICES chooses them, by their numbers
+/// there.
+std::vector<int> visible_devices() {
+  std::vector<int> visible;
+  const char* const chosen = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (chosen == nullptr) {
+    for (int device = 0; device < controls().devices; ++device) visible.push_back(device);
+    return visible;
+  }
+  std::istringstream list(chosen);
+  for (std::string word; std::getline(list, word, ',');) {
+    const int device = std::atoi(word.c_str());
+    if (device >= controls().devices) break;  // as CUDA does: what follows an unknown device is not seen
+    visible.push_back(device);
+  }
+  return visible;
+}
+int device_count() {
+  return static_cast<int>(visible_devices().size());
 }
 
 cudaError_t enqueue(cudaStream_t stream, const std::function<void()>& work) {
@@ -115,11 +140,11 @@ cudaError_t cudaRuntimeGetVersion(int* version) {
   return cudaSuccess;
 }
 cudaError_t cudaGetDeviceCount(int* count) {
-  *count = controls().devices;
+  *count = device_count();
   return health();
 }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
-  if (device < 0 || device >= controls().devices) return cudaErrorInvalidDevice;
+  if (device < 0 || device >= device_count()) return cudaErrorInvalidDevice;
   *properties = {.name = "emulated device",
                  .totalGlobalMem = controls().memory,
                  .major = 8,
@@ -133,9 +158,15 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) {
   *value = 0;
   return health();
 }
+cudaError_t cudaDeviceGetPCIBusId(char* address, int bytes, int device) {
+  if (device < 0 || device >= device_count()) return cudaErrorInvalidDevice;
+  std::snprintf(address, static_cast<size_t>(bytes), "0000:%02x:00.0",
+                static_cast<unsigned>(visible_devices()[static_cast<size_t>(device)]));
+  return health();
+}
 cudaError_t cudaSetDevice(int device) {
   streams().require_no_host_function();
-  if (device < 0 || device >= controls().devices) return cudaErrorInvalidDevice;
+  if (device < 0 || device >= device_count()) return cudaErrorInvalidDevice;
   chosen_device() = device;
   return health();
 }
@@ -153,7 +184,7 @@ cudaError_t cudaMalloc(void** block, size_t bytes) {
 }
 cudaError_t cudaFree(void* block) {
   if (block == nullptr) return cudaSuccess;
-  streams().finish_all();
+  streams().finish_all(memory().device_of(block));
   memory().release(block);
   return health();
 }
@@ -183,15 +214,24 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   streams().add(*stream);
   return health();
 }
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  *least = 0;
+  *greatest = -5;
+  return health();
+}
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int) {
+  return cudaStreamCreateWithFlags(stream, flags);
+}
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   streams().remove(stream);
   delete stream;
   return health();
 }
-/// The device works as late as it may: a host that asks waits.
+/// The device works as late as it may: a host that asks waits, unless the stream waits for another rank.
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
   if (controls().never_done) return cudaErrorNotReady;
-  return cudaStreamSynchronize(stream);
+  ++controls().counts.waits;
+  return streams().advance(stream) ? health() : cudaErrorNotReady;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   ++controls().counts.waits;
@@ -229,6 +269,10 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   if (!event->state->is_done()) ++controls().counts.waits;
   streams().run_until([state = event->state] { return state->is_done(); });
   return health();
+}
+/// The device does no work because the host asks.
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  return event->state->is_done() ? health() : cudaErrorNotReady;
 }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
   if (begin->device != end->device) return cudaErrorInvalidResourceHandle;
