@@ -11,6 +11,8 @@
 
 namespace megalith {
 
+class Plugin;
+
 /// The CUDA backend for one device, numbered as in the CUDA runtime (after CUDA_VISIBLE_DEVICES). It is in
 /// libmegalith_cuda.so, which is loaded on the first call and stays loaded: this library and the programs do
 /// not depend on CUDA and start on machines without it. Throws kDevice if the plugin, a library that it
@@ -22,6 +24,9 @@ std::unique_ptr<Backend> make_cuda_backend(int device);
 /// /usr/local/cuda/lib64, and nvidia/*/lib of the Python environments on PATH. Only existing folders, each
 /// once.
 std::vector<std::string> cuda_library_folders();
+
+/// libmegalith_cuda.so itself. Throws as make_cuda_backend() does.
+Plugin cuda_plugin();
 
 /// The backend for --device: "cpu"; "cuda": the first CUDA device; "gpu": the first CUDA device or, if there
 /// is none, the CPU, with a log message. Throws kUsage for any other value.

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include <cuda_runtime_api.h>
+
 #include "libcore/ops/backend/cuda_workspaces.h"
 #include "libcore/ops/backend/kernel_arguments.h"
 #include "libcore/ops/cuda/attention_ops.h"
@@ -129,7 +131,7 @@ struct TimeOrigin {
 
 class CudaBackend final : public Backend {
  public:
-  CudaBackend(int device, const LastWaits& waits) : device_(device), waits_(waits) {
+  CudaBackend(int device, const LastWaits& waits) : device_(device), waits_{.last = waits} {
     require_device(device);
     enter();
     gemm_ = std::make_unique<GemmRunner>();
@@ -138,7 +140,9 @@ class CudaBackend final : public Backend {
   const char* name() const override { return "cuda"; }
   Memory allocate(size_t bytes) override;
   Stream make_stream() override;
-  Stream make_queue_stream() override { return make_stream(); }
+  Stream make_queue_stream() override { return make_stream(Queue::Priority::kLow); }
+  int device() const { return device_; }
+  void set_watch(DeviceWatch* watch) { waits_.watch = watch; }
 
   void copy(Stream&, View to, ConstView from) override;
   void to_host(Stream&, void* to, ConstView from) override;
@@ -192,11 +196,12 @@ class CudaBackend final : public Backend {
   /// Makes this the calling thread's device: CUDA keeps the choice per thread.
   void enter() const { require_success(cudaSetDevice(device_), "choose a device"); }
   Queue& enter(const Stream&) const;
+  Stream make_stream(Queue::Priority priority);
   /// The origin of all times that note_time() asks for. Waits for the stream when it is first called.
   TimeOrigin time_origin(const Queue&);
 
   int device_;
-  LastWaits waits_;
+  HostWaits waits_;
   std::unique_ptr<GemmRunner> gemm_;
   // Shared with the events, which may outlive this object.
   std::shared_ptr<EventPool> events_ = std::make_shared<EventPool>(cudaEventDisableTiming);
@@ -225,9 +230,13 @@ Memory CudaBackend::allocate(size_t bytes) {
 }
 
 Stream CudaBackend::make_stream() {
+  return make_stream(Queue::Priority::kNormal);
+}
+
+Stream CudaBackend::make_stream(Queue::Priority priority) {
   enter();
   const std::lock_guard lock(mutex_);
-  return Stream(*this, queues_.emplace_back(std::make_unique<Queue>(waits_)).get());
+  return Stream(*this, queues_.emplace_back(std::make_unique<Queue>(waits_, priority)).get());
 }
 
 void CudaBackend::copy(Stream& stream, View to, ConstView from) {
@@ -241,6 +250,7 @@ void CudaBackend::copy(Stream& stream, View to, ConstView from) {
 
 void CudaBackend::to_host(Stream& stream, void* to, ConstView from) {
   Queue& queue = enter(stream);
+  if (queue.is_watched()) queue.wait();  // the driver's own wait for the copy has no limit
   require_success(cudaMemcpyAsync(to, from.data, from.bytes(), cudaMemcpyDeviceToHost, queue.stream()),
                   "copy to the host");
   queue.wait();
@@ -260,9 +270,9 @@ void CudaBackend::add(Stream& stream, View to, ConstView from) {
              to.elements());
 }
 
-/// Ignores `drop`: work that was launched cannot be dropped.
-void CudaBackend::finish(Stream& stream, bool) noexcept {
-  static_cast<Queue*>(stream.native())->finish();
+/// With `drop`, drops only what waits for other ranks.
+void CudaBackend::finish(Stream& stream, bool drop) noexcept {
+  static_cast<Queue*>(stream.native())->finish(drop);
 }
 
 void CudaBackend::enqueue(Stream& stream, std::function<void()> work, std::function<void()>) {
@@ -554,6 +564,28 @@ void CudaBackend::run(Stream& stream, const AdamW& op) {
 
 std::unique_ptr<Backend> make_backend(int device, const LastWaits& waits) {
   return std::make_unique<CudaBackend>(device, waits);
+}
+
+int device_of(Backend& backend) {
+  return static_cast<CudaBackend&>(backend).device();
+}
+
+void set_watch(Backend& backend, DeviceWatch* watch) {
+  static_cast<CudaBackend&>(backend).set_watch(watch);
+}
+
+int count_devices() {
+  int devices = 0;
+  require_device(0);
+  require_success(cudaGetDeviceCount(&devices), "count devices");
+  return devices;
+}
+
+std::string address_of(int device) {
+  char address[32] = {};
+  require_device(device);
+  require_success(cudaDeviceGetPCIBusId(address, sizeof address, device), "ask for a device's address");
+  return address;
 }
 
 DeviceMemory memory_of(int device) {

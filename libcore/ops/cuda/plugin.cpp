@@ -20,4 +20,19 @@ __attribute__((visibility("default"))) void megalith_cuda_facts(int device,
                                                                 megalith::cuda::DeviceFacts& facts) {
   facts = megalith::cuda::facts_of(device);
 }
+
+/// Throws kDevice.
+__attribute__((visibility("default"))) int megalith_cuda_devices() {
+  return megalith::cuda::count_devices();
+}
+
+/// Throws kDevice.
+__attribute__((visibility("default"))) void megalith_cuda_device_address(int device, std::string& address) {
+  address = megalith::cuda::address_of(device);
+}
+
+__attribute__((visibility("default"))) void megalith_set_device_watch(megalith::Backend& backend,
+                                                                      megalith::DeviceWatch* watch) {
+  megalith::cuda::set_watch(backend, watch);
+}
 }

@@ -7,6 +7,8 @@
 #include <thread>
 #include <utility>
 
+#include <cuda_runtime_api.h>
+
 #include "libcore/base/error.h"
 #include "libcore/ops/backend/workspace_sizes.h"
 #include "libcore/ops/cuda/device_failure.h"
@@ -24,8 +26,13 @@ void* allocate_device(size_t bytes) {
   fail_with(status, concat("allocate ", bytes, " bytes, of ", all, " bytes ", left, " are free"));
 }
 
-Queue::Queue(const LastWaits& waits) : waits_(waits) {
-  require_success(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "make a stream");
+Queue::Queue(const HostWaits& waits, Priority priority) : waits_(waits) {
+  int least = 0, greatest = 0;
+  require_success(cudaDeviceGetStreamPriorityRange(&least, &greatest), "ask for priorities of streams");
+  // 0, a stream's usual priority, is the lowest: with a normal stream above it, the others get in its way
+  // less.
+  const int wanted = priority == Priority::kLow ? least : std::max(greatest, least - 1);
+  require_success(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, wanted), "make a stream");
 }
 
 Queue::~Queue() {
@@ -37,17 +44,26 @@ Queue::~Queue() {
 
 /// Polls, since CUDA's own wait has no limit. After a moment it sleeps between polls, to leave the core to
 /// others.
-void Queue::finish() const noexcept {
+void Queue::finish(bool drop) const noexcept {
+  if (is_watched()) finish_watched(drop);
   using Clock = std::chrono::steady_clock;
   constexpr auto kMoment = std::chrono::milliseconds(1);
   const Clock::time_point begin = Clock::now();
-  while (cudaStreamQuery(stream_) == cudaErrorNotReady) {
+  while (!is_done()) {
     const Clock::duration waited = Clock::now() - begin;
-    if (waited > waits_.limit()) waits_.end_process("the work of a CUDA stream");
+    if (waited > waits_.last.limit()) waits_.last.end_process("the work of a CUDA stream");
     if (waited < kMoment)
       std::this_thread::yield();
     else
       std::this_thread::sleep_for(kMoment / 20);
+  }
+}
+
+void Queue::finish_watched(bool drop) const noexcept {
+  if (drop) return waits_.watch->give_up();
+  try {
+    waits_.watch->await([this] { return is_done(); });
+  } catch (...) {  // await() has ended the work
   }
 }
 
@@ -83,6 +99,7 @@ void Queue::upload(void* to, const void* from, size_t bytes) {
 }
 
 void Queue::wait() {
+  if (is_watched()) waits_.watch->await([this] { return is_done(); });
   require_success(cudaStreamSynchronize(stream_), "wait for a stream");
   staged_ = 0;
   rethrow_error();

@@ -5,18 +5,27 @@
 #include <functional>
 #include <mutex>
 
+#include "libcore/ops/backend/device_group.h"
 #include "libcore/ops/backend/workspace_sizes.h"
 #include "libcore/ops/cuda/runtime.h"
 #include "libcore/threads/last_wait.h"
 
 namespace megalith::cuda {
 
+/// How the host waits for the streams of a backend. `watch`: through which it waits, where a device's work
+/// may wait for other ranks; null: only for the device.
+struct HostWaits {
+  LastWaits last;
+  DeviceWatch* watch = nullptr;
+};
+
 /// What a Stream's native handle points to: a CUDA stream of one device, its scratch memory, and page-locked
 /// host memory through which its copies to the device pass.
 class Queue {
  public:
-  /// Creates the stream on the current device. Throws kDevice.
-  explicit Queue(const LastWaits& waits);
+  enum class Priority { kNormal, kLow };
+  /// Creates the stream on the current device. `waits` must outlive the object. Throws kDevice.
+  explicit Queue(const HostWaits& waits, Priority priority = Priority::kNormal);
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;
   ~Queue();
@@ -38,14 +47,18 @@ class Queue {
   /// host work after it is not called, and later calls of enqueue() throw the error.
   void enqueue(std::function<void()> work);
   void rethrow_error() const;
-  /// Waits until the stream's work is done, for destructors: if it takes too long, the process ends.
-  void finish() const noexcept;
+  bool is_watched() const { return waits_.watch != nullptr; }
+  /// Waits until the stream's work is done, for destructors: if it takes too long, the process ends. With
+  /// `drop`, work that waits for other ranks is ended first.
+  void finish(bool drop = false) const noexcept;
 
  private:
   struct HostWork;
   void call(const HostWork&);
+  bool is_done() const { return cudaStreamQuery(stream_) != cudaErrorNotReady; }
+  void finish_watched(bool drop) const noexcept;
 
-  LastWaits waits_;
+  const HostWaits& waits_;
   cudaStream_t stream_ = nullptr;
   void* workspace_ = nullptr;
   size_t workspace_bytes_ = 0;
