@@ -24,12 +24,11 @@ megalith::emulator::KernelIndex threadIdx, blockIdx, blockDim, gridDim;
 namespace megalith::emulator {
 namespace {
 
-/// Numbers of the last record() that was enqueued and of the last that has run, and the time of that one.
-struct EventState {
-  uint64_t enqueued = 0;
-  std::atomic<uint64_t> done = 0;
+/// One record of an event. An event may be recorded again, on another stream, while streams still wait for
+/// this.
+struct EventRecord {
+  std::atomic<bool> done = false;
   double time = 0;
-  bool is_done() const { return done == enqueued; }
 };
 
 DeviceMemory& memory() {
@@ -105,7 +104,8 @@ using namespace megalith::emulator;
 struct EmulatedEvent {
   int device;
   bool timed;
-  std::shared_ptr<EventState> state = std::make_shared<EventState>();
+  std::shared_ptr<EventRecord> last = nullptr;  // null: it was never recorded
+  bool is_done() const { return !last || last->done; }
 };
 
 const char* cudaGetErrorString(cudaError_t error) {
@@ -239,9 +239,10 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   return health();
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
-  streams().enqueue_event(stream, [state = event->state, number = event->state->enqueued](double& clock) {
-    if (state->done < number) return false;
-    clock = std::max(clock, state->time);
+  streams().enqueue_event(stream, [record = event->last](double& clock) {
+    if (!record) return true;
+    if (!record->done) return false;
+    clock = std::max(clock, record->time);
     return true;
   });
   return health();
@@ -258,29 +259,30 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   if (event->device != streams().device_of(stream)) return cudaErrorInvalidResourceHandle;
-  streams().enqueue_event(stream, [state = event->state, number = ++event->state->enqueued](double& clock) {
-    state->time = clock;
-    state->done = number;
+  event->last = std::make_shared<EventRecord>();
+  streams().enqueue_event(stream, [record = event->last](double& clock) {
+    record->time = clock;
+    record->done = true;
     return true;
   });
   return health();
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  if (!event->state->is_done()) ++controls().counts.waits;
-  streams().run_until([state = event->state] { return state->is_done(); });
+  if (!event->is_done()) ++controls().counts.waits;
+  streams().run_until([event] { return event->is_done(); });
   return health();
 }
 /// The device does no work because the host asks.
 cudaError_t cudaEventQuery(cudaEvent_t event) {
-  return event->state->is_done() ? health() : cudaErrorNotReady;
+  return event->is_done() ? health() : cudaErrorNotReady;
 }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
   if (begin->device != end->device) return cudaErrorInvalidResourceHandle;
   for (const cudaEvent_t event : {begin, end}) {
-    if (!event->timed || event->state->enqueued == 0) return cudaErrorInvalidResourceHandle;
-    if (!event->state->is_done()) return cudaErrorNotReady;
+    if (!event->timed || !event->last) return cudaErrorInvalidResourceHandle;
+    if (!event->is_done()) return cudaErrorNotReady;
   }
-  *milliseconds = static_cast<float>(1e3 * (end->state->time - begin->state->time));
+  *milliseconds = static_cast<float>(1e3 * (end->last->time - begin->last->time));
   return cudaSuccess;
 }
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
