@@ -44,6 +44,12 @@ int ranks_beside(const std::vector<RankPlace>& places, int rank) {
       std::count_if(places.begin(), places.end(), [&](const RankPlace& p) { return p.machine == machine; }));
 }
 
+int number_beside(const std::vector<RankPlace>& places, int rank) {
+  const std::string& machine = places[static_cast<size_t>(rank)].machine;
+  return static_cast<int>(std::count_if(places.begin(), places.begin() + rank,
+                                        [&](const RankPlace& p) { return p.machine == machine; }));
+}
+
 int cpu_share(const std::vector<RankPlace>& places, int rank) {
   const RankPlace& mine = places[static_cast<size_t>(rank)];
   double share = 0;

@@ -23,6 +23,8 @@ RankPlace this_place(const std::string& address);
 
 /// The number of ranks on the machine of `rank`.
 int ranks_beside(const std::vector<RankPlace>&, int rank);
+/// The number of lower ranks on the machine of `rank`.
+int number_beside(const std::vector<RankPlace>&, int rank);
 
 /// The number of threads for `rank`, at least 1. Each CPU is divided equally among the ranks of its machine
 /// that may use that CPU.

@@ -237,13 +237,12 @@ TEST_F(EmulatedCudaPretrain, WritesTheSamplesOfTheCpu) {
 // "gpu" is "cuda" here, and what cuda refuses must not slip past under that name.
 TEST_F(EmulatedCudaPretrain, RefusesWhatCudaRefusesUnderTheNameGpuToo) {
   const EmulatedDeviceForPrograms emulated;
-  for (const std::string device : {"cuda", "gpu"})
-    for (const std::string options : {"--nproc 2", "--fp16"}) {
-      const CommandResult result = train(options + " --device " + device);
-      EXPECT_EQ(result.code, 64) << options << result.all();
-      EXPECT_NE(result.all().find(options.substr(0, options.find(' '))), std::string::npos) << result.all();
-      EXPECT_NE(result.all().find("--device"), std::string::npos) << result.all();
-    }
+  for (const std::string device : {"cuda", "gpu"}) {
+    const CommandResult result = train("--fp16 --device " + device);
+    EXPECT_EQ(result.code, 64) << result.all();
+    EXPECT_NE(result.all().find("--fp16"), std::string::npos) << result.all();
+    EXPECT_NE(result.all().find("--device"), std::string::npos) << result.all();
+  }
 }
 
 /// Runs with as much device memory as the estimate says that they need, and what is left to the driver.

@@ -22,8 +22,9 @@ const TrainedThere kTrained[] = {
      {DeviceDType::kFloat32, DeviceDType::kBfloat16, DeviceDType::kHalf},
      {DeviceMethod::kPretrain, DeviceMethod::kFull, DeviceMethod::kLora, DeviceMethod::kPrefix,
       DeviceMethod::kPacked, DeviceMethod::kPreferences}},
+    // Several ranks: emulated (docs/cuda.md), not yet run on a GPU.
     {"cuda",
-     {DeviceRanks::kOne},
+     {DeviceRanks::kOne, DeviceRanks::kThreads, DeviceRanks::kProcesses},
      {DeviceDType::kFloat32, DeviceDType::kBfloat16},
      {DeviceMethod::kPretrain, DeviceMethod::kFull, DeviceMethod::kPrefix, DeviceMethod::kPacked}},
 };
@@ -75,15 +76,6 @@ DeviceRun device_run(const PretrainConfig& config) {
 void check_device(const PretrainConfig& config, Problems& problems) {
   const std::string& device = config.train.device;
   if (device == "gpu") return;  // becomes cuda or cpu when the devices are known
-  if (config.parallel.nproc > 1 && !lacking_there({.device = device, .ranks = DeviceRanks::kThreads}).empty())
-    problems.add(Opt{"nproc"}, ' ', config.parallel.nproc, " and ", Opt{"device"}, ' ', device,
-                 " contradict each other: the ranks of one process compute on the CPU; give ", Opt{"device"},
-                 " cpu");
-  if (config.parallel.processes > 1 &&
-      !lacking_there({.device = device, .ranks = DeviceRanks::kProcesses}).empty())
-    problems.add(config.parallel.processes, " processes and ", Opt{"device"}, ' ', device,
-                 " contradict each other: messages between processes are in host memory; give ",
-                 Opt{"device"}, " cpu");
   if (config.train.fp16 && !lacking_there({.device = device, .dtype = DeviceDType::kHalf}).empty())
     problems.add(Opt{"fp16"}, " and ", Opt{"device"}, ' ', device,
                  " contradict each other: fp16 is computed on the CPU only; give ", Opt{"bf16"});

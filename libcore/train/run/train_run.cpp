@@ -1,7 +1,12 @@
 #include "libcore/train/run/train_run.h"
 
+#include <algorithm>
 #include <chrono>
+#include <string_view>
 #include <utility>
+#include <vector>
+
+#include <unistd.h>
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
@@ -10,7 +15,10 @@
 #include "libcore/base/text.h"
 #include "libcore/generate/generate.h"
 #include "libcore/ops/backend/cuda_plugin.h"
+#include "libcore/ops/backend/nccl_plugin.h"
+#include "libcore/parallel/devices/device_comm.h"
 #include "libcore/parallel/together.h"
+#include "libcore/train/devices/rank_device.h"
 #include "libcore/train/log/device_memory.h"
 #include "libcore/train/log/run_logs.h"
 #include "libcore/train/run/run_start.h"
@@ -34,13 +42,39 @@ const char* option_of_length(const TrainConfig& train) {
   return train.epochs ? "--num-epochs" : train.samples ? "--train-samples" : "--train-iters";
 }
 
+bool has_device_ranks(const RankInput& in) {
+  return in.config.train.device == "cuda" && in.world.size() > 1;
+}
+
+std::unique_ptr<Backend> backend_of_rank(const RankInput& in) {
+  return has_device_ranks(in) ? make_cuda_backend(device_of_rank(in.world, in.place))
+                              : make_backend(in.config.train.device);
+}
+
+/// The variables of NCCL that this process has: "NCCL_ALGO=Ring, …". They may change the order of its sums.
+std::string nccl_variables() {
+  std::vector<std::string> set;
+  for (char** entry = environ; *entry != nullptr; ++entry)
+    if (std::string_view(*entry).starts_with("NCCL_")) set.emplace_back(*entry);
+  std::sort(set.begin(), set.end());
+  return set.empty() ? std::string() : "; " + join(set, ", ");
+}
+
+std::unique_ptr<Communicator> device_world_of(const RankInput& in, Backend& backend) {
+  if (!has_device_ranks(in)) return nullptr;
+  auto world = make_device_comm(in.world, backend);
+  log(" > NCCL ", nccl_version(), " (NCCL_DEBUG=INFO shows its interfaces and transports)", nccl_variables());
+  return world;
+}
+
 }  // namespace
 
 TrainRun::TrainRun(const RankInput& in)
     : in_(in),
       config_(in.config),
       end_(in),
-      backend_(make_backend(config_.train.device)),
+      backend_(backend_of_rank(in)),
+      device_world_(device_world_of(in, *backend_)),
       progress_(config_, in.data.train.read),
       skips_(config_.train),
       saves_(in, config_) {
@@ -52,7 +86,8 @@ TrainRun::TrainRun(const RankInput& in)
       agreed_shape(in_, config_, *backend_);
   saves_.take_folder(start ? &*start : nullptr);
   auto outputs = in_.world.rank() == 0 ? std::make_unique<RunOutputs>(config_.train) : nullptr;
-  trainer_ = std::make_unique<Trainer>(shape, *backend_, in_.world);
+  trainer_ = std::make_unique<Trainer>(shape, *backend_, device_world_ ? *device_world_ : in_.world);
+  drain_.emplace(trainer_->stream());
   observers_.add(device_memory_log(device_memory, trainer_->memory().on_device()));
   const auto together = [this](auto&& work) {
     do_together(in_.world, config_.parallel.peer_timeout(), [&](const auto&) { work(); });

@@ -42,7 +42,11 @@ class TrainRun {
   PretrainConfig config_;  // a resumed run takes some values from its checkpoint
   RunEnd end_;             // starts the clock of --exit-duration-in-mins
   const std::unique_ptr<Backend> backend_;
+  const std::unique_ptr<Communicator>
+      device_world_;  // of the ranks' devices; null on the CPU or for one rank
   std::unique_ptr<Trainer> trainer_;
+  std::optional<Drain>
+      drain_;  // where the run fails, ends what its devices wait for before their memory is freed
   RunProgress progress_;
   SkipWatch skips_;
   RunObservers observers_;
