@@ -16,6 +16,7 @@ namespace {
 struct RankLayout {
   const char* name;
   int ranks;
+  int order;  // of the devices' work
   const char* options;
 };
 void PrintTo(const RankLayout& layout, std::ostream* out) {
@@ -23,17 +24,17 @@ void PrintTo(const RankLayout& layout, std::ostream* out) {
 }
 
 const RankLayout kLayouts[] = {
-    {"Data2", 2, ""},
-    {"Data4", 4, ""},
-    {"Zero1", 2, "--use-distributed-optimizer"},
-    {"Zero2", 2, "--sharding stage2"},
-    {"Tensor2", 2, "--tensor-model-parallel-size 2"},
-    {"TensorSequence2", 2, "--tensor-model-parallel-size 2 --sequence-parallel"},
-    {"Pipeline2", 2, "--pipeline-model-parallel-size 2"},
-    {"Pipeline4", 4, "--pipeline-model-parallel-size 4"},
-    {"Interleaved2", 2, "--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 1"},
-    {"Context2", 2, "--context-parallel-size 2"},
-    {"Data2Tensor2Pipeline2", 8, "--tensor-model-parallel-size 2 --pipeline-model-parallel-size 2"},
+    {"Data2", 2, 1, ""},
+    {"Data4", 4, 2, ""},
+    {"Zero1", 2, 3, "--use-distributed-optimizer"},
+    {"Zero2", 2, 1, "--sharding stage2"},
+    {"Tensor2", 2, 2, "--tensor-model-parallel-size 2"},
+    {"TensorSequence2", 2, 3, "--tensor-model-parallel-size 2 --sequence-parallel"},
+    {"Pipeline2", 2, 1, "--pipeline-model-parallel-size 2"},
+    {"Pipeline4", 4, 2, "--pipeline-model-parallel-size 4"},
+    {"Interleaved2", 2, 3, "--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 1"},
+    {"Context2", 2, 1, "--context-parallel-size 2"},
+    {"Data2Tensor2Pipeline2", 8, 2, "--tensor-model-parallel-size 2 --pipeline-model-parallel-size 2"},
 };
 
 /// Lets programs load emulated GPUs, whose work runs in this order.
@@ -85,14 +86,11 @@ INSTANTIATE_TEST_SUITE_P(All, EmulatedLayouts, testing::ValuesIn(kLayouts),
 TEST_P(EmulatedLayouts, TrainAsOneRankOnTheCpuDoes) {
   const CommandResult one = train(kLonger + "--log-json one.jsonl");
   ASSERT_EQ(one.code, 0) << one.all();
-  for (const int order : {1, 2, 3}) {
-    const EmulatedGpus gpus(order);
-    const std::string log = concat("ranks", order, ".jsonl");
-    const CommandResult ranks =
-        train_on_gpus(GetParam().ranks, concat(GetParam().options, " --log-json ", log));
-    ASSERT_EQ(ranks.code, 0) << ranks.all() << file("logs/workerlog.0");
-    expect_same("one.jsonl", log);
-  }
+  const EmulatedGpus gpus(GetParam().order);
+  const CommandResult ranks =
+      train_on_gpus(GetParam().ranks, concat(GetParam().options, " --log-json ranks.jsonl"));
+  ASSERT_EQ(ranks.code, 0) << ranks.all() << file("logs/workerlog.0");
+  expect_same("one.jsonl", "ranks.jsonl");
 }
 
 // Each thread has its own device of the one process.
@@ -114,7 +112,7 @@ TEST_F(EmulatedRanksApp, ResumeUnderAnotherLayout) {
   const CommandResult one = train(kLonger + "--log-json one.jsonl");
   ASSERT_EQ(one.code, 0) << one.all();
   const std::string saved = " --save saved --load saved --log-json ranks.jsonl";
-  const CommandResult first = train_on_gpus(2, "--exit-interval 2 --use-distributed-optimizer" + saved);
+  const CommandResult first = train_on_gpus(2, "--exit-interval 1 --use-distributed-optimizer" + saved);
   ASSERT_EQ(first.code, 0) << first.all() << file("logs/workerlog.0");
   const EmulatedGpus other(3);
   const CommandResult second = train_on_gpus(4, "--tensor-model-parallel-size 2" + saved);
@@ -127,9 +125,9 @@ TEST_F(EmulatedRanksApp, EndWhenOneIsKilledAndNameIt) {
   const EmulatedGpus gpus(1);
   for (const int call : {0, 3, 10, 25, 40}) {
     const Variable fault("MEGALITH_NCCL_FAULT", concat("kill:1:", call));
-    const CommandResult result = train_on_gpus(3, "");
+    const CommandResult result = train_on_gpus(2, "");
     EXPECT_NE(result.code, 0) << call;
-    const std::string log = file("logs/workerlog.0") + file("logs/workerlog.2");
+    const std::string log = file("logs/workerlog.0");
     EXPECT_NE(log.find("rank 1"), std::string::npos) << call << result.all() << log;
     EXPECT_NE(log.find("lost"), std::string::npos) << call << log;
   }
