@@ -17,6 +17,7 @@
 #include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
 #include "libcore/io/streams/standard_streams.h"
+#include "libcore/options/version_text.h"
 
 /// `megalith APP …` runs megalith-APP, which is next to this program, as git runs its commands.
 
@@ -155,7 +156,7 @@ std::string man(const fs::path& folder) {
 /// The output for an option of this program itself; nothing if an app is to be run.
 std::optional<std::string> answer(const fs::path& folder, const std::string& word, int words) {
   if (word == "--help" || word == "-h" || (word == "help" && words == 1)) return help(folder);
-  if (word == "--version") return "megalith " MEGALITH_VERSION "\n";
+  if (word == "--version") return version_text("megalith");
   if (word == "--help-bash-completion") return bash_completion(folder);
   if (word == "--help-zsh-completion") return zsh_completion(folder);
   if (word == "--help-fish-completion") return fish_completion(folder);

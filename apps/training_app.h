@@ -19,6 +19,11 @@
 
 namespace megalith {
 
+/// For --help: where the programs train, and how far that is proved (docs/cuda.md).
+inline constexpr char kWhereItTrains[] =
+    "It trains on CPUs, in many ranks on one machine or several. On a GPU\n"
+    "(--device cuda, one rank) it has not run yet, only in an emulator.\n";
+
 /// As run_app(), for a program that trains: a signal that comes before there is a run, while files are
 /// opened, ends it as a signal before the first step does.
 int run_training_app(const char* name, const std::function<int()>& body);

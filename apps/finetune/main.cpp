@@ -14,11 +14,12 @@ namespace {
 
 void add_notes(Options& options) {
   options
-      .epilog(
-          "megalith-finetune --model gpt2 --data records --lora --output-dir adapter\n"
-          "megalith-finetune --model gpt2 --data records.jsonl --packing --bf16 \\\n"
-          "  --num-epochs 2 --output-dir tuned\n"
-          "torchrun --no-python --nproc_per_node 4 megalith-finetune ...\n")
+      .epilog(std::string("megalith-finetune --model gpt2 --data records --lora --output-dir adapter\n"
+                          "megalith-finetune --model gpt2 --data records.jsonl --packing --bf16 \\\n"
+                          "  --num-epochs 2 --output-dir tuned\n"
+                          "torchrun --no-python --nproc_per_node 4 megalith-finetune ...\n"
+                          "\n") +
+              kWhereItTrains)
       .files({{"SAVE/iter_NNNNNNN/", "A checkpoint: what is trained, optimizer, options, tokenizer."},
               {"SAVE/adapter_model.safetensors, SAVE/adapter_config.json",
                "The adapter, or the prefix, as peft writes it."},
@@ -32,6 +33,7 @@ void add_notes(Options& options) {
 struct Dialects {
   PaddleNames paddle;
   FactoryNames factory;
+  bool of_paddle = false;  // whether the command or its file is for PaddleNLP's scripts
 };
 
 /// Adds the options and file keys of other tools.
@@ -39,6 +41,7 @@ void add_dialects(Options& options, Dialects& dialects, FinetuneConfig& config) 
   options.add("PaddleNLP", dialects.paddle).add("LLaMA-Factory", dialects.factory);
   options.fates([] { return fates_in(kFinetune); }).translate(translate_axolotl);
   options.translate(translate_paddle_preferences);
+  options.translate([&](FileTranslation& file) { dialects.of_paddle |= is_of_paddle(file); });
   explain_wandb(options);
   options.derive([&] {
     std::string& folder = config.run.train.tensorboard;
@@ -68,6 +71,9 @@ int run_tuning(int argc, char** argv) {
   add_dialects(options, dialects, config);
   add_notes(options);
   if (!app.read(options)) return 0;
+  // PaddleNLP trains an adapter at its rate for everything.
+  if (dialects.of_paddle || is_of_paddle(std::vector<std::string>(argv, argv + argc)))
+    config.lora_rate = kTuningRate;
   app.plan(config.run.parallel);
   set_log_console(LogConsole::kStdout);
   config.run.train.device = resolved_device(config.run.train.device);

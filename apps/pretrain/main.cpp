@@ -64,15 +64,16 @@ enum class Task {
 
 void add_notes(Options& options) {
   options
-      .epilog(
-          "megalith-pretrain --num-layers 4 --hidden-size 256 --num-attention-heads 4 \\\n"
-          "  --seq-length 256 --max-position-embeddings 256 --micro-batch-size 16 \\\n"
-          "  --train-iters 500 --lr 2e-3 --data-path corpus_text_document \\\n"
-          "  --tokenizer-model tokenizer --save checkpoint --load checkpoint\n"
-          "torchrun --no-python --nproc_per_node 4 megalith-pretrain ...\n"
-          "\n"
-          "--dump-sample-order as the first word prints the order of samples instead (see\n"
-          "its --help).\n")
+      .epilog(std::string("megalith-pretrain --num-layers 4 --hidden-size 256 --num-attention-heads 4 \\\n"
+                          "  --seq-length 256 --max-position-embeddings 256 --micro-batch-size 16 \\\n"
+                          "  --train-iters 500 --lr 2e-3 --data-path corpus_text_document \\\n"
+                          "  --tokenizer-model tokenizer --save checkpoint --load checkpoint\n"
+                          "torchrun --no-python --nproc_per_node 4 megalith-pretrain ...\n"
+                          "\n"
+                          "--dump-sample-order as the first word prints the order of samples instead (see\n"
+                          "its --help).\n"
+                          "\n") +
+              kWhereItTrains)
       .environment(
           {{"DEVICE_MEMORY_GB", "Memory of a device to plan for, where --device-memory-gb is not given."}})
       .files({{"SAVE/iter_NNNNNNN/", "A checkpoint: weights, optimizer, options, tokenizer."},
@@ -94,7 +95,7 @@ RunRanks ranks_of(const LaunchPlan& plan, const ParallelConfig& parallel) {
 class Training {
  public:
   Training(int argc, char** argv)
-      : app_(argc, argv), options_("pretrain", "Train a GPT or LLaMA model on indexed datasets.") {
+      : app_(argc, argv), options_("pretrain", "Train a GPT or LLaMA model on texts or indexed datasets.") {
     config_.add_to(options_);
     options_.fates([] { return fates_in(kPretrain); }).translate(translate_mindformers);
     plan_.add_to(options_, [this] { return only_asks(); });

@@ -9,13 +9,8 @@
 namespace megalith {
 namespace {
 
-/// How much memory passes of one reading need.
-struct PassSize {
-  int64_t rows, targets, capacity;
-};
-
 /// The scratch bytes of a pass, measured on the dry backend.
-size_t scratch_bytes(const Stage& stage, const PassSize& size) {
+size_t scratch_bytes(const Stage& stage, const ReadingSize& size) {
   const std::unique_ptr<Backend> dry = make_dry_backend();
   Stream stream(*dry);
   const std::unique_ptr<Communicator> alone = make_self_comm();
@@ -40,9 +35,31 @@ size_t scratch_bytes(const Stage& stage, const PassSize& size) {
 }
 
 /// The number of targets that are scored at once, so that their logits take at most 64 MiB.
-int64_t target_rows(const Stage& stage, int64_t wanted) {
+int64_t target_rows(int64_t vocabulary, int64_t wanted) {
   constexpr int64_t kLogits = int64_t{16} << 20;
-  return std::clamp<int64_t>(kLogits / stage.config().vocab_size, 1, wanted);
+  return std::clamp<int64_t>(kLogits / vocabulary, 1, wanted);
+}
+
+ReadingSize size_of(const ReadingPlan& plan, int64_t vocabulary, int64_t prefix) {
+  return {.rows = std::min(plan.rows, LikelihoodReader::kPassRows),
+          .targets = target_rows(vocabulary, static_cast<int64_t>(plan.targets.size())),
+          .capacity = prefix + plan.longest};
+}
+
+ReadingSize larger(const ReadingSize& a, const ReadingSize& b) {
+  return {std::max(a.rows, b.rows), std::max(a.targets, b.targets), std::max(a.capacity, b.capacity)};
+}
+
+size_t cache_bytes(const KvCache& cache, const Layers& layers) {
+  size_t bytes = 0;
+  for (size_t i = 0; i < static_cast<size_t>(layers.count); ++i)
+    for (const View& part : {cache.layer(i).k, cache.layer(i).v})
+      bytes += Arena::bytes_of(part.dtype, part.shape);
+  return bytes;
+}
+
+size_t input_bytes(const ReadingSize& size) {
+  return static_cast<size_t>(size.rows + 4 * size.targets) * sizeof(int32_t) + 5 * Arena::kAlignment;
 }
 
 /// Whether the target's logit is the largest. The loss is log(sum_exp) + max - logit, rounded to fp32.
@@ -54,23 +71,33 @@ bool is_largest(float loss, float max, float sum_exp) {
 
 }  // namespace
 
-int64_t positions_of_a_text(const Stage& stage, const Backend& backend) {
+int64_t positions_of_a_text(const ModelConfig& config, DType dtype, std::string_view device) {
   constexpr int64_t kWithoutEnd = 2048;
-  const std::optional<LastPosition> last = last_position(stage, backend);
+  const std::optional<LastPosition> last = last_position(config, dtype, device);
   return last ? last->positions : kWithoutEnd;
 }
 
+ReadingSize reading_size(std::span<const ScoredTokens> texts, int64_t vocabulary) {
+  return texts.empty() ? ReadingSize{} : size_of(plan_reading(texts), vocabulary, 0);
+}
+
+size_t reading_bytes(const Stage& stage, const ReadingSize& size) {
+  if (size.rows == 0) return 0;
+  const std::unique_ptr<Backend> dry = make_dry_backend();
+  const KvCache cache(*dry, stage.config(), stage.layers(), TensorSplit{},
+                      {.batch = 1, .capacity = size.capacity, .dtype = stage.dtype()});
+  return scratch_bytes(stage, size) + input_bytes(size) + cache_bytes(cache, stage.layers());
+}
+
 struct LikelihoodReader::State {
-  State(const Stage& stage, Stream& stream, const PassSize& wanted)
+  State(const Stage& stage, Stream& stream, const ReadingSize& wanted)
       : size(wanted),
         scratch(make_arena(stream.backend(), "scratch", scratch_bytes(stage, wanted))),
-        inputs(make_arena(
-            stream.backend(), "tokens",
-            static_cast<size_t>(wanted.rows + 4 * wanted.targets) * sizeof(int32_t) + 5 * Arena::kAlignment)),
+        inputs(make_arena(stream.backend(), "tokens", input_bytes(wanted))),
         cache(stream.backend(), stage.config(), stage.layers(), TensorSplit{},
               {.batch = 1, .capacity = wanted.capacity, .dtype = stage.dtype()}) {}
 
-  PassSize size;
+  ReadingSize size;
   std::unique_ptr<Communicator> alone = make_self_comm();
   Region region{*alone};
   Arena scratch, inputs;
@@ -83,11 +110,15 @@ LikelihoodReader::LikelihoodReader(const Stage& stage, Stream& stream, const Lim
     : stage_(stage), stream_(stream), limits_(limits) {}
 LikelihoodReader::~LikelihoodReader() = default;
 
+size_t LikelihoodReader::bytes() const {
+  return state_ ? state_->scratch.capacity() + state_->inputs.capacity() +
+                      cache_bytes(state_->cache, stage_.layers())
+                : 0;
+}
+
 void LikelihoodReader::prepare(const ReadingPlan& plan) {
   const int64_t prefix = positions_of(limits_.prefix);
-  const PassSize wanted{.rows = std::min(plan.rows, kPassRows),
-                        .targets = target_rows(stage_, static_cast<int64_t>(plan.targets.size())),
-                        .capacity = prefix + plan.longest};
+  const ReadingSize wanted = larger(limits_.size, size_of(plan, stage_.config().vocab_size, prefix));
   if (state_ && state_->size.rows >= wanted.rows && state_->size.targets >= wanted.targets &&
       state_->size.capacity >= wanted.capacity)
     return;

@@ -18,9 +18,14 @@ struct Likelihood {
   bool greedy = true;  // whether each is the likeliest token at its place, up to rounding
 };
 
-/// The positions that a text may take: those of the model or, without position embeddings, as many as the
-/// windows of lm-evaluation-harness have by default.
-int64_t positions_of_a_text(const Stage&, const Backend&);
+/// The positions that a text may take: those of a model with activations of this type on this device or,
+/// without position embeddings, as many as the windows of lm-evaluation-harness have by default.
+int64_t positions_of_a_text(const ModelConfig&, DType, std::string_view device);
+
+/// What reading the texts takes with a model of this vocabulary.
+ReadingSize reading_size(std::span<const ScoredTokens> texts, int64_t vocabulary);
+/// The bytes that a LikelihoodReader allocates for it, measured on the dry backend.
+size_t reading_bytes(const Stage&, const ReadingSize&);
 
 /// Computes log-likelihoods of texts. The model must be whole and placed on the stream's backend.
 class LikelihoodReader {
@@ -29,6 +34,7 @@ class LikelihoodReader {
   struct Limits {
     int64_t texts = 0;                 // maximum number of texts that a pass reads; 0: only kPassRows counts
     const KvPrefix* prefix = nullptr;  // precedes every text
+    ReadingSize size = {};             // at least this much is allocated, if anything is read
   };
   LikelihoodReader(const Stage&, Stream&, const Limits&);
   ~LikelihoodReader();
@@ -41,6 +47,7 @@ class LikelihoodReader {
 
   /// The number of tokens that the model has read so far: a shared beginning counts once.
   int64_t tokens_read() const { return tokens_read_; }
+  size_t bytes() const;  // that it has allocated
 
  private:
   struct State;

@@ -39,6 +39,13 @@ struct ReadingPlan {
   int64_t longest = 0;          // the tokens that the longest text reads
 };
 
+/// What a reader of texts holds at once.
+struct ReadingSize {
+  int64_t rows = 0;      // tokens of a pass; 0: nothing is read
+  int64_t targets = 0;   // tokens that are scored at once
+  int64_t capacity = 0;  // positions of the cache
+};
+
 /// Texts are read in the order of their tokens, since neighbours then share the most.
 ReadingPlan plan_reading(std::span<const ScoredTokens> texts);
 

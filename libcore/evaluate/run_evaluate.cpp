@@ -40,13 +40,15 @@ std::optional<AtomicFile> open_result(const std::string& path) {
 
 /// The positions for a text: those of --max-length, else all that the model leaves.
 int64_t text_length(const EvaluateConfig& config, LoadedModel& model) {
-  const std::optional<LastPosition> last = last_position(model.stage(), model.stream().backend());
+  const Stage& stage = model.stage();
+  const char* const device = model.stream().backend().name();
+  const std::optional<LastPosition> last = last_position(stage.config(), stage.dtype(), device);
   const int64_t prefix = positions_of(model.prefix()), wanted = config.run.max_length;
   if (last && wanted + prefix > last->positions)
     fail(ErrorKind::kUsage, "--max-length ", wanted, ": ", last->words,
          prefix > 0 ? concat(", of which the prefix takes ", prefix) : std::string(), "; give less");
   return wanted > 0 ? wanted
-                    : positions_of_a_text(model.stage(), model.stream().backend()) - (last ? prefix : 0);
+                    : positions_of_a_text(stage.config(), stage.dtype(), device) - (last ? prefix : 0);
 }
 
 /// Reads all texts and shows how far that is.
@@ -109,7 +111,8 @@ void run_evaluate(const EvaluateConfig& config) {
   show_status("encoding the tasks' texts ...");
   std::vector<ScoredTokens> texts;
   for (TaskRun& task : tasks) task.encode(encoder, texts);
-  for (const ScoredTokens& text : texts) check_ids(text.tokens, source);
+  for (const ScoredTokens& text : texts)
+    check_ids(text.tokens, source.config().vocab_size, source.path() + ": its tokenizer");
   if (encoder.cut() > 0)
     warn(format_count(encoder.cut()), " of ", format_count(static_cast<int64_t>(texts.size())),
          " texts have more tokens than the ", length,

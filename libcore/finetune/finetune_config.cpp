@@ -132,7 +132,7 @@ void ScheduleOptions::validate(Problems& problems) const {
 
 FinetuneConfig::FinetuneConfig() {
   run.train.micro_batch = 8;
-  run.train.lr = 5e-5;
+  run.train.lr = kTuningRate;
   run.train.weight_decay = 0;
   run.train.log_interval = 10;
   run.train.eval_iters = 0;
@@ -146,6 +146,7 @@ void FinetuneConfig::add_to(Options& options) {
   options.add("Checkpoints", run.checkpoint);
   options.derive([this, &options] {
     steps_given = options.given("train-iters");
+    if (!options.given("lr") && method.is_lora() && !preference.wanted) run.train.lr = lora_rate;
     if (options.given("eval-interval") && !options.given("eval-strategy"))
       schedule.evaluate = Moments::kSteps;
     if (options.given("save-interval") && !options.given("save-strategy")) schedule.save = Moments::kSteps;
@@ -249,6 +250,7 @@ void FinetuneConfig::check_method(Problems& problems) const {
   const std::string& device = run.train.device;
   if (device == "gpu") return;  // becomes cuda or cpu when the devices are known
   const std::pair<bool, DeviceMethod> methods[] = {{method.is_lora(), DeviceMethod::kLora},
+                                                   {method.qlora, DeviceMethod::kEightBitLora},
                                                    {method.is_prefix(), DeviceMethod::kPrefix},
                                                    {data.packing, DeviceMethod::kPacked},
                                                    {preference.wanted, DeviceMethod::kPreferences}};

@@ -73,6 +73,9 @@ struct TuningDataOptions {
 /// Number of positions of a prefix if the user gives none.
 inline constexpr int64_t kPrefixPositions = 64;
 
+/// The default learning rates: of LoRA that learns answers (docs/finetune.md), and of everything else.
+inline constexpr double kLoraRate = 2e-4, kTuningRate = 5e-5;
+
 /// Which parameters are trained.
 struct MethodOptions {
   bool lora = false, prefix = false, merge = false, export_model = true, qlora = false;
@@ -92,7 +95,9 @@ struct MethodOptions {
     v("finetuning-type", type, "What is trained: all parameters, or an adapter.",
       one_of({"full", "lora", "prefix"}),
       default_text("as --lora, --prefix-tuning or --adapter say, else full"));
-    v("lora", lora, "Train a LoRA adapter; the model's own parameters are frozen.", alias({"use-lora"}));
+    v("lora", lora,
+      "Train a LoRA adapter; the model's own parameters are frozen. The default of --lr is then 2e-4.",
+      alias({"use-lora"}));
     v("prefix-tuning", prefix,
       "Train keys and values before each sequence; the model's parameters are frozen.");
     v("num-prefix-tokens", prefix_positions, "Positions of --prefix-tuning.", between(1, 1 << 20),
@@ -236,6 +241,8 @@ struct FinetuneConfig {
   PairOptions preference;
   PretrainConfig run;
   bool steps_given = false;  // whether the user set the number of steps
+  /// The learning rate of LoRA on answers if none is given. A dialect may replace it before options.check().
+  double lora_rate = kLoraRate;
 
   /// The folder from whose newest checkpoint the run resumes; empty: the run starts over. `wanted`: the user
   /// named the folder, so it must hold a checkpoint.

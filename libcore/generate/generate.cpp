@@ -38,14 +38,17 @@ size_t scratch_bytes(const Stage& stage, int64_t tokens, size_t sequences) {
 
 }  // namespace
 
-std::optional<LastPosition> last_position(const Stage& stage, const Backend& backend) {
-  const ModelConfig& config = stage.config();
+int64_t most_sequences(const Backend& backend) {
+  return std::string_view(backend.name()) == "cpu" ? Project::kFewRows : kMostSequences;
+}
+
+std::optional<LastPosition> last_position(const ModelConfig& config, DType dtype, std::string_view device) {
   const bool has_last = config.position != PositionEmbedding::kNone;
-  const bool windows = stage.dtype() == DType::kF32 && std::string_view(backend.name()) == "cpu";
+  const bool windows = dtype == DType::kF32 || device != "cpu";
   const int window = config.sliding_window;
   if (window > 0 && !windows && (!has_last || window < config.max_positions))
-    return LastPosition{window, concat("the model a window of ", window,
-                                       " positions, which only fp32 on the CPU can exceed")};
+    return LastPosition{
+        window, concat("the model a window of ", window, " positions, which the CPU exceeds only in fp32")};
   if (!has_last) return std::nullopt;
   return LastPosition{config.max_positions, concat("the model ", config.max_positions, " positions")};
 }
@@ -88,8 +91,10 @@ struct Generator::State {
 
 Generator::Generator(const Stage& stage, Stream& stream, const Limits& limits)
     : stage_(stage), stream_(stream), limits_(limits) {
-  if (limits.batch < 1 || limits.batch > Project::kFewRows)
-    fail(ErrorKind::kInternal, "a batch of ", limits.batch, " sequences; wanted 1 to ", Project::kFewRows);
+  const int64_t most = most_sequences(stream.backend());
+  if (limits.batch > most)
+    fail(ErrorKind::kUsage, "--batch-size ", limits.batch, ": the CPU computes up to ", most,
+         " sequences at once as if each were alone; give ", most, ", or --device cuda");
 }
 Generator::~Generator() = default;
 

@@ -43,7 +43,10 @@ struct LastPosition {
 };
 /// Nothing: there is no limit, since the model has no position embeddings. A sliding window also ends the
 /// positions: only fp32 on the CPU can go beyond it.
-std::optional<LastPosition> last_position(const Stage&, const Backend&);
+std::optional<LastPosition> last_position(const ModelConfig&, DType, std::string_view device);
+inline std::optional<LastPosition> last_position(const Stage& stage, const Backend& backend) {
+  return last_position(stage.config(), stage.dtype(), backend.name());
+}
 
 /// Keys and values that precede every prompt, as prefix tuning trains them. They take positions of the model,
 /// which a prompt cannot use.
@@ -56,17 +59,24 @@ inline int64_t positions_of(const KvPrefix* prefix) {
   return prefix ? prefix->tokens : 0;
 }
 
-/// Continues sequences of tokens. The model must be whole and placed on the stream's backend. The result for
-/// a sequence does not depend on the rest of the batch: prompts are read one by one (at most kPromptRows
-/// tokens at a time), and a pass over new tokens computes each row as if it were alone.
+/// The maximum number of sequences at once: on a GPU, and on the CPU as many as Project computes as if each
+/// were alone.
+constexpr int64_t kMostSequences = 1024;
+int64_t most_sequences(const Backend&);
+
+/// Continues sequences of tokens. The model must be whole and placed on the stream's backend. Prompts are
+/// read one by one (at most kPromptRows tokens at a time). On the CPU the result for a sequence does not
+/// depend on the rest of the batch: a pass over new tokens computes each row as if it were alone. On a GPU a
+/// product of more rows may add up in another order, so logits differ by rounding.
 class Generator {
  public:
   static constexpr int64_t kPromptRows = 512;
   struct Limits {
-    int64_t batch = 1;        // number of sequences at once; maximum Project::kFewRows
+    int64_t batch = 1;        // number of sequences at once; at most most_sequences()
     bool bf16_cache = false;  // stores keys and values in bf16 although the activations are fp32
     const KvPrefix* prefix = nullptr;
   };
+  /// Throws kUsage: more sequences than the backend computes at once.
   Generator(const Stage&, Stream&, const Limits&);
   ~Generator();
 

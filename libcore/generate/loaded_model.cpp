@@ -46,8 +46,7 @@ LoadedModel::LoadedModel(const ModelSource& source, const LoadOptions& options)
   const bool as_stored = std::string_view(backend_->name()) == "cpu" && !options.bf16;
   if (!as_stored && options.int8)
     fail(ErrorKind::kUsage, "--int8 is for the CPU; leave it out with --device ", options.device);
-  const DType computed = options.bf16 || source.dtype() == DType::kBf16 ? DType::kBf16 : DType::kF32;
-  const DType dtype = as_stored ? source.dtype() : computed;
+  const DType dtype = options.bf16 ? DType::kBf16 : source.dtype();
   const std::string_view type = options.int8 ? "int8" : name_of(dtype);
   load_weights(source, concat(format_count(table_.elements()), " numbers in ", type), [&] {
     if (as_stored) {

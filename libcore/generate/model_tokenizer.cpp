@@ -14,11 +14,10 @@ std::unique_ptr<Tokenizer> model_tokenizer(const ModelSource& source, bool speci
   return make_tokenizer(files);
 }
 
-void check_ids(std::span<const int32_t> ids, const ModelSource& source) {
+void check_ids(std::span<const int32_t> ids, int64_t vocabulary, std::string_view tokenizer) {
   for (const int32_t id : ids)
-    if (id >= source.config().vocab_size)
-      fail(ErrorKind::kData, source.path(), ": its tokenizer gives id ", id,
-           ", but the model's vocabulary has ", source.config().vocab_size,
+    if (id >= vocabulary)
+      fail(ErrorKind::kData, tokenizer, " gives id ", id, ", but the model's vocabulary has ", vocabulary,
            "; the tokenizer belongs to another model");
 }
 

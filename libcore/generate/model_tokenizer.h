@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string_view>
 
 #include "libcore/convert/sources/model_source.h"
 
@@ -12,7 +13,7 @@ namespace megalith {
 /// the model came without one.
 std::unique_ptr<Tokenizer> model_tokenizer(const ModelSource&, bool special_tokens);
 
-/// Throws kData if ids are beyond the model's vocabulary.
-void check_ids(std::span<const int32_t> ids, const ModelSource&);
+/// Throws kData if ids are beyond a model's vocabulary. `tokenizer`: what gave them, for the message.
+void check_ids(std::span<const int32_t> ids, int64_t vocabulary, std::string_view tokenizer);
 
 }  // namespace megalith

@@ -42,7 +42,7 @@ std::unique_ptr<Tokenizer> tokenizer_of(const ModelSource& source, bool chat) {
 std::vector<int32_t> encode(const Tokenizer& tokenizer, const std::string& text, const ModelSource& source) {
   std::vector<int32_t> ids;
   tokenizer.encode(text, ids);
-  check_ids(ids, source);
+  check_ids(ids, source.config().vocab_size, source.path() + ": its tokenizer");
   if (ids.empty()) ids.push_back(tokenizer.eod());
   return ids;
 }

@@ -85,6 +85,7 @@ struct OutputOptions {
   }
 };
 
+static_assert(Project::kFewRows == 8, "as the help of --batch-size says");
 struct RunOptions : DeviceOptions {
   int batch = 1;
   bool int8 = false;
@@ -92,8 +93,10 @@ struct RunOptions : DeviceOptions {
 
   template <class V>
   void fields(V&& v) {
-    v("batch-size", batch, "Sequences generated at once; each gets the result that it would get alone.",
-      between(1, Project::kFewRows));
+    v("batch-size", batch,
+      "Sequences generated at once, on the CPU up to 8; each gets the result that it would get alone, on a "
+      "GPU but for rounding.",
+      between(1, kMostSequences));
     v("int8", int8, "Round the matrices to 8 bits with a scale a row while loading; CPU only.");
     v("kv-cache", cache, "Type of the kept keys and values.");
     DeviceOptions::fields(v);

@@ -141,8 +141,6 @@ void CachedAttention::check() const {
   require(past >= 0 && past + qkv.shape[0] <= cache[2], kName, "past + t within the cache",
           past + qkv.shape[0], cache);
   require(window >= 0, kName, "a window of 0 or more positions", window, past);
-  require(!hides() || qkv.dtype == DType::kF32, kName, "qkv in fp32 for a window that hides positions",
-          name_of(qkv.dtype), window);
 }
 
 Cost CachedAttention::cost() const {

@@ -82,8 +82,8 @@ struct CachedAttention {
   float scale;
   // The number of positions that a query sees, up to its own; 0: all. The cache keeps every position.
   int64_t window = 0;
-  /// Whether the window hides any position from any of the queries. Then qkv is in fp32, since the CPU takes
-  /// no other type.
+  /// Whether the window hides any position from any of the queries. Then the CPU takes qkv in fp32 only. A
+  /// GPU takes every type.
   bool hides() const { return window > 0 && past + qkv.shape[0] > window; }
   static constexpr const char* kName = "cached_attention";
   void check() const;

@@ -24,7 +24,7 @@ struct DropoutKey {
   /// In attention: the global number of this rank's head 0, since tensor-parallel ranks hold a share of the
   /// heads.
   int64_t first_head = 0;
-  /// In other ops: the global number of this rank's column 0. Only the CPU supports it.
+  /// In Dropout: the global number of this rank's column 0.
   int64_t first_column = 0;
 
   static constexpr uint32_t kSites = 16;

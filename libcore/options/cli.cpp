@@ -12,6 +12,7 @@
 #include "libcore/options/completion.h"
 #include "libcore/options/config_file.h"
 #include "libcore/options/render.h"
+#include "libcore/options/version_text.h"
 
 namespace megalith {
 
@@ -315,7 +316,7 @@ std::optional<std::string> Options::read(const std::vector<std::string>& argumen
       set_field(entry.field, given.words, {{}, entry.field.name}, state_->problems);
   }
   if (general.help) return help(static_cast<int>(columns_of(STDOUT_FILENO)));
-  if (general.version) return state_->app + " " MEGALITH_VERSION "\n";
+  if (general.version) return version_text(state_->app);
   if (general.markdown) return markdown();
   if (general.man) return man();
   if (general.bash_completion) return bash_completion();

@@ -13,11 +13,12 @@ namespace megalith {
 namespace {
 
 /// The kinds of values that a shell can offer.
-enum class Offer { kNothing, kWords, kFolders, kFiles };
+enum class Offer { kNothing, kWords, kFolders, kFiles, kDatasets };
 
 Offer offer_of(const OptionDoc& option) {
   if (!option.words.empty()) return Offer::kWords;
   if (option.metavar == "DIR") return Offer::kFolders;
+  if (option.metavar == "PREFIX") return Offer::kDatasets;
   return option.metavar == "N" || option.metavar == "X" ? Offer::kNothing : Offer::kFiles;
 }
 
@@ -60,6 +61,11 @@ std::string summary(const OptionDoc& option) {
 constexpr std::string_view kBashFiles =
     "compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -f -- \"$cur\"))";
 
+/// Files without the endings of a dataset's two, each once.
+constexpr std::string_view kBashPrefixes =
+    "compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -f -- \"$cur\" | "
+    "sed -e 's/\\.bin$//' -e 's/\\.idx$//' | sort -u))";
+
 std::string bash_offer(const OptionDoc& option) {
   switch (offer_of(option)) {
     case Offer::kWords:
@@ -68,6 +74,8 @@ std::string bash_offer(const OptionDoc& option) {
       return "compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -d -- \"$cur\")); return";
     case Offer::kFiles:
       return concat(kBashFiles, "; return");
+    case Offer::kDatasets:
+      return concat(kBashPrefixes, "; return");
     case Offer::kNothing:
       break;
   }
@@ -101,6 +109,7 @@ std::string zsh_action(const OptionDoc& option) {
     case Offer::kFolders:
       return "_files -/";
     case Offer::kFiles:
+    case Offer::kDatasets:  // a dataset may be named by either of its files
       return "_files";
     case Offer::kNothing:
       break;
@@ -133,6 +142,7 @@ std::string fish_value(const OptionDoc& option) {
     case Offer::kFolders:
       return " -x -a '(__fish_complete_directories)'";
     case Offer::kFiles:
+    case Offer::kDatasets:
       return " -r -F";
     case Offer::kNothing:
       break;

@@ -9,7 +9,6 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 #include "libcore/base/error.h"
@@ -32,14 +31,14 @@ concept HasMembers = requires(T value) {
   value.members([](auto&...) {});
 };
 
-/// Appends values to bytes; see packed().
+/// Appends values to bytes, which outlive it; see packed().
 class ValueWriter {
  public:
+  explicit ValueWriter(std::string& bytes) : bytes_(bytes) {}
   template <class... T>
   void operator()(T&... values) {
     (put(values), ...);
   }
-  std::string take() { return std::move(bytes_); }
 
  private:
   template <class T>
@@ -58,7 +57,7 @@ class ValueWriter {
     for (auto& one : list) put(one);
   }
 
-  std::string bytes_;
+  std::string& bytes_;
 };
 
 /// Takes values from bytes; see unpacked().
@@ -108,9 +107,10 @@ class ValueReader {
 /// bytes are not those of a T.
 template <class T>
 std::string packed(T value) {
-  ValueWriter write;
+  std::string bytes;
+  ValueWriter write(bytes);
   write(value);
-  return write.take();
+  return bytes;
 }
 template <class T>
 T unpacked(std::string_view bytes) {

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
+#include "libcore/base/text.h"
 #include "libcore/parallel/processes/gloo_comm.h"
 #include "tests/support/files.h"
 #include "tests/support/large.h"
@@ -73,6 +74,24 @@ TEST_F(BenchScript, OfTheDocsTakesTheOptionsPrinted) {
       EXPECT_TRUE(test::Pattern(at[1] + "[ ,\\]\n]").is_in(help.out)) << command;
   }
   EXPECT_GE(scripts, 7);
+}
+
+// The program that makes docs/finetune.md's table of rates, with a model that has hardly been trained.
+TEST_F(BenchScript, SweepsTheRateOfLora) {
+  const TempDir dir;
+  const CommandResult result =
+      run_command(concat("OMP_WAIT_POLICY=passive python3 ", test_data("../bench/lora_rate.py"),
+                         " --threads 1 --steps 3 --records 24 ", "--models c++ --rates 5e-5,1e-2 --work ",
+                         dir.path().string(), " --bin ", fs::path(app("merge")).parent_path().string()));
+  ASSERT_EQ(result.code, 0) << result.err;
+  const test::Pattern row(
+      R"(\| c\+\+: Qwen2, 6 layers of 192 \| ([0-9.]+) \| ([0-9.]+) \| ([0-9.]+) \| ([0-9.]+) \|)");
+  const auto found = row.all_in(result.out);
+  ASSERT_EQ(found.size(), 1U) << result.out;
+  const auto loss = [&](size_t column) { return parse_double(found[0][column]).value_or(0); };
+  EXPECT_NEAR(loss(2), 8.3, 0.5) << "ln 4096, of a model that knows nothing";
+  EXPECT_LT(loss(4), loss(3)) << "nine steps at the greater rate learn more";
+  EXPECT_LT(loss(3), loss(2) + 0.01);
 }
 
 // Runs the program that writes the table of start times in docs/benchmarks.md.

@@ -13,6 +13,7 @@
 #include "libcore/json/json.h"
 #include "tests/support/files.h"
 #include "tests/support/json_log.h"
+#include "tests/support/once/pattern.h"
 
 namespace megalith::test {
 namespace {
@@ -114,6 +115,55 @@ TEST_F(EvalTasks, OfATunedModelAreThoseOfItsResult) {
     result = run(tune + "--output-dir other " + option);
     EXPECT_EQ(result.code, 64) << option;
     EXPECT_NE(result.err.find(words), std::string::npos) << result.err;
+  }
+}
+
+// "memory known before the run" has a part for the tasks, and so has --dry-run.
+TEST_F(EvalTasks, AreCountedInTheMemoryBeforeTheRun) {
+  const auto counted = [&](const std::string& options) {
+    const CommandResult result = train(options);
+    EXPECT_EQ(result.code, 0) << options << result.all();
+    return result.out;
+  };
+  const test::Pattern part("--eval-tasks [0-9.]+ KiB: ");
+  for (const std::string run : {"--dry-run ", ""}) {
+    EXPECT_TRUE(part.is_in(counted(run + "--eval-tasks tasks/own.jsonl"))) << run;
+    EXPECT_EQ(counted(run).find("--eval-tasks"), std::string::npos) << run;
+  }
+  const CommandResult refused = train("--eval-tasks tasks/own.jsonl --device-memory-gb 0.00001 --save none");
+  EXPECT_EQ(refused.code, 64) << refused.all();
+  EXPECT_TRUE(part.is_in(refused.err)) << refused.err;
+  EXPECT_FALSE(fs::exists(dir_ / "none"));
+}
+
+// A signal ends the reading of tasks after a pass of the model, not at their end.
+TEST_F(EvalTasks, EndAtASignal) {
+  std::string items;
+  for (int i = 0; i < 100000; ++i)
+    items += concat("{\"context\": \"def main", i, "(self): return ", i * i,
+                    "\", \"choices\": [\" the words\", \" the opposite\"], \"answer\": 1}\n");
+  write_file(dir_ / "many.jsonl", items);
+  // The tasks are read within the run, and at its end.
+  for (const auto& [options, step] :
+       {std::pair{"--eval-interval 2", 2}, {"--eval-interval 100", 4}, {"--eval-interval 2 --nproc 2", 2}}) {
+    write_file(
+        dir_ / "signal.sh",
+        concat(kTrain, options, " --save ck --log-json s.jsonl --eval-tasks many.jsonl & pid=$!\n",
+               "until grep -qs '\"iteration\": ", step, ",' s.jsonl || ! kill -0 $pid; do sleep 0.02; done\n",
+               "sleep 0.2; began=$(date +%s%N); kill -TERM $pid; wait $pid; code=$?\n",
+               "echo took $((($(date +%s%N) - began) / 1000000)); exit $code\n"));
+    const CommandResult result = run("sh signal.sh");
+    EXPECT_EQ(result.code, 75) << options << result.all();
+    EXPECT_NE(
+        result.all().find(concat("--eval-tasks at iteration ", step, ": stopped before its end, no figures")),
+        std::string::npos)
+        << result.all();
+    const size_t took = result.out.find("took ");
+    ASSERT_NE(took, std::string::npos) << result.out;
+    EXPECT_LT(parse_int(trim(result.out.substr(took + 5))).value_or(100000), 5000) << options;
+    EXPECT_TRUE(log_lines(dir_ / "s.jsonl", "tasks").empty());
+    EXPECT_TRUE(fs::exists(dir_ / concat("ck/iter_000000", step))) << options;
+    run("rm -r ck s.jsonl");
   }
 }
 

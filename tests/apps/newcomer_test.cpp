@@ -214,6 +214,27 @@ TEST_F(Newcomer, NamesTheDatasetThatWasMeant) {
   EXPECT_NE(result.err.find("did you mean \"c_text_document\"?"), std::string::npos) << result.err;
 }
 
+// --train-data-path reads every file as text, and so the keys of loose JSON, too.
+TEST_F(Newcomer, WarnsOfJsonThatIsLearnedAsText) {
+  fs::create_directories(path("mixed"));
+  write_file(path("mixed/a.jsonl"), "{\"text\": \"one two three four five six seven eight nine ten\"}\n");
+  write_file(path("mixed/b.jsonl"), "{\"text\": \"b\"}\n");
+  write_file(path("mixed/c.txt"), "{ is how a block begins\n");
+  const auto warned = [&](const std::string& data) {
+    const CommandResult result =
+        run("megalith-pretrain --num-layers 1 --hidden-size 16 --num-attention-heads 2 --seq-length 8 "
+            "--max-position-embeddings 8 --micro-batch-size 1 --train-iters 1 --lr 0.01 --threads 1 "
+            "--tokenizer-model t300 --train-data-path " +
+            data);
+    EXPECT_EQ(result.code, 0) << result.err;
+    return result.err;
+  };
+  EXPECT_NE(warned("mixed").find("mixed/a.jsonl and 1 more files: JSON is learned as it stands"),
+            std::string::npos);
+  EXPECT_NE(warned("mixed/a.jsonl").find("megalith-preprocess --input mixed/a.jsonl"), std::string::npos);
+  EXPECT_EQ(warned("mixed/c.txt").find("JSON"), std::string::npos);
+}
+
 TEST_F(Newcomer, NamesTheOptionThatTakesTexts) {
   fs::create_directories(path("texts/more"));
   write_file(path("texts/more/a.txt"), "a");

@@ -96,6 +96,19 @@ TEST_F(ReportApp, FollowsARunUntilItEnds) {
   EXPECT_LE(longest_line(result.out), 60u * 3) << "a block of the curve has three bytes";
 }
 
+// Another run under the same name, whose file is shorter, or as long but with other lines.
+TEST_F(ReportApp, FollowsAFileThatIsWrittenAnew) {
+  TerminalCommand top(in_folder("megalith-top other.jsonl"), 60);
+  EXPECT_TRUE(top.wait_for("7 of 20"));
+  write_file(dir_ / "other.jsonl", figures(0.2, 3));
+  EXPECT_TRUE(top.wait_for("3 of 20")) << "cut";
+  write_file(dir_ / "other.jsonl", figures(0.3, 12));
+  EXPECT_TRUE(top.wait_for("12 of 20")) << "longer, with another first line";
+  std::ofstream(dir_ / "other.jsonl", std::ios::app) << kEnd << std::flush;
+  EXPECT_TRUE(top.wait_for("ended: all steps done"));
+  EXPECT_EQ(top.finish().code, 0);
+}
+
 TEST_F(ReportApp, EndsAtCtrlC) {
   TerminalCommand top(in_folder("megalith-top other.jsonl"), 60);
   EXPECT_TRUE(top.wait_for("7 of 20"));

@@ -32,6 +32,7 @@ class StandardStreams : public ProgramFolder {
       "megalith-autoplan --help",
       "megalith-convert --help",
       "megalith-data --help",
+      "megalith-doctor --json",
       "megalith-eval --help",
       "megalith-eval --model model --tasks lines.jsonl",
       "megalith-finetune --help",

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -47,6 +48,19 @@ TEST(Start, LooksForNoLibraryInTheWorkingDirectory) {
     EXPECT_EQ(tried.out[tried.out.find('=', at) + 1], '/') << tried.out.substr(at, 80);
   }
   EXPECT_GT(files, 0u);
+}
+
+/// What follows the first line.
+std::string after_first_line(const std::string& text) {
+  return text.substr(std::min(text.find('\n'), text.size()));
+}
+
+TEST(Start, EveryProgramSaysTheSameOfItsBuild) {
+  const std::string known = after_first_line(run_command(app("data") + " --version").out);
+  EXPECT_NE(known.find("\nplugins: "), std::string::npos) << known;
+  for (const char* name : {"convert", "doctor", "pretrain"})
+    EXPECT_EQ(after_first_line(run_command(app(name) + " --version").out), known) << name;
+  EXPECT_EQ(after_first_line(run_command(MEGALITH_BINARY_DIR "/bin/megalith --version").out), known);
 }
 
 }  // namespace

@@ -24,6 +24,7 @@ TEST(Demo, WritesWhereItIsTold) {
   const TempDir dir;
   make_directories(dir / "repository/tools/demo");
   fs::copy_file(kRoot + "/demo", dir / "repository/demo");
+  fs::copy_file(kRoot + "/tools/build", dir / "repository/tools/build");
   write_script(dir / "repository/tools/setup", "exit 0\n");
   write_script(dir / "repository/.venv/bin/python", "[ -e \"$1\" ] || exit 7; mkdir -p text/AA\n");
   for (const char* name : {"make_text.py", "summary.py"})
@@ -39,6 +40,36 @@ TEST(Demo, WritesWhereItIsTold) {
   }
   EXPECT_EQ(run_command(run + "repository/demo").code, 0);
   EXPECT_TRUE(file_exists(dir / "repository/demo-out/text/.done"));
+}
+
+/// What tools/build prints of a build whose ninja prints `lines`, where the build ends with `code`.
+CommandResult build_that_prints(const std::string& lines, int code) {
+  const TempDir dir;
+  make_directories(dir / "repository/tools");
+  fs::copy_file(kRoot + "/tools/build", dir / "repository/tools/build");
+  write_file(dir / "lines", lines);
+  write_script(dir / "bin/cmake",
+               concat("[ $1 = --build ] || exit 0\ncat ", dir / "lines", "; exit ", code, "\n"));
+  return run_command("export PATH=" + (dir / "bin") + ":$PATH; " + (dir / "repository/tools/build") +
+                     " release apps");
+}
+
+// Elapsed are 10 s for a quarter, 20 s for a half (no line: half a minute has not passed), 90 s for nine
+// tenths.
+TEST(Build, SaysHowLongTheRestWillTake) {
+  const CommandResult result =
+      build_that_prints("@25 100 10.0 Building a.o\n@50 100 20.0 Building b.o\n@90 100 90.0 Linking c\n", 0);
+  EXPECT_EQ(result.code, 0);
+  EXPECT_EQ(result.out, "building: 25 of 100, 30 s left\nbuilding: 90 of 100, 10 s left\n");
+  EXPECT_EQ(build_that_prints("@1 451 1.0 Building a.o\n", 0).out, "building: 1 of 451, 7 min 30 s left\n");
+}
+
+TEST(Build, PrintsWhatCompilersSayAndFails) {
+  const CommandResult result =
+      build_that_prints("@1 2 40 Building a.o\nFAILED: a.o\na.cpp:1: error: none\n", 1);
+  EXPECT_EQ(result.code, 1);
+  EXPECT_EQ(result.out, "building: 1 of 2, 40 s left\nFAILED: a.o\na.cpp:1: error: none\n");
+  EXPECT_EQ(run_command(kRoot + "/tools/build").code, 64);
 }
 
 TEST(Setup, NamesThePackagesWhereThereIsNoApt) {

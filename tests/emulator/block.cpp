@@ -4,6 +4,8 @@
 
 #include <cuda_runtime.h>
 
+#include "tests/emulator/controls.h"
+#include "tests/emulator/memory.h"
 #include "tests/emulator/report.h"
 
 namespace megalith::emulator {
@@ -27,13 +29,27 @@ void EmulatedBlock::run(int threads, size_t shared_bytes, const std::function<vo
   }
   while (step()) {
   }
+  controls().counts.special_functions += special_functions_;
+  special_functions_ = 0;
+}
+
+bool EmulatedBlock::in_shared(const void* address, size_t bytes) const {
+  const auto* const begin = reinterpret_cast<const std::byte*>(shared_.data());
+  const auto* const at = static_cast<const std::byte*>(address);
+  return at >= begin && at + bytes <= begin + shared_bytes_;
 }
 
 size_t EmulatedBlock::shared_place(const void* address, size_t bytes) const {
-  const auto* const begin = reinterpret_cast<const std::byte*>(shared_.data());
-  const auto* const at = static_cast<const std::byte*>(address);
-  if (at < begin || at + bytes > begin + shared_bytes_) end_with("an address outside of shared memory");
-  return static_cast<size_t>(at - begin);
+  if (!in_shared(address, bytes)) end_with("an address outside of shared memory");
+  return static_cast<size_t>(static_cast<const std::byte*>(address) -
+                             reinterpret_cast<const std::byte*>(shared_.data()));
+}
+
+void EmulatedBlock::note_access(const void* address, size_t bytes, const void* instruction) {
+  if (DeviceMemory::get().owns(address))
+    accesses_.add({reinterpret_cast<uintptr_t>(address), bytes, false}, instruction);
+  else if (in_shared(address, bytes))
+    accesses_.add({shared_place(address, bytes), bytes, true}, instruction);
 }
 
 void EmulatedBlock::together(WarpWork work, void* operands) {
@@ -100,10 +116,10 @@ EmulatedBlock::Place EmulatedBlock::step_warp(size_t first) {
   for (size_t i = 0; i < threads; ++i) {
     current_ = first + in_order(i, threads);
     threadIdx.x = static_cast<unsigned>(current_);
-    sectors_.begin_thread();
+    accesses_.begin_thread(lane());
     if (fibers_[current_].waits_at != kEnded) resume(fibers_[current_]);
   }
-  sectors_.end_warp();
+  accesses_.end_warp();
   const Place place = fibers_[first].waits_at;
   for (size_t i = 0; i < threads; ++i)
     if (fibers_[first + i].waits_at != place)

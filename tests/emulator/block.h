@@ -11,8 +11,8 @@
 #include <setjmp.h>
 #include <ucontext.h>
 
+#include "tests/emulator/accesses.h"
 #include "tests/emulator/copies.h"
-#include "tests/emulator/sectors.h"
 
 namespace megalith::emulator {
 
@@ -56,13 +56,20 @@ class EmulatedBlock {
   float* shared() { return reinterpret_cast<float*>(shared_.data()); }
   /// The offset of these bytes in the block's shared memory. Ends the process if they are not within it.
   size_t shared_place(const void* address, size_t bytes) const;
+  bool in_shared(const void* address, size_t bytes) const;
   /// Those of the running thread.
   AsyncCopies& copies() { return fibers_[current_].copies; }
 
   bool backwards = false;  // runs the threads last to first
 
-  /// Counts the global memory that warps ask for.
-  SectorCount& sectors() { return sectors_; }
+  /// The running thread is about to access memory. Counts it (WarpAccesses) if it is global memory, or what
+  /// the block's launch asked for.
+  void note_access(const void* address, size_t bytes, const void* instruction);
+  /// The running thread computes a special function: a power, a logarithm, a root. Returns its result.
+  float note_special(float result) {
+    ++special_functions_;
+    return result;
+  }
 
  private:
   static constexpr size_t kStack = 64 << 10, kWarp = 32;
@@ -105,7 +112,8 @@ class EmulatedBlock {
   std::vector<Line> shared_;
   size_t shared_bytes_ = 0;
   size_t current_ = 0;
-  SectorCount sectors_;
+  WarpAccesses accesses_;
+  long special_functions_ = 0;  // of the block so far
 };
 
 }  // namespace megalith::emulator

@@ -14,6 +14,8 @@ void write_counts() {
        << ", \"copies_in\": " << counts.copies_in << ", \"copies_out\": " << counts.copies_out
        << ", \"kernels\": " << counts.kernels << ", \"products\": " << counts.products
        << ", \"unaligned_products\": " << counts.unaligned_products
+       << ", \"matrix_products\": " << counts.matrix_products
+       << ", \"special_functions\": " << counts.special_functions
        << ", \"bank_conflicts\": " << counts.bank_conflicts << ", \"sectors\": " << counts.sectors
        << ", \"peak_memory\": " << counts.peak_memory << "}\n";
 }

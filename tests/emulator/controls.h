@@ -31,9 +31,13 @@ struct CallCounts {
   Count copies_in, copies_out;
   Count kernels, products;
   Count unaligned_products;  // with a matrix whose columns do not all begin at multiples of 16 bytes
-  Count bank_conflicts;      // additional passes of ldmatrix over shared memory
-  Count sectors;             // of 32 bytes, that warps asked of global memory; only on the counting device
-  size_t peak_memory = 0;    // bytes of one device
+  Count matrix_products;     // mma.sync
+  Count special_functions;   // of a thread: powers, logarithms, roots
+  // Additional passes over shared memory: of ldmatrix and, on the counting device, of all accesses to what a
+  // launch asked for.
+  Count bank_conflicts;
+  Count sectors;           // of 32 bytes, that warps asked of global memory; only on the counting device
+  size_t peak_memory = 0;  // bytes of one device
 };
 
 /// What tests set and read in the emulated device. A program's test sets the environment instead:

@@ -28,6 +28,7 @@ struct Product {
 void multiply(void* const* lanes) {
   const auto lane = [&](size_t i) -> const Product& { return *static_cast<const Product*>(lanes[i]); };
   float a[16][16], b[16][8];
+  ++controls().counts.matrix_products;
   for (size_t row = 0; row < 16; ++row)
     for (size_t k = 0; k < 16; ++k)
       a[row][k] = lane(0).widen(half_of(lane(row % 8 * 4 + k % 8 / 2).a[row / 8 + k / 8 * 2], k % 2));
@@ -96,6 +97,9 @@ void copy_async(void* to, const void* from, size_t bytes) {
       end_with("cp.async: an address that is not aligned");
   EmulatedBlock& block = EmulatedBlock::running();
   block.shared_place(to, bytes);
+  const void* const instruction = __builtin_return_address(0);
+  block.note_access(to, bytes, instruction);
+  if (from != nullptr) block.note_access(from, bytes, instruction);
   block.copies().start(to, from, bytes);
 }
 

@@ -1,8 +1,10 @@
 #include "tests/emulator/memory.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <signal.h>
@@ -134,11 +136,19 @@ PageLockedMemory& PageLockedMemory::get() {
 }
 
 void* PageLockedMemory::allocate(size_t bytes) {
-  auto block = std::make_unique<std::vector<std::byte>>(bytes);
-  std::byte* const begin = block->data();
-  const std::lock_guard lock(mutex_);
-  blocks_.emplace(begin, std::move(block));
+  auto memory = std::make_unique<std::vector<std::byte>>(bytes);
+  std::byte* const begin = memory->data();
+  const std::lock_guard guard(mutex_);
+  blocks_.emplace(begin, Block{bytes, std::move(memory)});
   return begin;
+}
+
+bool PageLockedMemory::lock(void* block, size_t bytes) {
+  if (const char* const refused = std::getenv("MEGALITH_EMULATOR_MEMORY_LOCK"))
+    if (std::string_view(refused) == "refused") return false;
+  const std::lock_guard guard(mutex_);
+  blocks_.emplace(static_cast<std::byte*>(block), Block{bytes, nullptr});
+  return true;
 }
 
 void PageLockedMemory::release(void* block) {
@@ -151,7 +161,7 @@ bool PageLockedMemory::owns(const void* address) const {
   const auto* const place = static_cast<const std::byte*>(address);
   const std::lock_guard lock(mutex_);
   auto block = blocks_.upper_bound(place);
-  return block != blocks_.begin() && place < (--block)->first + block->second->size();
+  return block != blocks_.begin() && place < (--block)->first + block->second.bytes;
 }
 
 void DeviceMemory::open(int device) {

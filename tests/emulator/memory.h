@@ -67,6 +67,8 @@ class PageLockedMemory {
   static PageLockedMemory& get();
 
   void* allocate(size_t bytes);
+  /// Locks memory of the host; false if MEGALITH_EMULATOR_MEMORY_LOCK is "refused".
+  bool lock(void* block, size_t bytes);
   /// Ends the process if `block` is not a block.
   void release(void* block);
   bool owns(const void* address) const;
@@ -74,8 +76,12 @@ class PageLockedMemory {
  private:
   PageLockedMemory() = default;
 
-  mutable std::mutex mutex_;                                                    // guards blocks_
-  std::map<const std::byte*, std::unique_ptr<std::vector<std::byte>>> blocks_;  // by first byte
+  struct Block {
+    size_t bytes;
+    std::unique_ptr<std::vector<std::byte>> memory;  // null: the host's
+  };
+  mutable std::mutex mutex_;                  // guards blocks_
+  std::map<const std::byte*, Block> blocks_;  // by first byte
 };
 
 }  // namespace megalith::emulator

@@ -1,11 +1,11 @@
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <string>
 #include <vector>
 
 #include <cublasLt.h>
 
+#include "libcore/ops/cuda/element_maths.h"
 #include "tests/emulator/controls.h"
 #include "tests/emulator/fault.h"
 #include "tests/emulator/memory.h"
@@ -47,19 +47,17 @@ size_t bytes_of(const EmulatedLayout& layout) {
 
 float element(const void* data, cudaDataType_t type, uint64_t i) {
   if (type == CUDA_R_32F) return static_cast<const float*>(data)[i];
-  return std::bit_cast<float>(static_cast<uint32_t>(static_cast<const uint16_t*>(data)[i]) << 16);
+  const uint16_t bits = static_cast<const uint16_t*>(data)[i];
+  return type == CUDA_R_16F ? cuda::widen(cuda::Half{bits}) : cuda::widen(cuda::Bf16{bits});
 }
 
 /// Rounds to nearest even.
 void set_element(void* data, cudaDataType_t type, uint64_t i, float value) {
-  if (type == CUDA_R_32F) {
+  if (type == CUDA_R_32F)
     static_cast<float*>(data)[i] = value;
-    return;
-  }
-  const auto bits = std::bit_cast<uint32_t>(value);
-  const bool is_nan = (bits & 0x7fffffff) > 0x7f800000;
-  const uint32_t rounded = is_nan ? bits | 0x400000 : bits + 0x7fff + (bits >> 16 & 1);
-  static_cast<uint16_t*>(data)[i] = static_cast<uint16_t>(rounded >> 16);
+  else
+    static_cast<uint16_t*>(data)[i] =
+        type == CUDA_R_16F ? cuda::narrow<cuda::Half>(value).bits : cuda::narrow<cuda::Bf16>(value).bits;
 }
 
 /// A matrix in device memory.
@@ -119,7 +117,7 @@ bool is_product(const EmulatedProduct& product, const EmulatedLayout& a, const E
                 const EmulatedLayout& c, const EmulatedLayout& d) {
   const auto rows = [](const EmulatedLayout& x, bool transposed) { return transposed ? x.columns : x.rows; };
   const bool ta = product.transposed_a != CUBLAS_OP_N, tb = product.transposed_b != CUBLAS_OP_N;
-  const bool types = a.type == b.type && c.type == d.type && a.type != CUDA_R_16F && d.type != CUDA_R_16F;
+  const bool types = a.type == b.type && c.type == d.type && (c.type == a.type || c.type == CUDA_R_32F);
   return types && rows(a, !ta) == rows(b, tb) && d.rows == rows(a, ta) && d.columns == rows(b, !tb) &&
          c.rows == d.rows && c.columns == d.columns;
 }

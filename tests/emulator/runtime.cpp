@@ -87,7 +87,10 @@ cudaError_t copy_out(void* to, const void* from, size_t bytes, cudaStream_t stre
   ++controls().counts.copies_out;
   require_memory_of(stream, from, bytes, "cudaMemcpyAsync from");
   memory().require_host(to, "cudaMemcpyAsync to");
-  return enqueue(stream, [=] { std::memcpy(to, from, bytes); });
+  return enqueue(stream, [=, locked = PageLockedMemory::get().owns(to)] {
+    if (locked && !PageLockedMemory::get().owns(to)) end_with("a copy to page-locked memory that was freed");
+    std::memcpy(to, from, bytes);
+  });
 }
 
 cudaError_t copy_within(void* to, const void* from, size_t bytes, cudaStream_t stream) {
@@ -196,6 +199,14 @@ cudaError_t cudaMallocHost(void** block, size_t bytes) {
 }
 cudaError_t cudaFreeHost(void* block) {
   if (block != nullptr) PageLockedMemory::get().release(block);
+  return health();
+}
+cudaError_t cudaHostRegister(void* block, size_t bytes, unsigned) {
+  memory().require_host(block, "cudaHostRegister");
+  return PageLockedMemory::get().lock(block, bytes) ? health() : cudaErrorMemoryAllocation;
+}
+cudaError_t cudaHostUnregister(void* block) {
+  PageLockedMemory::get().release(block);
   return health();
 }
 cudaError_t cudaMemset(void* block, int value, size_t bytes) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include <gtest/gtest.h>
 
@@ -100,6 +101,23 @@ TEST(LikelihoodReader, ReadsAPrefixBeforeEachText) {
   const std::vector<Likelihood> got = reader.read(texts);
   for (size_t i = 0; i < texts.size(); ++i)
     EXPECT_NEAR(got[i].log, alone(model, texts[i], &prefix).log, 1e-5) << i;
+}
+
+// The bytes that a run counts before it begins are those that its reader allocates.
+TEST(LikelihoodReader, AllocatesWhatWasCounted) {
+  for (const ModelConfig& config : {test::tiny_gpt2(), test::tiny_llama()}) {
+    TinyModel model(config);
+    const std::vector<ScoredTokens> texts = some_texts();
+    const ReadingSize size = reading_size(texts, config.vocab_size);
+    EXPECT_EQ(size.rows, 8);      // 3 1 4 1 5, 2 2 after 3 1, and 9
+    EXPECT_EQ(size.capacity, 5);  // 3 1 4 1 5, which is read before 7
+    LikelihoodReader reader(model.stage, model.stream, {.size = size});
+    EXPECT_EQ(reader.bytes(), 0U);
+    reader.read(std::span(texts).first(2));
+    EXPECT_EQ(reader.bytes(), reading_bytes(model.stage, size)) << "of all texts, although two are read";
+  }
+  TinyModel model(test::tiny_gpt2());
+  EXPECT_EQ(reading_bytes(model.stage, reading_size({}, 23)), 0U);
 }
 
 TEST(LikelihoodReader, ReadsABf16Model) {

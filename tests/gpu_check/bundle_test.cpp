@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "libcore/io/files/file.h"
 #include "tests/support/files.h"
 #include "tests/support/once/pattern.h"
 #include "tests/support/sanitizers.h"
@@ -21,6 +22,8 @@ TEST(Bundle, NeedsThePlugin) {
   const TempDir dir;
   for (const char* name : {"build/bin/megalith-pretrain", "build/bin/ops_test", "build/bin/gpu_probe"})
     write_script(dir / name, "exit 0\n");
+  write_file(dir / "build/CMakeCache.txt",
+             "CMAKE_PROJECT_VERSION:STATIC=0.1.0\nCMAKE_CXX_COMPILER:FILEPATH=/usr/bin/c++\n");
   const std::string bundle = kRepository + "/tools/bundle ";
   EXPECT_EQ(run_command(bundle + (dir / "none") + " " + (dir / "a.txz")).code, 66);
   const CommandResult result = run_command(bundle + (dir / "build") + " " + (dir / "a.txz"));

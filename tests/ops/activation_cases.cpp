@@ -44,12 +44,18 @@ std::vector<Outcome> run_swiglu_grad(Bed& bed, DType dtype, int64_t rows, int64_
   return {gradient(bed, "dx", bed.get(view), loss, x, tolerance_of(dtype))};
 }
 
+/// Where a rank's rows and columns begin.
+struct DropoutPlace {
+  RowPositions rows = {.first = 9};
+  int64_t first_column = 0;
+};
 std::vector<Outcome> run_dropout(Bed& bed, DType dtype, Shape shape, float p, bool residual,
-                                 const RowPositions& rows = {.first = 9}) {
+                                 const DropoutPlace& begin = {}) {
   Values x = random_values(shape.elements(), 1), rest = random_values(shape.elements(), 2);
   const View view = bed.put(dtype, shape, x);
   Dropout op{.y = view, .x = view, .key = p == 0 ? DropoutKey{} : dropout_key(bed, shape[1], p)};
-  op.key.rows = rows;
+  op.key.rows = begin.rows;
+  op.key.first_column = begin.first_column;
   if (residual) op.residual = bed.put(dtype, shape, rest);
   run(bed.stream(), op);
   Values want = x;
@@ -60,8 +66,8 @@ std::vector<Outcome> run_dropout(Bed& bed, DType dtype, Shape shape, float p, bo
                           6,
                           2,
                           static_cast<int64_t>(kSampleNumbers[static_cast<size_t>(sequence)]),
-                          rows.at(row / shape[1]),
-                          i % shape[2]};
+                          begin.rows.at(row / shape[1]),
+                          begin.first_column + i % shape[2]};
     double& value = want[static_cast<size_t>(i)];
     value = value * reference_mask(place) + (residual ? rest[static_cast<size_t>(i)] : 0);
   }
@@ -103,10 +109,15 @@ void add_dropout_cases(std::vector<OpCase>& cases, const Types& types) {
     cases.push_back({type + "wide residual", [=](Bed& bed) {
                        return run_dropout(bed, dtype, {5, 3, 72}, 0.1f, true);
                      }});
-    cases.push_back(
-        {type + "context", [=](Bed& bed) {
-           return run_dropout(bed, dtype, {6, 2, 33}, 0.4f, true, {.first = 3, .split = 2, .jump = 8});
-         }});
+    cases.push_back({type + "context", [=](Bed& bed) {
+                       return run_dropout(bed, dtype, {6, 2, 33}, 0.4f, true,
+                                          {.rows = {.first = 3, .split = 2, .jump = 8}});
+                     }});
+    for (const int64_t first : {1, 6, 40})
+      for (const int64_t h : {33, 72})
+        cases.push_back({concat(type, h, " from column ", first), [=](Bed& bed) {
+                           return run_dropout(bed, dtype, {3, 2, h}, 0.4f, false, {.first_column = first});
+                         }});
     cases.push_back({type + "none", [=](Bed& bed) { return run_dropout(bed, dtype, {5, 3, 70}, 0, true); }});
     cases.push_back({type + "high", [=](Bed& bed) {
                        return run_dropout(bed, dtype, {2, 1, 256}, 0.99f, false);

@@ -30,6 +30,7 @@ inline constexpr std::array kSampleNumbers = {3.0, 4294967296.0 * 5 + 7, 11.0};
 DropoutKey dropout_key(Bed& bed, int64_t batch, float p);
 
 void add_linear_cases(std::vector<OpCase>& cases, const Types& types);
+void add_slot_cases(std::vector<OpCase>& cases, const Types& types);
 void add_norm_cases(std::vector<OpCase>& cases, const Types& types);
 void add_activation_cases(std::vector<OpCase>& cases, const Types& types);
 void add_dropout_cases(std::vector<OpCase>& cases, const Types& types);

@@ -72,6 +72,7 @@ DropoutKey dropout_key(Bed& bed, int64_t batch, float p) {
 std::vector<OpCase> op_cases(const Types& types) {
   std::vector<OpCase> cases;
   add_linear_cases(cases, types);
+  add_slot_cases(cases, types);
   add_norm_cases(cases, types);
   add_activation_cases(cases, types);
   add_dropout_cases(cases, types);

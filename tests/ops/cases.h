@@ -49,9 +49,7 @@ struct OpCase {
 /// Cases of every op: with activations of these types; plain, odd and empty sizes; with and without optional
 /// tensors. Backward ops are compared with finite differences of the fp64 forward reference.
 using Types = std::vector<DType>;
-inline const Types kEveryBackend = {DType::kF32, DType::kBf16},
-                   kCpuAlone = {DType::kF16};  // CUDA kernels support only fp32 and bf16 activations
-std::vector<OpCase> op_cases(const Types& = kEveryBackend);
+std::vector<OpCase> op_cases(const Types& = {DType::kF32, DType::kBf16, DType::kF16});
 
 /// Normal(0, 1) numbers that depend only on the seed.
 Values random_values(int64_t n, uint32_t seed, double scale = 1);

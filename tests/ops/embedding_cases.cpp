@@ -14,6 +14,7 @@ struct EmbeddingCase {
   bool positions;
   DType dtype = DType::kF32;
   RowPositions rows = {.first = 2};
+  DType table = dtype, places = dtype;  // types of the tables
 };
 constexpr int64_t kPlaces = 20;  // rows of the position table
 
@@ -24,10 +25,10 @@ std::vector<Outcome> run_embedding(Bed& bed, const EmbeddingCase& c) {
   const View y = bed.empty(c.dtype, {c.s, c.b, c.h});
   Embedding op{.y = y,
                .ids = bed.put(DType::kI32, {c.s, c.b}, ids),
-               .table = bed.put(c.dtype, {c.vocabulary, c.h}, table),
+               .table = bed.put(c.table, {c.vocabulary, c.h}, table),
                .rows = c.rows,
                .first_id = static_cast<int32_t>(c.first_id)};
-  if (c.positions) op.positions = bed.put(c.dtype, {kPlaces, c.h}, positions);
+  if (c.positions) op.positions = bed.put(c.places, {kPlaces, c.h}, positions);
   run(bed.stream(), op);
   Values want;
   for (int64_t row = 0; row < c.s * c.b; ++row)
@@ -161,6 +162,12 @@ void add_embedding_cases(std::vector<OpCase>& cases, const Types& types) {
   cases.push_back(
       {"embedding_grad several", [several](Bed& bed) { return run_embedding_grad(bed, several); }});
   cases.push_back({"embedding_grad hot", [hot](Bed& bed) { return run_embedding_grad(bed, hot); }});
+  for (const DType table : types)
+    for (const DType places : types) {
+      const EmbeddingCase c{9, 2, 17, 7, 4, true, DType::kF32, {.first = 2}, table, places};
+      cases.push_back({concat("embedding of ", name_of(table), " and ", name_of(places)),
+                       [c](Bed& bed) { return run_embedding(bed, c); }});
+    }
   for (const DType dtype : types)
     for (const bool positions : {true, false})
       for (const int64_t h : {1, 17, 64, 130}) {

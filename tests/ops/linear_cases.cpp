@@ -36,6 +36,25 @@ std::vector<Outcome> run_gemm(Bed& bed, const GemmCase& g) {
   return {{"c", bed.get(c_view), want, tolerance_of(g.out) + sum_error}};
 }
 
+struct ProjectCase {
+  DType weights;
+  int64_t rows, out, in;
+  bool bias;
+};
+
+std::vector<Outcome> run_project(Bed& bed, const ProjectCase& c) {
+  Values x = random_values(c.rows * c.in, 1), w = random_values(c.out * c.in, 2),
+         bias = random_values(c.out, 3);
+  const View y = bed.empty(DType::kF32, {c.rows, c.out}), bias_view = bed.put(DType::kF32, {c.out}, bias);
+  run(bed.stream(), Project{.y = y,
+                            .x = bed.put(DType::kF32, {c.rows, c.in}, x),
+                            .w = bed.put(c.weights, {c.out, c.in}, w),
+                            .bias = c.bias ? ConstView(bias_view) : ConstView{}});
+  Values want = reference_gemm({.m = c.rows, .n = c.out, .k = c.in, .trans_b = true}, x, w);
+  for (size_t i = 0; c.bias && i < want.size(); ++i) want[i] += bias[i % bias.size()];
+  return {{"y", bed.get(y), want, kFp32, std::sqrt(static_cast<double>(c.in))}};
+}
+
 std::vector<Outcome> run_bias_grad(Bed& bed, DType dtype, int64_t rows, int64_t columns) {
   Values dy = random_values(rows * columns, 1), dbias = random_values(columns, 2);
   const View view = bed.put(DType::kF32, {columns}, dbias);
@@ -50,6 +69,13 @@ void add_linear_cases(std::vector<OpCase>& cases, const Types& types) {
   const auto add = [&](const std::string& name, const GemmCase& g) {
     cases.push_back({"gemm " + name, [g](Bed& bed) { return run_gemm(bed, g); }});
   };
+  for (const DType weights : types)
+    for (const int64_t rows : {0, 1, 5, 8, 19})
+      for (const auto& [out, in] : {std::pair<int64_t, int64_t>{1, 1}, {13, 40}, {9, 203}, {64, 512}}) {
+        const ProjectCase c{weights, rows, out, in, rows % 2 == 1};
+        cases.push_back({concat("project ", name_of(weights), ' ', rows, " x ", out, " x ", in),
+                         [c](Bed& bed) { return run_project(bed, c); }});
+      }
   std::vector<std::pair<DType, DType>> products;
   for (const DType dtype : types) {
     products.emplace_back(dtype, dtype);

@@ -11,7 +11,7 @@ namespace megalith {
 namespace {
 
 struct Ride {
-  std::string command, folder = "logs", name, bike;
+  std::string command, folder = "logs", name, bike, map;
   std::vector<std::string> stops;
   int bikes = 2;
   bool helmet = true;
@@ -23,6 +23,7 @@ struct Ride {
     v("stops", stops, "Where it halts.", positional(), metavar("STOP"));
     v("log_folder", folder, "Where the log goes: [a folder].", metavar("DIR"));
     v("name", name, "Name of the ride's file.");
+    v("map", map, "The map of the ride.", metavar("PREFIX"));
     v("bikes", bikes, "Bikes.", at_least(1), alias({"cycles"}));
     v("bike", bike, "Kind of bike.", offers([] { return std::vector<std::string>{"racer", "tandem"}; }));
     v("helmet", helmet, "Wear a helmet.", opposite({"bare-headed"}));
@@ -94,6 +95,15 @@ TEST_F(Completion, OfBashOffersOptionsAndTheirValues) {
   EXPECT_EQ(bash("--log_folder sub"), "subfolder");
   EXPECT_EQ(bash("--name sub"), "subfile subfolder");
   EXPECT_EQ(bash("--bikes \"\""), "");
+}
+
+// A dataset is two files; its option takes what their names begin with.
+TEST_F(Completion, OfBashOffersThePrefixOfTwoFiles) {
+  for (const char* name : {"here/alps.bin", "here/alps.idx", "here/alpha.txt"})
+    write_file(folder_ / name, "");
+  EXPECT_EQ(bash("--map al"), "alpha.txt alps");
+  EXPECT_EQ(bash("--map ./alps"), "./alps");
+  EXPECT_EQ(bash("--map sub"), "subfile subfolder");
 }
 
 TEST_F(Completion, OfBashOffersTheCommandsOnce) {

@@ -223,7 +223,8 @@ TEST(Search, SaysWhatIsMissingWhenNothingFits) {
   const SearchResult r = search_plans(p, {});
   EXPECT_TRUE(r.plans.empty());
   ASSERT_TRUE(r.closest);
-  EXPECT_NE(plan_text({.problem = p, .result = r}).find("nothing fits"), std::string::npos);
+  EXPECT_NE(plan_text({.problem = p, .result = r}, PlanDetail::kAnswer).find("nothing fits"),
+            std::string::npos);
 }
 
 TEST(PlanText, IsTheSameForTheSameInput) {

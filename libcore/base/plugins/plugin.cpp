@@ -1,6 +1,5 @@
 #include "libcore/base/plugins/plugin.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <system_error>
 
@@ -58,25 +57,6 @@ void* open_library(const std::string& path, const Plugin::Search& search) {
 }
 
 }  // namespace
-
-void FolderList::add(const std::string& folder) {
-  std::error_code error;
-  const fs::path real = fs::canonical(folder, error);
-  if (error || !fs::is_directory(real, error)) return;
-  if (std::find(folders_.begin(), folders_.end(), real.string()) == folders_.end())
-    folders_.push_back(real.string());
-}
-
-std::vector<std::string> own_library_folders() {
-  FolderList folders;
-  Dl_info self{};
-  if (dladdr(reinterpret_cast<const void*>(&own_library_folders), &self) != 0)
-    folders.add(fs::path(self.dli_fname).parent_path().string());
-  std::error_code error;
-  const fs::path program = fs::read_symlink("/proc/self/exe", error);
-  if (!error) folders.add((program.parent_path().parent_path() / "lib").string());
-  return folders.take();
-}
 
 Plugin::Plugin(std::string file, const Search& search) : file_(std::move(file)) {
   const std::string path = find_in(search.folders, file_);

@@ -1,23 +1,11 @@
 #pragma once
 
-#include <span>
 #include <string>
 #include <vector>
 
+#include "libcore/base/plugins/library_folders.h"
+
 namespace megalith {
-
-/// Existing folders as canonical paths, each once, in the order in which they were added.
-class FolderList {
- public:
-  void add(const std::string& folder);
-  std::vector<std::string> take() { return std::move(folders_); }
-
- private:
-  std::vector<std::string> folders_;
-};
-
-/// Where the plugins of this build are: the folder of this library, and lib/ next to the program's folder.
-std::vector<std::string> own_library_folders();
 
 /// A library of this project that is opened when it is first needed and then stays open. A program thus
 /// starts even where the plugin's own dependencies are absent, and saves the time for linking them: most of a

@@ -109,15 +109,15 @@ size_t CheckpointWriter::bytes() const {
   return sum;
 }
 
-void CheckpointWriter::take_copy(std::span<std::byte> memory, Stream& stream) {
+void CheckpointWriter::take_copy(std::span<std::byte> memory, const CopyOut& copy) {
   if (memory.size() < bytes())
     fail(ErrorKind::kInternal, root_, ": ", memory.size(), " bytes for a copy of ", bytes());
   size_t at = 0;
   for (Block& block : blocks_) {
-    std::byte* const copy = memory.data() + at;
-    stream.to_host(copy, block.value);
+    std::byte* const place = memory.data() + at;
+    copy(place, block.value);
     at += block.value.bytes();
-    block.value.data = copy;
+    block.value.data = place;
   }
   stream_.reset();
 }

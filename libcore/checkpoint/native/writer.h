@@ -61,9 +61,10 @@ class CheckpointWriter final : public CheckpointJob {
 
   /// The number of bytes of all blocks.
   size_t bytes() const;
-  /// Copies the blocks from the device of this stream to `memory`, which is host memory of at least bytes()
-  /// bytes. The blocks are then written from there, so training may change the originals once this returns.
-  void take_copy(std::span<std::byte> memory, Stream&);
+  /// Lets `copy` copy each block to `memory`, which is host memory of at least bytes() bytes. The blocks are
+  /// written from there. Once `copy` has read them, training may change the originals.
+  using CopyOut = std::function<void(void* to, ConstView from)>;
+  void take_copy(std::span<std::byte> memory, const CopyOut& copy);
 
   void begin() override;
   /// kInternal if a block is put twice or is not within its tensor.

@@ -37,10 +37,10 @@ std::vector<std::string> expand(const std::string& input) {
 /// Whether a file in an input folder holds texts or loose JSON, perhaps compressed, according to its name. A
 /// hidden file holds neither.
 struct CorpusName {
-  bool is_text = false, is_json = false;
+  bool is_text = false, is_json = false, is_hidden = false;
 
-  explicit CorpusName(std::string_view name) {
-    if (name.starts_with('.')) return;
+  explicit CorpusName(std::string_view name) : is_hidden(name.starts_with('.')) {
+    if (is_hidden) return;
     name = uncompressed_name(name);
     is_text = name.ends_with(".txt");
     is_json = name.ends_with(".json") || name.ends_with(".jsonl");
@@ -65,9 +65,12 @@ class FolderSearch {
   /// files that were already found in another folder.
   std::vector<std::string> files_below(const std::string& folder) {
     paths_.clear();
-    found_ = others_ = 0;
+    found_ = others_ = unknown_ = 0;
     look_into(folder);
     if (found_ == 0) fail_without_files(folder);
+    if (texts_ && others_ + unknown_ > 0)
+      log(folder, ": of ", found_ + others_ + unknown_, " files the ", found_,
+          " of .txt are read; name others by a quoted pattern, such as '", folder, "/*.md'");
     std::sort(paths_.begin(), paths_.end());
     return std::move(paths_);
   }
@@ -94,7 +97,10 @@ class FolderSearch {
 
   void take(const fs::path& path) {
     const CorpusName name(path.filename().string());
-    if (!name.is_text && !name.is_json) return;
+    if (!name.is_text && !name.is_json) {
+      unknown_ += name.is_hidden ? 0 : 1;
+      return;
+    }
     if (name.is_json && is_sidecar(path.string())) return;
     if (name.is_text != texts_) {
       ++others_;
@@ -125,8 +131,9 @@ class FolderSearch {
   bool texts_;
   RealFiles seen_;  // only for files found in folders: a file that is named twice is used twice
   std::vector<std::string> paths_;
-  size_t found_ = 0;   // corpus files in the folder, also those that were added before
-  size_t others_ = 0;  // files of the other kind: loose JSON among texts, or texts
+  size_t found_ = 0;    // corpus files in the folder, also those that were added before
+  size_t others_ = 0;   // files of the other kind: loose JSON among texts, or texts
+  size_t unknown_ = 0;  // files with names of neither kind, hidden ones apart
 };
 
 }  // namespace

@@ -7,12 +7,14 @@
 #include <numeric>
 
 #include "libcore/base/error.h"
+#include "libcore/base/log.h"
 #include "libcore/base/random.h"
 #include "libcore/base/text.h"
 #include "libcore/hash/xxh64.h"
 #include "libcore/io/files/file.h"
 #include "libcore/io/streams/stop_signal.h"
 #include "libcore/json/foreign_input.h"
+#include "libcore/json/json.h"
 
 namespace megalith {
 namespace {
@@ -37,10 +39,30 @@ std::vector<std::string> files_of(const std::string& path) {
   return files;
 }
 
+/// Whether the first line is a JSON object, as in a corpus of loose JSON.
+bool is_loose_json(std::string_view text) {
+  const std::string_view line = text.substr(0, text.find('\n'));
+  if (!line.starts_with('{')) return false;
+  try {
+    return Json::parse(line, "a text's first line").is_object();
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+void warn_of_json(const std::string& path, const std::vector<std::string>& files) {
+  if (files.empty()) return;
+  warn(files.front(), files.size() > 1 ? concat(" and ", files.size() - 1, " more files") : std::string(),
+       ": JSON is learned as it stands, keys and all; for its texts alone, make a dataset with "
+       "megalith-preprocess --input ",
+       path);
+}
+
 }  // namespace
 
 std::vector<int32_t> read_texts(const std::string& path, const Tokenizer& tokenizer) {
   std::vector<int32_t> ids;
+  std::vector<std::string> json;
   for (const std::string& file : files_of(path)) {
     const std::string text = read_file(file);
     if (const std::optional<DocumentProblem> problem = check_text(text)) {
@@ -53,12 +75,14 @@ std::vector<int32_t> read_texts(const std::string& path, const Tokenizer& tokeni
       fail(ErrorKind::kData, file, ": byte ", problem->byte, " is not valid UTF-8; ",
            advice.empty() ? "convert the file, for example with iconv" : advice);
     }
+    if (is_loose_json(text)) json.push_back(file);
     if (!ids.empty()) ids.push_back(tokenizer.eod());
     tokenizer.encode_in_parts(text, [&](std::span<const int32_t> piece) {
       stop_if_asked();
       ids.insert(ids.end(), piece.begin(), piece.end());
     });
   }
+  warn_of_json(path, json);
   return ids;
 }
 

@@ -1,11 +1,24 @@
 #include "libcore/dialects/paddle/paddle_config.h"
 
 #include <algorithm>
+#include <iterator>
+#include <string_view>
 
 #include "libcore/base/text.h"
 
 namespace megalith {
 namespace {
+
+/// Names that options have in PaddleNLP's finetuning scripts alone.
+constexpr std::string_view kOwnNames[] = {
+    "dataset-name-or-path",     "tensor-parallel-degree", "pipeline-parallel-degree",
+    "sharding-parallel-degree", "fp16-opt-level",         "eval-with-do-generation",
+    "unified-checkpoint",       "zero-padding",           "scale-loss"};
+
+bool is_own_name(std::string_view name) {
+  const std::string key = option_key(name);
+  return std::find(std::begin(kOwnNames), std::end(kOwnNames), key) != std::end(kOwnNames);
+}
 
 /// The names given to --report-to; one word may hold several, separated by commas.
 std::vector<std::string> reporters(const PaddleNames& config) {
@@ -84,6 +97,17 @@ void translate_paddle_preferences(FileTranslation& file) {
   };
   if (!has("train_dataset_path") || !has("beta") || !has("loss_type") || has("dpo")) return;
   file.options.push_back({.key = "dpo", .words = {"true"}, .where = file.options.front().where});
+}
+
+bool is_of_paddle(std::span<const std::string> arguments) {
+  return std::any_of(arguments.begin(), arguments.end(), [](std::string_view word) {
+    return word.starts_with("--") && is_own_name(word.substr(2, word.find('=') - 2));
+  });
+}
+
+bool is_of_paddle(const FileTranslation& file) {
+  return std::any_of(file.options.begin(), file.options.end(),
+                     [](const FileOption& option) { return is_own_name(option.path()); });
 }
 
 template std::vector<Field> fields_of<PaddleNames>(PaddleNames&);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -79,6 +80,11 @@ void settle_paddle_training(TrainConfig&, Options&);
 
 /// Recognizes a file of PaddleNLP's run_dpo.py by its keys, and lets it learn preferences.
 void translate_paddle_preferences(FileTranslation&);
+
+/// Whether a command line, or a file as it was read, is for PaddleNLP's finetuning scripts: whether an option
+/// has a name that only they give it.
+bool is_of_paddle(std::span<const std::string> arguments);
+bool is_of_paddle(const FileTranslation&);
 
 extern template std::vector<Field> fields_of<PaddleNames>(PaddleNames&);
 

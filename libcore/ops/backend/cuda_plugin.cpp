@@ -50,13 +50,20 @@ std::vector<fs::path> subfolders(const fs::path& folder) {
   return found;
 }
 
-/// The wheels of NVIDIA's libraries install them in site-packages/nvidia/NAME/lib.
-void add_python_folders(FolderList& folders) {
-  for (const std::string& bin : entries_of("PATH"))
-    for (const fs::path& python : subfolders(fs::path(bin).parent_path() / "lib"))
-      if (python.filename().string().starts_with("python"))
-        for (const fs::path& package : subfolders(python / "site-packages/nvidia"))
-          folders.add((package / "lib").string());
+/// The wheels of NVIDIA's libraries install them in lib/pythonN/site-packages/nvidia/NAME/lib of an
+/// environment. `lib` is that environment's.
+void add_python_folders(FolderList& folders, const fs::path& lib) {
+  for (const fs::path& python : subfolders(lib))
+    if (python.filename().string().starts_with("python"))
+      for (const fs::path& package : subfolders(python / "site-packages/nvidia"))
+        folders.add((package / "lib").string());
+}
+
+/// The folder lib of the environment into which a wheel installed this program, as lib/megalith/bin/NAME.
+fs::path own_environment() {
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  return program.parent_path().parent_path().parent_path();
 }
 
 }  // namespace
@@ -67,7 +74,9 @@ std::vector<std::string> cuda_library_folders() {
   for (const std::string& folder : own_library_folders()) folders.add(folder);
   for (const std::string& folder : entries_of("LD_LIBRARY_PATH")) folders.add(folder);
   folders.add("/usr/local/cuda/lib64");
-  add_python_folders(folders);
+  add_python_folders(folders, own_environment());
+  for (const std::string& bin : entries_of("PATH"))
+    add_python_folders(folders, fs::path(bin).parent_path() / "lib");
   return folders.take();
 }
 

@@ -211,6 +211,9 @@ void AttentionRunner::run(const CachedAttention& op) const {
   // With fewer queries, transposing tiles of keys costs more than it saves.
   constexpr int64_t kFewQueries = 16;
   const Heads heads(op.qkv.shape);
+  if (op.hides() && op.qkv.dtype != DType::kF32)
+    fail(ErrorKind::kInternal, op.kName, ": on the CPU a window of ", op.window,
+         " positions hides some in fp32 only, not in ", name_of(op.qkv.dtype));
   if (op.hides() ||
       (op.qkv.dtype == DType::kF32 && (heads.s < kFewQueries || op.k_cache.dtype != DType::kF32)))
     return cached_attention_in_fp32(op);

@@ -33,19 +33,6 @@ __device__ inline unsigned thread_y() {
   return threadIdx.x / kSide;
 }
 
-// Tests the storage type at run time. That costs little, since loads are few compared with products, and it
-// halves the number of kernels to compile.
-__device__ inline float load(Storage storage, const void* data, int64_t i) {
-  return storage == Storage::kF32 ? static_cast<const float*>(data)[i]
-                                  : widen(static_cast<const Bf16*>(data)[i]);
-}
-__device__ inline void store(Storage storage, void* data, int64_t i, float value) {
-  if (storage == Storage::kF32)
-    static_cast<float*>(data)[i] = value;
-  else
-    static_cast<Bf16*>(data)[i] = narrow<Bf16>(value);
-}
-
 /// Rows of one head in global memory: element (i, column) at data[offset + i * stride + column].
 struct HeadRows {
   Storage storage;
@@ -378,16 +365,6 @@ __global__ void cache_append(CacheAppend a) {
   }
 }
 
-/// One warp per line.
-template <class T>
-__global__ void copy_lines(LineCopy a) {
-  const int64_t line = int64_t{blockIdx.x} * (kThreads / 32) + threadIdx.x / 32;
-  if (line >= a.lines) return;
-  T* const to = reinterpret_cast<T*>(static_cast<char*>(a.to) + line * a.to_stride);
-  const T* const from = reinterpret_cast<const T*>(static_cast<const char*>(a.from) + line * a.from_stride);
-  for (int64_t i = threadIdx.x % 32; i < a.bytes / static_cast<int64_t>(sizeof(T)); i += 32) to[i] = from[i];
-}
-
 /// The offset in kv of element i of the prefix, for sequence 0.
 __device__ inline int64_t place_in_kv(const PrefixArgs& a, int64_t i) {
   const int64_t column = i % a.head, row = i / a.head % a.positions,
@@ -422,19 +399,19 @@ int64_t prefix_blocks(const PrefixArgs& a) {
 }  // namespace
 
 void launch_put_prefix(cudaStream_t stream, Storage storage, const PrefixArgs& args) {
-  with_activation(storage, [&](auto element) {
+  with_storage(storage, [&](auto element) {
     launch(stream, prefix_blocks(args), 0, put_prefix<decltype(element)>, args);
   });
 }
 
 void launch_prefix_grad(cudaStream_t stream, Storage storage, const PrefixArgs& args) {
-  with_activation(storage, [&](auto element) {
+  with_storage(storage, [&](auto element) {
     launch(stream, prefix_blocks(args), 0, prefix_grad<decltype(element)>, args);
   });
 }
 
 void launch_attention(cudaStream_t stream, Storage storage, const AttentionArgs& args) {
-  if (on_tensor_cores(storage, args)) return launch_flash(stream, args);
+  if (on_tensor_cores(storage, args)) return launch_flash(stream, storage, args);
   if (args.shape.head <= 64)
     launch_forward<Tiles<64, 64>>(stream, storage, args);
   else if (args.shape.head <= 128)
@@ -444,7 +421,7 @@ void launch_attention(cudaStream_t stream, Storage storage, const AttentionArgs&
 }
 
 void launch_attention_grad(cudaStream_t stream, Storage storage, const AttentionGradArgs& args) {
-  if (on_tensor_cores(storage, args)) return launch_flash_grad(stream, args);
+  if (on_tensor_cores(storage, args)) return launch_flash_grad(stream, storage, args);
   launch(stream, blocks_for(args.shape.heads() * args.shape.queries, kThreads / 32), 0, output_products, args,
          storage);
   if (args.shape.head <= 64)
@@ -457,22 +434,11 @@ void launch_attention_grad(cudaStream_t stream, Storage storage, const Attention
 
 void launch_cache_append(cudaStream_t stream, Storage storage, const CacheAppend& args) {
   const AttentionShape& s = args.shape;
-  with_activation(storage, [&](auto from) {
-    with_activation(args.cache_storage, [&](auto to) {
+  with_storage(storage, [&](auto from) {
+    with_storage(args.cache_storage, [&](auto to) {
       launch(stream, s.queries * s.batch * s.groups, 0, cache_append<decltype(to), decltype(from)>, args);
     });
   });
-}
-
-void launch_copy_lines(cudaStream_t stream, const LineCopy& args) {
-  using Wide = Vector<4, uint32_t>;
-  const auto unit = static_cast<uint64_t>(args.to_stride | args.from_stride | args.bytes) |
-                    reinterpret_cast<uintptr_t>(args.to) | reinterpret_cast<uintptr_t>(args.from);
-  const int64_t blocks = blocks_for(args.lines, kThreads / 32);
-  if (unit % sizeof(Wide) == 0)
-    launch(stream, blocks, 0, copy_lines<Wide>, args);
-  else
-    launch(stream, blocks, 0, copy_lines<uint16_t>, args);
 }
 
 }  // namespace megalith::cuda

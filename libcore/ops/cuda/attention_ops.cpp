@@ -62,7 +62,7 @@ PrefixArgs prefix_args(const Shape& kv, void* heads, void* prefix) {
 
 void run_on(Queue& queue, const Rope& op) {
   const Packed heads(op.qkv.shape);
-  launch_rope(queue.stream(), activation_of(op.qkv.dtype),
+  launch_rope(queue.stream(), storage_of(op.qkv.dtype),
               {.qkv = op.qkv.data,
                .cos = op.cos.as<float>(),
                .sin = op.sin.as<float>(),
@@ -80,7 +80,7 @@ void run_on(Queue& queue, const Rope& op) {
 void run_on(Queue& queue, const Attention& op) {
   const ConstView& kv = op.kv ? op.kv : op.qkv;
   const Packed heads(kv.shape);
-  const Storage storage = activation_of(op.qkv.dtype);
+  const Storage storage = storage_of(op.qkv.dtype);
   launch_attention(queue.stream(), storage,
                    {.out = op.out.data,
                     .q = op.qkv.data,
@@ -97,7 +97,7 @@ void run_on(Queue& queue, const AttentionGrad& op) {
   const ConstView& kv = op.kv ? op.kv : op.qkv;
   const View& dkv = op.kv ? op.dkv : op.dqkv;
   const Packed heads(kv.shape);
-  launch_attention_grad(queue.stream(), activation_of(op.qkv.dtype),
+  launch_attention_grad(queue.stream(), storage_of(op.qkv.dtype),
                         {.dq = op.dqkv.data,
                          .dk = at(dkv, heads.k()),
                          .dv = at(dkv, heads.v()),
@@ -127,7 +127,7 @@ void run_on(Queue& queue, const CopyKeyValues& op) {
 void run_on(Queue& queue, const CachedAttention& op) {
   const Packed heads(op.qkv.shape);
   const int64_t capacity = op.k_cache.shape[2], keys = op.past + heads.rows;
-  const Storage storage = activation_of(op.qkv.dtype), cache = activation_of(op.k_cache.dtype);
+  const Storage storage = storage_of(op.qkv.dtype), cache = storage_of(op.k_cache.dtype);
   AttentionShape shape = shape_of(op.kName, heads, keys,
                                   {heads.head, heads.groups * capacity * heads.head, capacity * heads.head});
   shape.rows = spans_of({.first = op.past});
@@ -156,12 +156,12 @@ void run_on(Queue& queue, const CachedAttention& op) {
 
 void run_on(Queue& queue, const PutPrefix& op) {
   // The kernel only reads the prefix.
-  launch_put_prefix(queue.stream(), activation_of(op.kv.dtype),
+  launch_put_prefix(queue.stream(), storage_of(op.kv.dtype),
                     prefix_args(op.kv.shape, op.kv.data, const_cast<void*>(op.prefix.data)));
 }
 
 void run_on(Queue& queue, const PrefixGrad& op) {
-  launch_prefix_grad(queue.stream(), activation_of(op.dkv.dtype),
+  launch_prefix_grad(queue.stream(), storage_of(op.dkv.dtype),
                      prefix_args(op.dkv.shape, const_cast<void*>(op.dkv.data), op.dprefix.data));
 }
 

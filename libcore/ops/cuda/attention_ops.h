@@ -5,7 +5,7 @@
 #include "libcore/ops/prefix.h"
 
 /// The ops over packed queries, keys and values. Each function enqueues the kernels of its op on the queue,
-/// whose device must be the calling thread's, and returns. It throws kUsage for fp16 and for heads of more
+/// whose device must be the calling thread's, and returns. It throws kUsage for heads of more
 /// than kWidestHead columns, and kDevice as the launchers do.
 namespace megalith::cuda {
 

@@ -13,6 +13,7 @@
 
 #include "libcore/ops/backend/cuda_workspaces.h"
 #include "libcore/ops/backend/kernel_arguments.h"
+#include "libcore/ops/backend/late_copies.h"
 #include "libcore/ops/cuda/attention_ops.h"
 #include "libcore/ops/cuda/device_failure.h"
 #include "libcore/ops/cuda/gemm.h"
@@ -54,16 +55,10 @@ uint64_t element_bits(DType dtype, double value) {
 
 // ---- the backend
 
-/// Only the CPU, where reading the weights takes most of the time, supports weights narrower than the
-/// activations.
-[[noreturn]] void refuse_narrow(const char* op) {
+/// Only the CPU supports weights of 8 bits.
+[[noreturn]] void refuse_eight_bits(const char* op) {
   fail(ErrorKind::kUsage, "cuda: ", op,
-       " takes no weights narrower than the activations; leave out --int8, or give --device cpu");
-}
-
-/// No kernel here supports LoRA adapters.
-[[noreturn]] void refuse_adapters() {
-  fail(ErrorKind::kUsage, "cuda: --lora is for the CPU; give --device cpu");
+       " takes no weights of 8 bits; leave out --int8 or --qlora, or give --device cpu");
 }
 
 /// Events that can be recorded, so that a step makes none. An event may be recorded again while a stream
@@ -129,7 +124,7 @@ struct TimeOrigin {
   std::chrono::steady_clock::time_point time;
 };
 
-class CudaBackend final : public Backend {
+class CudaBackend final : public Backend, public LateCopies {
  public:
   CudaBackend(int device, const LastWaits& waits) : device_(device), waits_{.last = waits} {
     require_device(device);
@@ -156,15 +151,17 @@ class CudaBackend final : public Backend {
   void finish(Stream&, bool drop) noexcept override;
   WorkTime timed(Stream&, const std::function<void()>& work) override;
   AskTime note_time(Stream&) override;
+  std::shared_ptr<void> lock_pages(void* memory, size_t bytes) override;
+  void copy_out(Stream&, void* to, ConstView from) override;
 
   void run(Stream&, const Gemm&) override;
-  void run(Stream&, const Project& op) override { refuse_narrow(op.kName); }
-  void run(Stream&, const QuantizeRows& op) override { refuse_narrow(op.kName); }
-  void run(Stream&, const WidenRows& op) override { refuse_narrow(op.kName); }
+  void run(Stream&, const Project&) override;
+  void run(Stream&, const QuantizeRows& op) override { refuse_eight_bits(op.kName); }
+  void run(Stream&, const WidenRows& op) override { refuse_eight_bits(op.kName); }
   void run(Stream&, const BiasGrad&) override;
-  void run(Stream&, const AddSlots&) override { refuse_adapters(); }
-  void run(Stream&, const TakeSlots&) override { refuse_adapters(); }
-  void run(Stream&, const ScaleBy&) override { refuse_adapters(); }
+  void run(Stream&, const AddSlots&) override;
+  void run(Stream&, const TakeSlots&) override;
+  void run(Stream&, const ScaleBy&) override;
   void run(Stream& stream, const PutPrefix& op) override { run_on(enter(stream), op); }
   void run(Stream& stream, const PrefixGrad& op) override { run_on(enter(stream), op); }
   void run(Stream&, const LayerNorm&) override;
@@ -248,12 +245,26 @@ void CudaBackend::copy(Stream& stream, View to, ConstView from) {
               to.elements());
 }
 
+void CudaBackend::copy_out(Stream& stream, void* to, ConstView from) {
+  require_success(
+      cudaMemcpyAsync(to, from.data, from.bytes(), cudaMemcpyDeviceToHost, enter(stream).stream()),
+      "copy to the host");
+}
+
 void CudaBackend::to_host(Stream& stream, void* to, ConstView from) {
   Queue& queue = enter(stream);
   if (queue.is_watched()) queue.wait();  // the driver's own wait for the copy has no limit
-  require_success(cudaMemcpyAsync(to, from.data, from.bytes(), cudaMemcpyDeviceToHost, queue.stream()),
-                  "copy to the host");
+  copy_out(stream, to, from);
   queue.wait();
+}
+
+std::shared_ptr<void> CudaBackend::lock_pages(void* memory, size_t bytes) {
+  enter();
+  if (bytes == 0 || cudaHostRegister(memory, bytes, cudaHostRegisterDefault) != cudaSuccess) {
+    cudaGetLastError();  // clears the error, which the next launch would report otherwise
+    return nullptr;
+  }
+  return {memory, [](void* locked) { cudaHostUnregister(locked); }};
 }
 
 void CudaBackend::from_host(Stream& stream, View to, const void* from) {
@@ -324,23 +335,34 @@ AskTime CudaBackend::note_time(Stream& stream) {
 
 void CudaBackend::run(Stream& stream, const Gemm& op) {
   Queue& queue = enter(stream);
-  for (const ConstView& view : {op.a, op.b, ConstView(op.c)}) activation_of(view.dtype);
   if (op.c.elements() == 0) return;
   if (op.k() > 0) return gemm_->run(queue, op);
   if (op.accumulate) return;  // k = 0: there is nothing to add
   if (!op.bias) return fill(stream, op.c, 0);
   launch_row_bias(queue.stream(), {.c = op.c.data,
-                                   .c_storage = activation_of(op.c.dtype),
+                                   .c_storage = storage_of(op.c.dtype),
                                    .bias = op.bias.data,
-                                   .bias_storage = activation_of(op.bias.dtype),
+                                   .bias_storage = storage_of(op.bias.dtype),
                                    .rows = op.m(),
                                    .columns = op.n(),
                                    .add = false});
 }
 
+void CudaBackend::run(Stream& stream, const Project& op) {
+  if (op.w.dtype == DType::kI8) refuse_eight_bits(op.kName);
+  launch_project(enter(stream).stream(), storage_of(op.w.dtype),
+                 {.y = op.y.as<float>(),
+                  .x = op.x.as<float>(),
+                  .w = op.w.data,
+                  .bias = op.bias.as<float>(),
+                  .rows = op.n(),
+                  .out = op.out(),
+                  .in = op.in()});
+}
+
 void CudaBackend::run(Stream& stream, const BiasGrad& op) {
   Queue& queue = enter(stream);
-  launch_column_sums(queue.stream(), activation_of(op.dy.dtype),
+  launch_column_sums(queue.stream(), storage_of(op.dy.dtype),
                      {.plain = op.dbias.as<float>(),
                       .normed = nullptr,
                       .dy = op.dy.data,
@@ -352,9 +374,39 @@ void CudaBackend::run(Stream& stream, const BiasGrad& op) {
                      queue.workspace(workspace_of(op)));
 }
 
+/// The distance of the lines that the selected columns of adjacent rows are, in elements, and their length.
+int64_t line_distance(const Slots& slots) {
+  return slots.slots * slots.inner;
+}
+int64_t line_length(const Slots& slots) {
+  return slots.count * slots.inner;
+}
+
+void CudaBackend::run(Stream& stream, const AddSlots& op) {
+  launch_add_lines(enter(stream).stream(), storage_of(op.y.dtype),
+                   {.to = at(op.y, op.slots.first * op.slots.inner),
+                    .from = op.x.data,
+                    .to_stride = line_distance(op.slots),
+                    .lines = op.x.shape.rows() * op.slots.outer,
+                    .columns = line_length(op.slots)});
+}
+
+void CudaBackend::run(Stream& stream, const TakeSlots& op) {
+  const auto element = static_cast<int64_t>(size_of(op.x.dtype)), length = element * line_length(op.slots);
+  launch_copy_lines(enter(stream).stream(), {.to = op.y.data,
+                                             .from = at(op.x, op.slots.first * op.slots.inner),
+                                             .to_stride = length,
+                                             .from_stride = element * line_distance(op.slots),
+                                             .lines = op.y.shape.rows() * op.slots.outer,
+                                             .bytes = length});
+}
+
+void CudaBackend::run(Stream& stream, const ScaleBy& op) {
+  launch_scale(enter(stream).stream(), storage_of(op.x.dtype), op.x.data, op.factor, op.x.elements());
+}
+
 /// The mask for rows [s, b, h]. A norm without dropout may have other rows.
 DropoutMask dropout_mask(const DropoutKey& key, const Shape& rows) {
-  if (key.first_column != 0) refuse_adapters();
   return {.key = mask_key(key),
           .samples = samples_of(key),
           .batch = rows.rank == 3 ? rows[1] : 1,
@@ -362,6 +414,8 @@ DropoutMask dropout_mask(const DropoutKey& key, const Shape& rows) {
 }
 
 NormArgs norm_args(const auto& op) {
+  if (op.dropout.first_column != 0)
+    fail(ErrorKind::kInternal, "cuda: the mask of a norm begins at column 0, not ", op.dropout.first_column);
   return {.y = op.y.data,
           .sum = op.sum.data,
           .x = op.x.data,
@@ -382,11 +436,11 @@ void CudaBackend::run(Stream& stream, const LayerNorm& op) {
   args.b = op.b.data;
   args.mean = op.mean.as<float>();
   args.centred = true;
-  launch_norm(enter(stream).stream(), activation_of(op.x.dtype), args);
+  launch_norm(enter(stream).stream(), storage_of(op.x.dtype), args);
 }
 
 void CudaBackend::run(Stream& stream, const RmsNorm& op) {
-  launch_norm(enter(stream).stream(), activation_of(op.x.dtype), norm_args(op));
+  launch_norm(enter(stream).stream(), storage_of(op.x.dtype), norm_args(op));
 }
 
 NormGradArgs norm_grad_args(const auto& op) {
@@ -405,43 +459,44 @@ void CudaBackend::run(Stream& stream, const LayerNormGrad& op) {
   Queue& queue = enter(stream);
   NormGradArgs args = norm_grad_args(op);
   args.mean = op.mean.as<float>();
-  launch_norm_grad(queue.stream(), activation_of(op.dy.dtype), args,
+  launch_norm_grad(queue.stream(), storage_of(op.dy.dtype), args,
                    {.dw = op.dw.as<float>(), .db = op.db.as<float>()}, queue.workspace(workspace_of(op)));
 }
 
 void CudaBackend::run(Stream& stream, const RmsNormGrad& op) {
   Queue& queue = enter(stream);
-  launch_norm_grad(queue.stream(), activation_of(op.dy.dtype), norm_grad_args(op),
+  launch_norm_grad(queue.stream(), storage_of(op.dy.dtype), norm_grad_args(op),
                    {.dw = op.dw.as<float>(), .db = nullptr}, queue.workspace(workspace_of(op)));
 }
 
 void CudaBackend::run(Stream& stream, const Activate& op) {
-  launch_activate(enter(stream).stream(), activation_of(op.x.dtype), op.function, op.y.data, op.x.data,
+  launch_activate(enter(stream).stream(), storage_of(op.x.dtype), op.function, op.y.data, op.x.data,
                   op.x.elements());
 }
 
 void CudaBackend::run(Stream& stream, const ActivateGrad& op) {
-  launch_activate_grad(enter(stream).stream(), activation_of(op.x.dtype), op.function, op.dx.data, op.dy.data,
+  launch_activate_grad(enter(stream).stream(), storage_of(op.x.dtype), op.function, op.dx.data, op.dy.data,
                        op.x.data, op.x.elements());
 }
 
 void CudaBackend::run(Stream& stream, const SwiGlu& op) {
-  launch_swiglu(enter(stream).stream(), activation_of(op.x.dtype), op.y.data, op.x.data, op.y.shape.rows(),
+  launch_swiglu(enter(stream).stream(), storage_of(op.x.dtype), op.y.data, op.x.data, op.y.shape.rows(),
                 op.y.shape.back());
 }
 
 void CudaBackend::run(Stream& stream, const SwiGluGrad& op) {
-  launch_swiglu_grad(enter(stream).stream(), activation_of(op.x.dtype),
+  launch_swiglu_grad(enter(stream).stream(), storage_of(op.x.dtype),
                      {op.dx.data, op.dy.data, op.x.data, op.dy.shape.rows(), op.dy.shape.back()});
 }
 
 void CudaBackend::run(Stream& stream, const Dropout& op) {
-  launch_dropout(enter(stream).stream(), activation_of(op.x.dtype),
+  launch_dropout(enter(stream).stream(), storage_of(op.x.dtype),
                  {.y = op.y.data,
                   .x = op.x.data,
                   .residual = op.residual.data,
                   .rows = op.x.shape.rows(),
                   .columns = op.x.shape[2],
+                  .first_column = op.key.first_column,
                   .mask = dropout_mask(op.key, op.x.shape)});
 }
 
@@ -453,12 +508,13 @@ int64_t batch_of(const ConstView& rows) {
 }
 
 void CudaBackend::run(Stream& stream, const Embedding& op) {
-  if (op.table.dtype != op.y.dtype) refuse_narrow(op.kName);
   const int64_t columns = op.y.shape.back();
-  launch_embedding(enter(stream).stream(), activation_of(op.y.dtype),
+  launch_embedding(enter(stream).stream(), storage_of(op.y.dtype),
                    {.y = op.y.data,
                     .table = op.table.data,
                     .positions = op.positions.data,
+                    .table_storage = storage_of(op.table.dtype),
+                    .position_storage = op.positions ? storage_of(op.positions.dtype) : Storage::kF32,
                     .ids = op.ids.as<int32_t>(),
                     .starts = op.starts.as<int32_t>(),
                     .spans = spans_of(op.rows),
@@ -472,7 +528,7 @@ void CudaBackend::run(Stream& stream, const Embedding& op) {
 void CudaBackend::run(Stream& stream, const EmbeddingGrad& op) {
   Queue& queue = enter(stream);
   const int64_t columns = op.dy.shape.back();
-  launch_embedding_grad(queue.stream(), activation_of(op.dy.dtype),
+  launch_embedding_grad(queue.stream(), storage_of(op.dy.dtype),
                         {.dtable = op.dtable.as<float>(),
                          .dpositions = op.dpositions.as<float>(),
                          .dy = op.dy.data,
@@ -488,7 +544,7 @@ void CudaBackend::run(Stream& stream, const EmbeddingGrad& op) {
 }
 
 void CudaBackend::run(Stream& stream, const SoftmaxStats& op) {
-  launch_softmax_stats(enter(stream).stream(), activation_of(op.logits.dtype),
+  launch_softmax_stats(enter(stream).stream(), storage_of(op.logits.dtype),
                        {.max = op.max.as<float>(),
                         .sum_exp = op.sum_exp.as<float>(),
                         .logits = op.logits.data,
@@ -515,12 +571,12 @@ LossArgs loss_args(const auto& op) {
 }
 
 void CudaBackend::run(Stream& stream, const CrossEntropy& op) {
-  launch_cross_entropy(enter(stream).stream(), activation_of(op.logits.dtype),
+  launch_cross_entropy(enter(stream).stream(), storage_of(op.logits.dtype),
                        {loss_args(op), op.max.as<float>(), op.sum_exp.as<float>(), op.first_id});
 }
 
 void CudaBackend::run(Stream& stream, const SoftmaxLoss& op) {
-  const bool launched = launch_softmax_loss(enter(stream).stream(), activation_of(op.logits.dtype),
+  const bool launched = launch_softmax_loss(enter(stream).stream(), storage_of(op.logits.dtype),
                                             {loss_args(op), op.max.as<float>(), op.sum_exp.as<float>()});
   if (launched) return;
   run(stream, op.stats());
@@ -530,7 +586,7 @@ void CudaBackend::run(Stream& stream, const SoftmaxLoss& op) {
 void CudaBackend::run(Stream& stream, const SumSquares& op) {
   Queue& queue = enter(stream);
   const int64_t n = op.x.elements();
-  launch_sum_squares(queue.stream(), activation_of(op.x.dtype), op.out.as<double>(), op.x.data, n,
+  launch_sum_squares(queue.stream(), storage_of(op.x.dtype), op.out.as<double>(), op.x.data, n,
                      queue.workspace(workspace_of(op)));
 }
 

@@ -24,11 +24,6 @@ struct DecodeArgs {
   float* parts;  // [batch, groups, rows, parts, kNumbers + head]
 };
 
-__device__ inline float load_query(Storage storage, const void* data, int64_t i) {
-  return storage == Storage::kF32 ? static_cast<const float*>(data)[i]
-                                  : widen(static_cast<const Bf16*>(data)[i]);
-}
-
 /// kRows rows of one group, and this thread's columns of them: lane + 32 i.
 template <int kRows, int kColumns>
 struct DecodeRows {
@@ -48,11 +43,10 @@ struct DecodeRows {
       sum[i] = 0;
       MEGALITH_UNROLL for (int j = 0; j < kColumns; ++j) {
         const int64_t column = threadIdx.x % 32 + 32 * j;
-        q[i][j] =
-            there && column < s.head
-                ? a.scale * kLog2E *
-                      load_query(d.storage, a.q, place.q(s) + slot * s.head + query * s.q.position + column)
-                : 0.0f;
+        q[i][j] = there && column < s.head
+                      ? a.scale * kLog2E *
+                            load(d.storage, a.q, place.q(s) + slot * s.head + query * s.q.position + column)
+                      : 0.0f;
         out[i][j] = 0;
       }
     }
@@ -168,11 +162,8 @@ __global__ void __launch_bounds__(kThreads) decode_merge(DecodeArgs d) {
   const float scale = 1 / merged(parts, d.cut.parts, width, 1, max);
   const int64_t to = (query * s.heads() + group * s.r + slot) * s.head;
   for (int64_t column = threadIdx.x % 32; column < s.head; column += 32) {
-    const float value = scale * merged(parts, d.cut.parts, width, kNumbers + column, max);
-    if (d.storage == Storage::kF32)
-      static_cast<float*>(d.attention.out)[to + column] = value;
-    else
-      static_cast<Bf16*>(d.attention.out)[to + column] = narrow<Bf16>(value);
+    store(d.storage, d.attention.out, to + column,
+          scale * merged(parts, d.cut.parts, width, kNumbers + column, max));
   }
 }
 
@@ -199,7 +190,7 @@ void launch_decode(cudaStream_t stream, Storage storage, const AttentionArgs& ar
                    void* workspace) {
   const DecodeArgs d{args, storage, cut, static_cast<float*>(workspace)};
   const AttentionShape& s = args.shape;
-  with_activation(args.kv_storage, [&](auto element) {
+  with_storage(args.kv_storage, [&](auto element) {
     using T = decltype(element);
     if (s.queries * s.r == 1)
       launch_parts<T, 1>(stream, d);

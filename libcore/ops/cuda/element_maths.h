@@ -40,10 +40,16 @@ MEGALITH_HD float widen(Bf16 value) {
   return float_of(static_cast<uint32_t>(value.bits) << 16);
 }
 MEGALITH_HD float widen(Half value) {
+#if defined(__CUDA_ARCH__)
+  float wide;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"(value.bits));
+  return wide;
+#else
   const uint32_t sign = static_cast<uint32_t>(value.bits & 0x8000) << 16;
   const uint32_t exponent = value.bits >> 10 & 31u, fraction = value.bits & 1023u;
   if (exponent == 0) return float_of(sign | bits_of(static_cast<float>(fraction) * 0x1p-24f));
   return float_of(sign | (exponent == 31 ? 0x7f800000u : (exponent + 112) << 23) | fraction << 13);
+#endif
 }
 
 /// Rounds to nearest, ties to even; a value that is too large becomes infinity.
@@ -61,6 +67,11 @@ MEGALITH_HD Bf16 narrow<Bf16>(float value) {
 }
 template <>
 MEGALITH_HD Half narrow<Half>(float value) {
+#if defined(__CUDA_ARCH__)
+  Half half;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(half.bits) : "f"(value));
+  return half;
+#else
   const uint32_t bits = bits_of(value), sign = bits >> 16 & 0x8000, size = bits & 0x7fffffffu;
   uint32_t rounded = 0;
   if (size > 0x7f800000u)
@@ -72,6 +83,7 @@ MEGALITH_HD Half narrow<Half>(float value) {
   else
     rounded = (size + 0xfff + (size >> 13 & 1) - 0x38000000u) >> 13;
   return {static_cast<uint16_t>(sign | rounded)};
+#endif
 }
 
 // ---- activations

@@ -58,6 +58,10 @@ struct Same {
 struct Sum {
   __device__ float operator()(float x, float y) const { return x + y; }
 };
+struct Times {
+  float factor;
+  __device__ float operator()(float x) const { return x * factor; }
+};
 struct GeluTanhOf {
   __device__ static float value(float x) { return gelu_tanh(x); }
   __device__ static float slope(float x) { return gelu_tanh_slope(x); }
@@ -192,8 +196,8 @@ void launch_fill(cudaStream_t stream, void* to, size_t size, uint64_t bits, int6
 }
 
 void launch_row_bias(cudaStream_t stream, const RowBias& a) {
-  with_activation(a.c_storage, [&](auto out) {
-    with_activation(a.bias_storage, [&](auto in) {
+  with_storage(a.c_storage, [&](auto out) {
+    with_storage(a.bias_storage, [&](auto in) {
       using To = decltype(out);
       using From = decltype(in);
       launch(stream, a.rows, 0, row_bias<To, From>, static_cast<To*>(a.c), static_cast<const From*>(a.bias),
@@ -204,7 +208,7 @@ void launch_row_bias(cudaStream_t stream, const RowBias& a) {
 
 void launch_activate(cudaStream_t stream, Storage storage, ActivationFunction function, void* y,
                      const void* x, int64_t n) {
-  with_activation(storage, [&](auto element) {
+  with_storage(storage, [&](auto element) {
     auto* const out = static_cast<decltype(element)*>(y);
     const auto* const in = static_cast<const decltype(element)*>(x);
     with_function(function, [&](auto of) { map(stream, n, ValueOf<decltype(of)>{}, out, in); });
@@ -214,11 +218,18 @@ void launch_activate(cudaStream_t stream, Storage storage, ActivationFunction fu
 // NOLINTNEXTLINE(readability-function-size): as its kernel has them
 void launch_activate_grad(cudaStream_t stream, Storage storage, ActivationFunction function, void* dx,
                           const void* dy, const void* x, int64_t n) {
-  with_activation(storage, [&](auto element) {
+  with_storage(storage, [&](auto element) {
     auto* const out = static_cast<decltype(element)*>(dx);
     const auto* const up = static_cast<const decltype(element)*>(dy);
     const auto* const in = static_cast<const decltype(element)*>(x);
     with_function(function, [&](auto of) { map(stream, n, SlopeTimes<decltype(of)>{}, out, up, in); });
+  });
+}
+
+void launch_scale(cudaStream_t stream, Storage storage, void* x, float factor, int64_t n) {
+  with_storage(storage, [&](auto element) {
+    auto* const data = static_cast<decltype(element)*>(x);
+    map(stream, n, Times{factor}, data, static_cast<const decltype(element)*>(data));
   });
 }
 

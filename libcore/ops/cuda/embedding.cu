@@ -25,6 +25,18 @@ __global__ void embedding(EmbeddingArgs a) {
   }
 }
 
+/// An fp32 y from tables that are narrower.
+__global__ void widened_embedding(EmbeddingArgs a) {
+  const int64_t row = blockIdx.x, id = a.ids[row] - int64_t{a.first_id};
+  const bool mine = id >= 0 && id < a.vocabulary;
+  const int64_t place = a.spans.at(row / a.batch) - (a.starts == nullptr ? 0 : a.starts[row]);
+  for (int64_t i = threadIdx.x; i < a.columns; i += blockDim.x) {
+    float value = mine ? load(a.table_storage, a.table, id * a.columns + i) : 0.0f;
+    if (a.positions != nullptr) value += load(a.position_storage, a.positions, place * a.columns + i);
+    static_cast<float*>(a.y)[row * a.columns + i] = value;
+  }
+}
+
 // ---- sorting: by the ids, kDigitBits at a time from the lowest on; rows with equal bits stay in order
 
 /// An id in the high half, its row in the low one.
@@ -275,7 +287,9 @@ void launch_position_grad(cudaStream_t stream, const EmbeddingGradArgs& args) {
 }  // namespace
 
 void launch_embedding(cudaStream_t stream, Storage storage, const EmbeddingArgs& args) {
-  with_activation(storage, [&](auto element) {
+  if (args.table_storage != storage || (args.positions != nullptr && args.position_storage != storage))
+    return launch(stream, {args.rows, threads_for(args.columns)}, widened_embedding, args);
+  with_storage(storage, [&](auto element) {
     using T = decltype(element);
     with_width<T>(wide_rows<T>(args.columns, args.y, args.table, args.positions), [&](auto width) {
       constexpr int kWide = decltype(width)::kElements;
@@ -292,7 +306,7 @@ void launch_embedding_grad(cudaStream_t stream, Storage storage, const Embedding
   const SortedRows sorted{sort_rows(stream, args, sizes, scratch),
                           reinterpret_cast<float*>(scratch + 2 * sizes.pairs + sizes.counts),
                           blocks_for(args.rows, kSortedTile)};
-  with_activation(storage, [&](auto element) {
+  with_storage(storage, [&](auto element) {
     using T = decltype(element);
     // Four numbers at a time also in bf16: the sums in fp32, which are most of what is moved, take 16 bytes.
     with_width<float>(wide_rows<float>(args.columns, args.dy, args.dtable, args.dpositions), [&](auto width) {

@@ -1,7 +1,7 @@
 #include "libcore/ops/cuda/attention_tools.h"
 #include "libcore/ops/cuda/mma.h"
 
-// Flash attention in bf16 on the tensor cores, with sums in fp32.
+// Flash attention in bf16 or fp16 on the tensor cores, with sums in fp32.
 //
 // A block has four warps. Each warp owns 16 or 32 rows: queries, or keys in the kernel for their gradient.
 // The block loops over tiles of lines (keys, or queries in that kernel), each copied to shared memory one
@@ -29,15 +29,20 @@ namespace {
 
 constexpr int kBlock = 128, kWarps = kBlock / 32;
 
-/// kWidth columns of a head, a multiple of 16; a narrower head is padded with zeros. kRowTiles tiles of 16
-/// rows per warp; kLines lines per tile. kBlocks blocks run at a time on a multiprocessor.
-template <int kWidth_, int kRowTiles_, int kLines_, int kBlocks_>
+/// Elements of type E. kWidth columns of a head, a multiple of 16; a narrower head is padded with zeros.
+/// kRowTiles tiles of 16 rows per warp; kLines lines per tile. kBlocks blocks run at a time on a
+/// multiprocessor.
+template <class E, int kWidth_, int kRowTiles_, int kLines_, int kBlocks_>
 struct Tiles {
+  using Element = E;
   static constexpr int kWidth = kWidth_, kRowTiles = kRowTiles_, kLines = kLines_, kBlocks = kBlocks_;
   static constexpr int kWarpRows = 16 * kRowTiles, kRows = kWarps * kWarpRows;
   static constexpr int kStride = kWidth + 8;
   static constexpr int kRowElements = kRows * kStride, kLineElements = kLines * kStride;
 };
+
+template <class T>
+using Element = typename T::Element;
 
 /// A warp's sums for its rows and the lines of a tile; its sums for its rows and the columns of a head; and
 /// the former, narrowed.
@@ -67,28 +72,30 @@ __device__ inline int thread_column() {
 }
 
 /// Lines of one head in global memory: line i begins at data + i * stride.
+template <class T>
 struct Lines {
-  const Bf16* data;
+  const Element<T>* data;
   int64_t stride;
   int count, head;
 };
 
-__device__ inline Lines lines_of(const void* data, int64_t offset, int64_t stride, int64_t count,
-                                 int64_t head) {
-  return {static_cast<const Bf16*>(data) + offset, stride, static_cast<int>(count), static_cast<int>(head)};
+template <class T>
+__device__ Lines<T> lines_of(const void* data, int64_t offset, int64_t stride, int64_t count, int64_t head) {
+  return {static_cast<const Element<T>*>(data) + offset, stride, static_cast<int>(count),
+          static_cast<int>(head)};
 }
 
 /// Begins to copy kCount lines from `first` on to a tile; zeros where there is no line or no column. Eight or
 /// sixteen threads copy a line.
 template <class T, int kCount>
-__device__ void copy_lines(Bf16* tile, const Lines& from, int first) {
+__device__ void copy_lines(Element<T>* tile, const Lines<T>& from, int first) {
   constexpr int kThreadsOfLine = T::kWidth <= 64 ? 8 : 16, kStep = kBlock / kThreadsOfLine;
   static_assert(kCount % kStep == 0 && T::kWidth <= 8 * kThreadsOfLine);
   const int thread = static_cast<int>(threadIdx.x), column = thread % kThreadsOfLine * 8;
   int line = thread / kThreadsOfLine;
   if (column >= T::kWidth) return;
-  const Bf16* place = from.data + (first + line) * from.stride + column;  // read only if it is there
-  Bf16* to = tile + line * T::kStride + column;
+  const Element<T>* place = from.data + (first + line) * from.stride + column;  // read only if it is there
+  Element<T>* to = tile + line * T::kStride + column;
   MEGALITH_UNROLL for (int i = 0; i < kCount / kStep; ++i) {
     copy_async<16>(to, place, first + line < from.count && column < from.head);
     line += kStep;
@@ -99,9 +106,9 @@ __device__ void copy_lines(Bf16* tile, const Lines& from, int first) {
 
 /// sums[row][line] = row . line; `rows` are the warp's.
 template <class T>
-__device__ void multiply_lines(LineSums<T>& sums, const Bf16* rows, const Bf16* lines) {
-  const Bf16* const row = rows + lane() % 16 * T::kStride + lane() / 16 * 8;
-  const Bf16* const line = lines + (lane() / 16 * 8 + lane() % 8) * T::kStride + lane() / 8 % 2 * 8;
+__device__ void multiply_lines(LineSums<T>& sums, const Element<T>* rows, const Element<T>* lines) {
+  const Element<T>* const row = rows + lane() % 16 * T::kStride + lane() / 16 * 8;
+  const Element<T>* const line = lines + (lane() / 16 * 8 + lane() % 8) * T::kStride + lane() / 8 % 2 * 8;
   MEGALITH_UNROLL for (int t = 0; t < T::kRowTiles; ++t)
       MEGALITH_UNROLL for (int n = 0; n < T::kLines / 8; ++n) MEGALITH_UNROLL for (int i = 0; i < 4; ++i)
           sums[t][n][i] = 0;
@@ -113,8 +120,8 @@ __device__ void multiply_lines(LineSums<T>& sums, const Bf16* rows, const Bf16* 
       uint32_t b[4];
       load_matrices<4, false>(b, line + n * 8 * T::kStride + column);
       MEGALITH_UNROLL for (int t = 0; t < T::kRowTiles; ++t) {
-        multiply_add<Bf16>(sums[t][n], a[t], b[0], b[1]);
-        multiply_add<Bf16>(sums[t][n + 1], a[t], b[2], b[3]);
+        multiply_add<Element<T>>(sums[t][n], a[t], b[0], b[1]);
+        multiply_add<Element<T>>(sums[t][n + 1], a[t], b[2], b[3]);
       }
     }
   }
@@ -122,15 +129,15 @@ __device__ void multiply_lines(LineSums<T>& sums, const Bf16* rows, const Bf16* 
 
 /// sums[row] += the sum over the lines of weights[row][line] line.
 template <class T>
-__device__ void add_lines(HeadSums<T>& sums, const Weights<T>& weights, const Bf16* lines) {
-  const Bf16* const line = lines + lane() % 16 * T::kStride + lane() / 16 * 8;
+__device__ void add_lines(HeadSums<T>& sums, const Weights<T>& weights, const Element<T>* lines) {
+  const Element<T>* const line = lines + lane() % 16 * T::kStride + lane() / 16 * 8;
   MEGALITH_UNROLL for (int step = 0; step < T::kLines / 16; ++step)
       MEGALITH_UNROLL for (int n = 0; n < T::kWidth / 8; n += 2) {
     uint32_t b[4];
     load_matrices<4, true>(b, line + step * 16 * T::kStride + n * 8);
     MEGALITH_UNROLL for (int t = 0; t < T::kRowTiles; ++t) {
-      multiply_add<Bf16>(sums[t][n], weights[t][step], b[0], b[1]);
-      multiply_add<Bf16>(sums[t][n + 1], weights[t][step], b[2], b[3]);
+      multiply_add<Element<T>>(sums[t][n], weights[t][step], b[0], b[1]);
+      multiply_add<Element<T>>(sums[t][n + 1], weights[t][step], b[2], b[3]);
     }
   }
 }
@@ -153,27 +160,27 @@ __device__ void narrow_sums(Weights<T>& weights, const LineSums<T>& sums) {
   MEGALITH_UNROLL for (int t = 0; t < T::kRowTiles; ++t)
       MEGALITH_UNROLL for (int n = 0; n < T::kLines / 8; ++n)
           MEGALITH_UNROLL for (int half = 0; half < 2; ++half) weights[t][n / 2][n % 2 * 2 + half] =
-              narrow_pair(sums[t][n][2 * half], sums[t][n][2 * half + 1]);
+              narrow_pair<Element<T>>(sums[t][n][2 * half], sums[t][n][2 * half + 1]);
 }
 
 /// Stores the warp's rows times their factors; row 0 is row `first` of `to`. They pass through `tile`, the
 /// warp's rows of a tile, which no other warp reads.
 template <class T>
-__device__ void store_rows(const HeadSums<T>& sums, const RowNumbers<T>& factors, Bf16* tile, const Lines& to,
-                           int first) {
+__device__ void store_rows(const HeadSums<T>& sums, const RowNumbers<T>& factors, Element<T>* tile,
+                           const Lines<T>& to, int first) {
   __syncwarp();  // unseen by tests: the tile was read by loads of matrices, which a warp does together
   MEGALITH_UNROLL for (int t = 0; t < T::kRowTiles; ++t) MEGALITH_UNROLL for (int half = 0; half < 2; ++half)
       MEGALITH_UNROLL for (int n = 0; n < T::kWidth / 8; ++n) {
     const int row = 16 * t + 8 * half + thread_row(), column = 8 * n + thread_column();
-    *reinterpret_cast<uint32_t*>(tile + row * T::kStride + column) =
-        narrow_pair(sums[t][n][2 * half] * factors[t][half], sums[t][n][2 * half + 1] * factors[t][half]);
+    *reinterpret_cast<uint32_t*>(tile + row * T::kStride + column) = narrow_pair<Element<T>>(
+        sums[t][n][2 * half] * factors[t][half], sums[t][n][2 * half + 1] * factors[t][half]);
   }
   __syncwarp();
   constexpr int kChunks = T::kWidth / 8;
   for (int i = lane(); i < T::kWarpRows * kChunks; i += 32) {
     const int row = i / kChunks, column = i % kChunks * 8;
     if (first + row < to.count && column < to.head)
-      put_vector(const_cast<Bf16*>(to.data) + (first + row) * to.stride + column,
+      put_vector(const_cast<Element<T>*>(to.data) + (first + row) * to.stride + column,
                  vector_at<8>(tile + row * T::kStride + column));
   }
 }
@@ -330,7 +337,7 @@ __device__ inline float kept_scale(const AttentionMask& mask) {
 // ---- forward
 
 template <class T>
-constexpr size_t kForwardBytes = (T::kRowElements + 4 * T::kLineElements) * sizeof(Bf16);
+constexpr size_t kForwardBytes = (T::kRowElements + 4 * T::kLineElements) * sizeof(Element<T>);
 
 /// The running maximum of the warp's rows, and this thread's share of the sum of exponentials.
 template <class T>
@@ -366,11 +373,11 @@ __device__ void absorb(LineSums<T>& scores, float scale, SoftmaxRows<T>& rows, H
 
 /// Begins to copy a tile of keys and the values after it.
 template <class T>
-__device__ void copy_keys(Bf16* to, const auto& a, const HeadPlace& place, int key) {
+__device__ void copy_keys(Element<T>* to, const auto& a, const HeadPlace& place, int key) {
   const AttentionShape& s = a.shape;
-  copy_lines<T, T::kLines>(to, lines_of(a.k, place.kv(s), s.kv.position, s.keys, s.head), key);
-  copy_lines<T, T::kLines>(to + T::kLineElements, lines_of(a.v, place.kv(s), s.kv.position, s.keys, s.head),
-                           key);
+  copy_lines<T, T::kLines>(to, lines_of<T>(a.k, place.kv(s), s.kv.position, s.keys, s.head), key);
+  copy_lines<T, T::kLines>(to + T::kLineElements,
+                           lines_of<T>(a.v, place.kv(s), s.kv.position, s.keys, s.head), key);
   commit_copies();
 }
 
@@ -378,8 +385,8 @@ __device__ void copy_keys(Bf16* to, const auto& a, const HeadPlace& place, int k
 template <class T>
 __global__ void __launch_bounds__(kBlock, T::kBlocks) flash_forward(AttentionArgs a) {
   MEGALITH_DYNAMIC_SHARED(shared);
-  Bf16 *const queries = reinterpret_cast<Bf16*>(shared), *const lines = queries + T::kRowElements;
-  Bf16* const my_queries = queries + warp() * T::kWarpRows * T::kStride;
+  Element<T>*const queries = reinterpret_cast<Element<T>*>(shared), *const lines = queries + T::kRowElements;
+  Element<T>* const my_queries = queries + warp() * T::kWarpRows * T::kStride;
   const AttentionShape& s = a.shape;
   const HeadPlace place(s, blockIdx.x % s.heads());
   const QueryRows<T> rows(s, place);
@@ -388,7 +395,7 @@ __global__ void __launch_bounds__(kBlock, T::kBlocks) flash_forward(AttentionArg
   clear<T>(out);
   fill<T>(softmax.max, -INFINITY);
   fill<T>(softmax.sum, 0);
-  copy_lines<T, T::kRows>(queries, lines_of(a.q, place.q(s), s.q.position, s.queries, s.head), rows.first);
+  copy_lines<T, T::kRows>(queries, lines_of<T>(a.q, place.q(s), s.q.position, s.queries, s.head), rows.first);
   int key = rows.keys.first / T::kLines * T::kLines, stage = 0;
   copy_keys<T>(lines, a, place, key);
   for (; key <= rows.keys.last; key += T::kLines, stage ^= 1) {
@@ -397,7 +404,7 @@ __global__ void __launch_bounds__(kBlock, T::kBlocks) flash_forward(AttentionArg
     if (key + T::kLines <= rows.keys.last)
       copy_keys<T>(lines + (stage ^ 1) * 2 * T::kLineElements, a, place, key + T::kLines);
     if (rows.none_sees(key)) continue;
-    const Bf16* const line = lines + stage * 2 * T::kLineElements;
+    const Element<T>* const line = lines + stage * 2 * T::kLineElements;
     KeptSums<T> kept;
     if (a.mask.key.scale != 0) draw<T, false>(kept, a, place, rows.mine, key);
     LineSums<T> scores;
@@ -421,17 +428,18 @@ __global__ void __launch_bounds__(kBlock, T::kBlocks) flash_forward(AttentionArg
     factors[t][half] = kept_scale(a.mask) / sum;
   }
   store_rows<T>(out, factors, my_queries,
-                lines_of(a.out, place.out(s), s.heads() * s.head, s.queries, s.head), rows.mine);
+                lines_of<T>(a.out, place.out(s), s.heads() * s.head, s.queries, s.head), rows.mine);
 }
 
 // ---- backward
 
 template <class T>
-constexpr size_t kGradBytes = (2 * T::kRowElements + 4 * T::kLineElements) * sizeof(Bf16) +
+constexpr size_t kGradBytes = (2 * T::kRowElements + 4 * T::kLineElements) * sizeof(Element<T>) +
                               4 * T::kLines * sizeof(float);
 
 /// delta = dout . out for each row of each head, which equals the sum over keys of p dP. Sixteen threads per
 /// row, which read 16 bytes each.
+template <class E>
 __global__ void __launch_bounds__(kBlock) flash_delta(AttentionGradArgs a) {
   const AttentionShape& s = a.shape;
   const int64_t number = int64_t{blockIdx.x} * (kBlock / 16) + threadIdx.x / 16;
@@ -440,8 +448,8 @@ __global__ void __launch_bounds__(kBlock) flash_delta(AttentionGradArgs a) {
   float sum = 0;
   if (there && column < s.head) {
     const int64_t place = (query * s.heads() + head) * s.head + column;
-    const Vector<8, Bf16> out = vector_at<8>(static_cast<const Bf16*>(a.out) + place),
-                          dout = vector_at<8>(static_cast<const Bf16*>(a.dout) + place);
+    const Vector<8, E> out = vector_at<8>(static_cast<const E*>(a.out) + place),
+                       dout = vector_at<8>(static_cast<const E*>(a.dout) + place);
     MEGALITH_UNROLL for (int i = 0; i < 8; ++i) sum += widen(out.at[i]) * widen(dout.at[i]);
   }
   for (int apart = 8; apart > 0; apart /= 2) sum += __shfl_xor_sync(kWholeWarp, sum, apart);
@@ -470,12 +478,12 @@ struct QueryTiles {
 
 /// Begins to copy a tile of queries, the gradients of their outputs after it, and their lse and delta.
 template <class T>
-__device__ void copy_queries(Bf16* to, float* numbers, const AttentionGradArgs& a, const HeadPlace& place,
-                             int query) {
+__device__ void copy_queries(Element<T>* to, float* numbers, const AttentionGradArgs& a,
+                             const HeadPlace& place, int query) {
   const AttentionShape& s = a.shape;
-  copy_lines<T, T::kLines>(to, lines_of(a.q, place.q(s), s.q.position, s.queries, s.head), query);
+  copy_lines<T, T::kLines>(to, lines_of<T>(a.q, place.q(s), s.q.position, s.queries, s.head), query);
   copy_lines<T, T::kLines>(to + T::kLineElements,
-                           lines_of(a.dout, place.out(s), s.heads() * s.head, s.queries, s.head), query);
+                           lines_of<T>(a.dout, place.out(s), s.heads() * s.head, s.queries, s.head), query);
   static_assert(2 * T::kLines <= kBlock);
   const int i = static_cast<int>(threadIdx.x), row = query + i % T::kLines;
   if (i < 2 * T::kLines)
@@ -489,8 +497,8 @@ __device__ void copy_queries(Bf16* to, float* numbers, const AttentionGradArgs& 
 template <class T>
 __global__ void __launch_bounds__(kBlock, T::kBlocks) flash_key_grad(AttentionGradArgs a) {
   MEGALITH_DYNAMIC_SHARED(shared);
-  Bf16 *const keys = reinterpret_cast<Bf16*>(shared), *const values = keys + T::kRowElements,
-              *const lines = values + T::kRowElements;
+  Element<T>*const keys = reinterpret_cast<Element<T>*>(shared), *const values = keys + T::kRowElements,
+                   *const lines = values + T::kRowElements;
   float* const numbers = reinterpret_cast<float*>(lines + 4 * T::kLineElements);  // [2][lse, delta][kLines]
   const int my_rows = warp() * T::kWarpRows * T::kStride;
   const float scale = a.scale * kLog2E;  // for powers of two
@@ -503,8 +511,8 @@ __global__ void __launch_bounds__(kBlock, T::kBlocks) flash_key_grad(AttentionGr
   HeadSums<T> dk, dv;
   clear<T>(dk);
   clear<T>(dv);
-  copy_lines<T, T::kRows>(keys, lines_of(a.k, first.kv(s), s.kv.position, s.keys, s.head), key);
-  copy_lines<T, T::kRows>(values, lines_of(a.v, first.kv(s), s.kv.position, s.keys, s.head), key);
+  copy_lines<T, T::kRows>(keys, lines_of<T>(a.k, first.kv(s), s.kv.position, s.keys, s.head), key);
+  copy_lines<T, T::kRows>(values, lines_of<T>(a.v, first.kv(s), s.kv.position, s.keys, s.head), key);
   commit_copies();
   typename QueryTiles<T>::Tile tile{0, tiles.first};
   if (tile.head < tiles.heads) copy_queries<T>(lines, numbers, a, first, tile.query);
@@ -520,7 +528,7 @@ __global__ void __launch_bounds__(kBlock, T::kBlocks) flash_key_grad(AttentionGr
                    high = keys_of(s, place, last < s.queries ? last : static_cast<int>(s.queries) - 1);
     if (mine > high.last || mine + T::kWarpRows <= low.first)
       continue;  // no query sees any of the warp's keys
-    const Bf16 *const line = lines + stage * 2 * T::kLineElements, *const dout = line + T::kLineElements;
+    const Element<T>*const line = lines + stage * 2 * T::kLineElements, *const dout = line + T::kLineElements;
     const float* const lse = numbers + stage * 2 * T::kLines + thread_column();
     KeptSums<T> kept;
     if (a.mask.key.scale != 0) draw<T, true>(kept, a, place, query, mine);
@@ -552,10 +560,10 @@ __global__ void __launch_bounds__(kBlock, T::kBlocks) flash_key_grad(AttentionGr
   __syncthreads();
   RowNumbers<T> factors;
   fill<T>(factors, a.scale);
-  store_rows<T>(dk, factors, keys + my_rows, lines_of(a.dk, first.kv(s), s.kv.position, s.keys, s.head),
+  store_rows<T>(dk, factors, keys + my_rows, lines_of<T>(a.dk, first.kv(s), s.kv.position, s.keys, s.head),
                 mine);
   fill<T>(factors, kept_scale(a.mask));
-  store_rows<T>(dv, factors, values + my_rows, lines_of(a.dv, first.kv(s), s.kv.position, s.keys, s.head),
+  store_rows<T>(dv, factors, values + my_rows, lines_of<T>(a.dv, first.kv(s), s.kv.position, s.keys, s.head),
                 mine);
 }
 
@@ -563,8 +571,8 @@ __global__ void __launch_bounds__(kBlock, T::kBlocks) flash_key_grad(AttentionGr
 template <class T>
 __global__ void __launch_bounds__(kBlock, T::kBlocks) flash_query_grad(AttentionGradArgs a) {
   MEGALITH_DYNAMIC_SHARED(shared);
-  Bf16 *const queries = reinterpret_cast<Bf16*>(shared), *const douts = queries + T::kRowElements,
-              *const lines = douts + T::kRowElements;
+  Element<T>*const queries = reinterpret_cast<Element<T>*>(shared), *const douts = queries + T::kRowElements,
+                   *const lines = douts + T::kRowElements;
   const int my_rows = warp() * T::kWarpRows * T::kStride;
   const float scale = a.scale * kLog2E;  // for powers of two
   const AttentionShape& s = a.shape;
@@ -579,8 +587,8 @@ __global__ void __launch_bounds__(kBlock, T::kBlocks) flash_query_grad(Attention
     base[t][half] = query <= rows.last ? a.lse[place.row(s) + query] * kLog2E : 0.0f;
     delta[t][half] = query <= rows.last ? a.delta[place.row(s) + query] : 0.0f;
   }
-  copy_lines<T, T::kRows>(queries, lines_of(a.q, place.q(s), s.q.position, s.queries, s.head), rows.first);
-  copy_lines<T, T::kRows>(douts, lines_of(a.dout, place.out(s), s.heads() * s.head, s.queries, s.head),
+  copy_lines<T, T::kRows>(queries, lines_of<T>(a.q, place.q(s), s.q.position, s.queries, s.head), rows.first);
+  copy_lines<T, T::kRows>(douts, lines_of<T>(a.dout, place.out(s), s.heads() * s.head, s.queries, s.head),
                           rows.first);
   int key = rows.keys.first / T::kLines * T::kLines, stage = 0;
   copy_keys<T>(lines, a, place, key);
@@ -590,7 +598,7 @@ __global__ void __launch_bounds__(kBlock, T::kBlocks) flash_query_grad(Attention
     if (key + T::kLines <= rows.keys.last)
       copy_keys<T>(lines + (stage ^ 1) * 2 * T::kLineElements, a, place, key + T::kLines);
     if (rows.none_sees(key)) continue;
-    const Bf16* const line = lines + stage * 2 * T::kLineElements;
+    const Element<T>* const line = lines + stage * 2 * T::kLineElements;
     KeptSums<T> kept;
     if (a.mask.key.scale != 0) draw<T, false>(kept, a, place, rows.mine, key);
     LineSums<T> p, ds;
@@ -607,8 +615,8 @@ __global__ void __launch_bounds__(kBlock, T::kBlocks) flash_query_grad(Attention
   }
   RowNumbers<T> factors;
   fill<T>(factors, a.scale);
-  store_rows<T>(dq, factors, queries + my_rows, lines_of(a.dq, place.q(s), s.q.position, s.queries, s.head),
-                rows.mine);
+  store_rows<T>(dq, factors, queries + my_rows,
+                lines_of<T>(a.dq, place.q(s), s.q.position, s.queries, s.head), rows.mine);
 }
 
 // ---- launching
@@ -639,41 +647,53 @@ void launch_query_grad(cudaStream_t stream, const AttentionGradArgs& a) {
                  flash_query_grad<T>, a);
 }
 
+template <class E>
+void launch_forwards(cudaStream_t stream, const AttentionArgs& a) {
+  if (a.shape.head <= 64) return launch_forward<Tiles<E, 64, 2, 64, 2>>(stream, a);
+  if (a.shape.head <= 80) return launch_forward<Tiles<E, 80, 2, 32, 2>>(stream, a);
+  if (a.shape.head <= 96) return launch_forward<Tiles<E, 96, 2, 32, 2>>(stream, a);
+  launch_forward<Tiles<E, 128, 2, 32, 2>>(stream, a);
+}
+
+template <class E>
+void launch_grads(cudaStream_t stream, const AttentionGradArgs& a) {
+  launch<kBlock>(stream, blocks_for(a.shape.heads() * a.shape.queries, kBlock / 16), 0, flash_delta<E>, a);
+  if (a.shape.head <= 64) {
+    launch_key_grad<Tiles<E, 64, 1, 64, 2>>(stream, a);
+    launch_query_grad<Tiles<E, 64, 2, 32, 2>>(stream, a);
+  } else if (a.shape.head <= 80) {
+    launch_key_grad<Tiles<E, 80, 1, 32, 2>>(stream, a);
+    launch_query_grad<Tiles<E, 80, 1, 32, 3>>(stream, a);
+  } else if (a.shape.head <= 96) {
+    launch_key_grad<Tiles<E, 96, 1, 32, 2>>(stream, a);
+    launch_query_grad<Tiles<E, 96, 1, 32, 3>>(stream, a);
+  } else {
+    launch_key_grad<Tiles<E, 128, 1, 32, 2>>(stream, a);
+    launch_query_grad<Tiles<E, 128, 1, 32, 2>>(stream, a);
+  }
+}
+
 bool takes(Storage storage, const AttentionShape& s) {
-  return storage == Storage::kBf16 && s.head <= 128 && s.head % 8 == 0;
+  return storage != Storage::kF32 && s.head <= 128 && s.head % 8 == 0;
 }
 
 }  // namespace
 
 bool on_tensor_cores(Storage storage, const AttentionArgs& a) {
-  return takes(storage, a.shape) && a.kv_storage == Storage::kBf16 && aligned16(a.q, a.k, a.v, a.out);
+  return takes(storage, a.shape) && a.kv_storage == storage && aligned16(a.q, a.k, a.v, a.out);
 }
 bool on_tensor_cores(Storage storage, const AttentionGradArgs& a) {
   return takes(storage, a.shape) && aligned16(a.q, a.k, a.v, a.dq, a.dk, a.dv, a.out, a.dout);
 }
 
-void launch_flash(cudaStream_t stream, const AttentionArgs& a) {
-  if (a.shape.head <= 64) return launch_forward<Tiles<64, 2, 64, 2>>(stream, a);
-  if (a.shape.head <= 80) return launch_forward<Tiles<80, 2, 32, 2>>(stream, a);
-  if (a.shape.head <= 96) return launch_forward<Tiles<96, 2, 32, 2>>(stream, a);
-  launch_forward<Tiles<128, 2, 32, 2>>(stream, a);
+void launch_flash(cudaStream_t stream, Storage storage, const AttentionArgs& a) {
+  if (storage == Storage::kF16) return launch_forwards<Half>(stream, a);
+  launch_forwards<Bf16>(stream, a);
 }
 
-void launch_flash_grad(cudaStream_t stream, const AttentionGradArgs& a) {
-  launch<kBlock>(stream, blocks_for(a.shape.heads() * a.shape.queries, kBlock / 16), 0, flash_delta, a);
-  if (a.shape.head <= 64) {
-    launch_key_grad<Tiles<64, 1, 64, 2>>(stream, a);
-    launch_query_grad<Tiles<64, 2, 32, 2>>(stream, a);
-  } else if (a.shape.head <= 80) {
-    launch_key_grad<Tiles<80, 1, 32, 2>>(stream, a);
-    launch_query_grad<Tiles<80, 1, 32, 3>>(stream, a);
-  } else if (a.shape.head <= 96) {
-    launch_key_grad<Tiles<96, 1, 32, 2>>(stream, a);
-    launch_query_grad<Tiles<96, 1, 32, 3>>(stream, a);
-  } else {
-    launch_key_grad<Tiles<128, 1, 32, 2>>(stream, a);
-    launch_query_grad<Tiles<128, 1, 32, 2>>(stream, a);
-  }
+void launch_flash_grad(cudaStream_t stream, Storage storage, const AttentionGradArgs& a) {
+  if (storage == Storage::kF16) return launch_grads<Half>(stream, a);
+  launch_grads<Bf16>(stream, a);
 }
 
 }  // namespace megalith::cuda

@@ -11,6 +11,7 @@
 
 #include "libcore/ops/backend/cuda_workspaces.h"
 #include "libcore/ops/cuda/kernels.h"
+#include "libcore/ops/cuda/op_fields.h"
 
 namespace megalith::cuda {
 namespace {
@@ -41,7 +42,7 @@ using Layout = Owned<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
 using Preference = Owned<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy>;
 
 cudaDataType_t cuda_type(DType dtype) {
-  return dtype == DType::kBf16 ? CUDA_R_16BF : CUDA_R_32F;
+  return dtype == DType::kBf16 ? CUDA_R_16BF : dtype == DType::kF16 ? CUDA_R_16F : CUDA_R_32F;
 }
 
 /// The largest power of two, up to 256, that divides the address.
@@ -106,7 +107,7 @@ Preference make_preference(const Signature& s) {
   };
   const uint64_t workspace = kMinWorkspace;
   prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace);
-  // Split sums are added in fp32, so that a bf16 result is rounded only once.
+  // Split sums are added in fp32, so that a result of 16 bits is rounded only once.
   const uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
   prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, reductions);
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, s.b_alignment);
@@ -191,9 +192,9 @@ void GemmRunner::run(Queue& queue, const Gemm& op) {
   }
   if (op.bias && !fused_bias)
     launch_row_bias(queue.stream(), {.c = op.c.data,
-                                     .c_storage = Storage::kF32,  // the dtypes differ: c is fp32, bias bf16
+                                     .c_storage = storage_of(op.c.dtype),
                                      .bias = op.bias.data,
-                                     .bias_storage = Storage::kBf16,
+                                     .bias_storage = storage_of(op.bias.dtype),
                                      .rows = op.m(),
                                      .columns = op.n(),
                                      .add = true});

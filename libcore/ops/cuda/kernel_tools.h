@@ -1,5 +1,7 @@
 #pragma once
 
+#include <type_traits>
+
 #include "libcore/ops/cuda/kernels.h"
 
 /// What the .cu files share: launching, reductions within a block, 16-byte vectors.
@@ -61,20 +63,33 @@ void launch(cudaStream_t stream, int64_t blocks, size_t shared, void (*kernel)(P
   launch(stream, Grid{blocks, kBlockThreads, shared}, kernel, args...);
 }
 
-/// Calls f with a value of the activations' element type: float or Bf16.
-template <class F>
-void with_activation(Storage storage, const F& f) {
-  if (storage == Storage::kF32)
-    f(float{});
-  else
-    f(Bf16{});
-}
+/// Calls f with a value of the element type: float, Bf16 or Half.
 template <class F>
 void with_storage(Storage storage, const F& f) {
-  if (storage == Storage::kF16)
-    f(Half{});
+  switch (storage) {
+    case Storage::kF32:
+      return f(float{});
+    case Storage::kBf16:
+      return f(Bf16{});
+    case Storage::kF16:
+      return f(Half{});
+  }
+}
+
+// These test the storage type at run time: for kernels whose loads and stores are few beside their other
+// work, so that fewer kernels are compiled.
+__device__ inline float load(Storage storage, const void* data, int64_t i) {
+  if (storage == Storage::kF32) return static_cast<const float*>(data)[i];
+  if (storage == Storage::kBf16) return widen(static_cast<const Bf16*>(data)[i]);
+  return widen(static_cast<const Half*>(data)[i]);
+}
+__device__ inline void store(Storage storage, void* data, int64_t i, float value) {
+  if (storage == Storage::kF32)
+    static_cast<float*>(data)[i] = value;
+  else if (storage == Storage::kBf16)
+    static_cast<Bf16*>(data)[i] = narrow<Bf16>(value);
   else
-    with_activation(storage, f);
+    static_cast<Half*>(data)[i] = narrow<Half>(value);
 }
 
 constexpr int64_t blocks_for(int64_t items, int64_t per_block) {
@@ -160,14 +175,18 @@ bool aligned16(const Data*... data) {
   return ((reinterpret_cast<uintptr_t>(data) % 16 == 0) && ...);
 }
 
-/// Two numbers as adjacent elements, the first in the low half.
-__device__ inline uint32_t narrow_pair(float first, float second) {
+/// Two numbers as adjacent elements of T, which is Bf16 or Half, the first in the low half.
+template <class T>
+__device__ uint32_t narrow_pair(float first, float second) {
 #if defined(__CUDACC__)
   uint32_t pair;
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
+  if constexpr (std::is_same_v<T, Half>)
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
+  else
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
   return pair;
 #else
-  return narrow<Bf16>(first).bits | static_cast<uint32_t>(narrow<Bf16>(second).bits) << 16;
+  return narrow<T>(first).bits | static_cast<uint32_t>(narrow<T>(second).bits) << 16;
 #endif
 }
 

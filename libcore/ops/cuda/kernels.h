@@ -14,8 +14,7 @@
 /// architecture.
 namespace megalith::cuda {
 
-/// How an activation or weight is stored. fp16 is only for copies, add and AdamW's value; the
-/// other launchers take none.
+/// How an activation or weight is stored.
 enum class Storage { kF32, kBf16, kF16 };
 
 constexpr int64_t kMaxGrid = 0x7fffffff;  // blocks of a one-dimensional grid
@@ -56,6 +55,8 @@ void launch_row_bias(cudaStream_t, const RowBias&);
 void launch_activate(cudaStream_t, Storage, ActivationFunction, void* y, const void* x, int64_t n);
 void launch_activate_grad(cudaStream_t, Storage, ActivationFunction, void* dx, const void* dy, const void* x,
                           int64_t n);
+/// x *= factor.
+void launch_scale(cudaStream_t, Storage, void* x, float factor, int64_t n);
 struct AdamArgs {
   float *master, *m, *v;
   const float* grad;
@@ -67,6 +68,35 @@ struct AdamArgs {
 };
 void launch_adamw(cudaStream_t, const AdamArgs&);
 void launch_decide_step(cudaStream_t, double* scalars, double max_norm);
+
+// ---- lines.cu
+
+/// y = x w^T (+ bias) in fp32: x [rows, in], w [out, in].
+struct ProjectArgs {
+  float* y;
+  const float* x;
+  const void* w;
+  const float* bias;  // may be null
+  int64_t rows, out, in;
+};
+void launch_project(cudaStream_t, Storage w_storage, const ProjectArgs&);
+
+/// Copies `lines` lines of `bytes` bytes each, which begin to_stride and from_stride bytes apart.
+struct LineCopy {
+  void* to;
+  const void* from;
+  int64_t to_stride, from_stride, lines, bytes;
+};
+void launch_copy_lines(cudaStream_t, const LineCopy&);
+
+/// Adds `lines` lines of `columns` elements each. Those of `to` begin to_stride elements apart; those of
+/// `from` are adjacent.
+struct LineSum {
+  void* to;
+  const void* from;
+  int64_t to_stride, lines, columns;
+};
+void launch_add_lines(cudaStream_t, Storage, const LineSum&);
 
 // ---- row_elements.cu
 
@@ -91,6 +121,7 @@ struct DropoutArgs {
   void* y;
   const void *x, *residual;  // residual may be null
   int64_t rows, columns;
+  int64_t first_column;  // global number of column 0
   DropoutMask mask;
 };
 void launch_dropout(cudaStream_t, Storage, const DropoutArgs&);
@@ -209,9 +240,10 @@ void launch_scaled_sum(cudaStream_t, const ScaledSumArgs&, void* workspace);
 
 struct EmbeddingArgs {
   void* y;
-  const void *table, *positions;  // positions may be null
-  const int32_t *ids, *starts;    // starts [rows]: subtracted from positions; may be null
-  RowSpans spans;                 // positions of each `batch` rows
+  const void *table, *positions;            // positions may be null
+  Storage table_storage, position_storage;  // y's, or narrower than an fp32 y
+  const int32_t *ids, *starts;              // starts [rows]: subtracted from positions; may be null
+  RowSpans spans;                           // positions of each `batch` rows
   int64_t rows, batch, columns, vocabulary;
   int32_t first_id;
 };
@@ -310,14 +342,6 @@ void launch_cache_append(cudaStream_t, Storage, const CacheAppend&);
 /// Attention of a few queries (decode.cu). `workspace`: decode_bytes().
 void launch_decode(cudaStream_t, Storage, const AttentionArgs&, const DecodeCut&, void* workspace);
 
-/// Copies `lines` lines of `bytes` bytes each, which begin to_stride and from_stride bytes apart.
-struct LineCopy {
-  void* to;
-  const void* from;
-  int64_t to_stride, from_stride, lines, bytes;
-};
-void launch_copy_lines(cudaStream_t, const LineCopy&);
-
 /// The heads of keys and values [positions, batch, groups, 2, head], of which a prefix [2, groups, positions,
 /// head] has those that all sequences share.
 struct PrefixArgs {
@@ -331,10 +355,10 @@ void launch_prefix_grad(cudaStream_t, Storage, const PrefixArgs&);
 
 // ---- flash.cu: the same on the tensor cores
 
-/// Whether these kernels compute it: in bf16, with heads of up to 128 columns and a multiple of 8.
+/// Whether these kernels compute it: in 16 bits, with heads of up to 128 columns and a multiple of 8.
 bool on_tensor_cores(Storage, const AttentionArgs&);
 bool on_tensor_cores(Storage, const AttentionGradArgs&);
-void launch_flash(cudaStream_t, const AttentionArgs&);
-void launch_flash_grad(cudaStream_t, const AttentionGradArgs&);
+void launch_flash(cudaStream_t, Storage, const AttentionArgs&);
+void launch_flash_grad(cudaStream_t, Storage, const AttentionGradArgs&);
 
 }  // namespace megalith::cuda

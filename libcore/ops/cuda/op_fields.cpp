@@ -17,13 +17,6 @@ Storage storage_of(DType dtype) {
   }
 }
 
-Storage activation_of(DType dtype) {
-  if (dtype == DType::kF16)
-    fail(ErrorKind::kUsage, "cuda: fp16 is computed on the CPU only; give --bf16 instead of --fp16, or ",
-         "--device cpu");
-  return storage_of(dtype);
-}
-
 RowSpans spans_of(const RowPositions& rows) {
   return {rows.first, rows.split, rows.jump};
 }

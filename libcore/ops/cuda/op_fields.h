@@ -10,9 +10,6 @@ namespace megalith::cuda {
 
 /// Throws kInternal: no kernel computes in this dtype.
 Storage storage_of(DType);
-/// The storage of an op's activations or weights, which no kernel takes in fp16. Throws kUsage for fp16, and
-/// what storage_of() throws.
-Storage activation_of(DType);
 
 RowSpans spans_of(const RowPositions&);
 

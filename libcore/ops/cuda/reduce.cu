@@ -94,7 +94,7 @@ __global__ void add_total(double* out, const double* partial, int64_t blocks, do
 void launch_column_sums(cudaStream_t stream, Storage storage, const ColumnSums& a, void* workspace) {
   const RowCut cut(a.rows);
   float* const partial = static_cast<float*>(workspace);
-  with_activation(storage, [&](auto element) {
+  with_storage(storage, [&](auto element) {
     launch(stream, cut.blocks * blocks_for(a.columns, kColumnsPerBlock), 0, column_sums<decltype(element)>, a,
            cut.size, partial);
   });
@@ -110,7 +110,7 @@ void launch_add_partials(cudaStream_t stream, const PartialSums& a) {
 void launch_sum_squares(cudaStream_t stream, Storage storage, double* out, const void* x, int64_t n,
                         void* workspace) {
   double* const partial = static_cast<double*>(workspace);
-  with_activation(storage, [&](auto element) {
+  with_storage(storage, [&](auto element) {
     using T = decltype(element);
     launch(stream, sum_blocks(n), 0, sum_terms<Square, T>, static_cast<const T*>(x), n, Square{}, partial);
   });

@@ -35,7 +35,8 @@ __global__ void swiglu_grad(T* dx, const T* dy, const T* x, int64_t columns) {
   }
 }
 
-/// One row per block; a thread processes four columns at a time, whose random bits come from one Philox call.
+/// One row per block; a thread processes four columns at a time, whose random bits come from one Philox call:
+/// those whose global numbers are 4 quad to 4 quad + 3.
 template <class T>
 __global__ void dropout(DropoutArgs a) {
   const int64_t row = blockIdx.x, place = row * a.columns;
@@ -43,13 +44,14 @@ __global__ void dropout(DropoutArgs a) {
   const T* const residual = a.residual == nullptr ? nullptr : static_cast<const T*>(a.residual) + place;
   T* const y = static_cast<T*>(a.y) + place;
   const RowMask mask = a.mask.drops() ? row_mask(a.mask, row) : RowMask{};
-  for (int64_t quad = threadIdx.x; 4 * quad < a.columns; quad += blockDim.x) {
+  const int64_t end = a.first_column + a.columns;
+  for (int64_t quad = a.first_column / 4 + threadIdx.x; 4 * quad < end; quad += blockDim.x) {
     Words words = {};
     if (a.mask.drops())
       words = mask_words(a.mask.key, mask.sample, mask.position, static_cast<uint64_t>(quad));
     MEGALITH_UNROLL for (int word = 0; word < 4; ++word) {
-      const int64_t i = 4 * quad + word;
-      if (i >= a.columns) break;
+      const int64_t i = 4 * quad + word - a.first_column;
+      if (i < 0 || i >= a.columns) continue;
       float value = widen(x[i]);
       if (a.mask.drops()) value *= mask_factor(a.mask.key, words.word[word]);
       if (residual != nullptr) value += widen(residual[i]);
@@ -58,7 +60,7 @@ __global__ void dropout(DropoutArgs a) {
   }
 }
 
-/// The same in vectors of 16 bytes.
+/// The same in vectors of 16 bytes, if first_column is a multiple of 4.
 template <class T>
 __global__ void wide_dropout(DropoutArgs a) {
   const int64_t row = blockIdx.x, place = row * a.columns;
@@ -67,7 +69,7 @@ __global__ void wide_dropout(DropoutArgs a) {
   const RowMask mask = a.mask.drops() ? row_mask(a.mask, row) : RowMask{};
   for (int64_t i = int64_t{kPer<T>} * threadIdx.x; i < a.columns; i += kPer<T> * blockDim.x) {
     Floats<kPer<T>> values = widened(wide_at(x + i));
-    if (a.mask.drops()) drop(values, mask, static_cast<uint64_t>(i / 4));
+    if (a.mask.drops()) drop(values, mask, static_cast<uint64_t>((a.first_column + i) / 4));
     if (residual != nullptr) add_to(values, widened(wide_at(residual + i)));
     put_vector(static_cast<T*>(a.y) + place + i, narrowed<T>(values));
   }
@@ -112,7 +114,7 @@ __global__ void rope(RopeArgs a) {
 
 void launch_swiglu(cudaStream_t stream, Storage storage, void* y, const void* x, int64_t rows,
                    int64_t columns) {
-  with_activation(storage, [&](auto element) {
+  with_storage(storage, [&](auto element) {
     using T = decltype(element);
     with_width<T>(wide_rows<T>(columns, x, y), [&](auto width) {
       constexpr int kWide = decltype(width)::kElements;
@@ -123,7 +125,7 @@ void launch_swiglu(cudaStream_t stream, Storage storage, void* y, const void* x,
 }
 
 void launch_swiglu_grad(cudaStream_t stream, Storage storage, const SwiGluGradArgs& a) {
-  with_activation(storage, [&](auto element) {
+  with_storage(storage, [&](auto element) {
     using T = decltype(element);
     with_width<T>(wide_rows<T>(a.columns, a.dx, a.dy, a.x), [&](auto width) {
       constexpr int kWide = decltype(width)::kElements;
@@ -134,9 +136,9 @@ void launch_swiglu_grad(cudaStream_t stream, Storage storage, const SwiGluGradAr
 }
 
 void launch_dropout(cudaStream_t stream, Storage storage, const DropoutArgs& args) {
-  with_activation(storage, [&](auto element) {
+  with_storage(storage, [&](auto element) {
     using T = decltype(element);
-    if (wide_rows<T>(args.columns, args.x, args.y, args.residual))
+    if (args.first_column % 4 == 0 && wide_rows<T>(args.columns, args.x, args.y, args.residual))
       launch(stream, {args.rows, threads_for(args.columns / kPer<T>)}, wide_dropout<T>, args);
     else
       launch(stream, args.rows, 0, dropout<T>, args);
@@ -146,7 +148,7 @@ void launch_dropout(cudaStream_t stream, Storage storage, const DropoutArgs& arg
 void launch_rope(cudaStream_t stream, Storage storage, const RopeArgs& args) {
   const int64_t heads = args.sequence_heads / args.group_heads * (args.group_heads - 1);
   const size_t angles = static_cast<size_t>(2 * args.half) * sizeof(float);
-  with_activation(storage, [&](auto element) {
+  with_storage(storage, [&](auto element) {
     using T = decltype(element);
     with_width<T>(wide_rows<T>(args.half, args.qkv) && args.head % kPer<T> == 0, [&](auto width) {
       constexpr int kWide = decltype(width)::kElements;

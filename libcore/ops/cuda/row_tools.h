@@ -31,10 +31,10 @@ __device__ Floats<kWide> widened(const Vector<kWide, T>& from) {
 template <class T, int kWide>
 __device__ Vector<kWide, T> narrowed(const Floats<kWide>& from) {
   Vector<kWide, T> to;
-  if constexpr (sizeof(T) == sizeof(Bf16) && kWide % 2 == 0) {
+  if constexpr (sizeof(T) == sizeof(uint16_t) && kWide % 2 == 0) {
     uint32_t pairs[kWide / 2];
     MEGALITH_UNROLL for (int k = 0; k < kWide / 2; ++k) pairs[k] =
-        narrow_pair(from.at[2 * k], from.at[2 * k + 1]);
+        narrow_pair<T>(from.at[2 * k], from.at[2 * k + 1]);
     memcpy(&to, pairs, sizeof to);
   } else {
     MEGALITH_UNROLL for (int k = 0; k < kWide; ++k) to.at[k] = narrow<T>(from.at[k]);

@@ -111,11 +111,11 @@ void launch_norm(cudaStream_t stream, Storage storage, const NormArgs& args) {
                     .residual = args.residual,
                     .rows = args.rows,
                     .columns = args.columns,
+                    .first_column = 0,
                     .mask = args.mask});
     plain.x = args.sum;
   }
-  with_activation(storage,
-                  [&](auto element) { launch(stream, args.rows, 0, norm<decltype(element)>, plain); });
+  with_storage(storage, [&](auto element) { launch(stream, args.rows, 0, norm<decltype(element)>, plain); });
 }
 
 void launch_norm_grad(cudaStream_t stream, Storage storage, const NormGradArgs& args,
@@ -132,13 +132,13 @@ void launch_norm_grad(cudaStream_t stream, Storage storage, const NormGradArgs& 
                         .rows = args.rows,
                         .columns = args.columns},
                        workspace);
-  with_activation(storage,
-                  [&](auto element) { launch(stream, args.rows, 0, norm_grad<decltype(element)>, args); });
+  with_storage(storage,
+               [&](auto element) { launch(stream, args.rows, 0, norm_grad<decltype(element)>, args); });
 }
 
 void launch_softmax_stats(cudaStream_t stream, Storage storage, const SoftmaxArgs& args) {
-  with_activation(
-      storage, [&](auto element) { launch(stream, args.rows, 0, softmax_stats<decltype(element)>, args); });
+  with_storage(storage,
+               [&](auto element) { launch(stream, args.rows, 0, softmax_stats<decltype(element)>, args); });
 }
 
 void launch_softmax_rescale(cudaStream_t stream, float* sum_exp, const float* from, const float* to,
@@ -147,8 +147,8 @@ void launch_softmax_rescale(cudaStream_t stream, float* sum_exp, const float* fr
 }
 
 void launch_cross_entropy(cudaStream_t stream, Storage storage, const CrossEntropyArgs& args) {
-  with_activation(
-      storage, [&](auto element) { launch(stream, args.rows, 0, cross_entropy<decltype(element)>, args); });
+  with_storage(storage,
+               [&](auto element) { launch(stream, args.rows, 0, cross_entropy<decltype(element)>, args); });
 }
 
 }  // namespace megalith::cuda

@@ -194,11 +194,12 @@ constexpr int kLossThreads = 512, kAtOnce = 4;  // vectors that a thread reads b
 /// 99 KiB, without what sums over the block take. 50304 columns in bf16 take less.
 constexpr size_t kMostHeld = (99 << 10) - 512;
 
-/// e^x; a bf16 result needs no more bits than this has.
+/// e^x; a result of 16 bits needs no more bits than this has.
 __device__ inline float exponential(float x, float) {
   return expf(x);
 }
-__device__ inline float exponential(float x, Bf16) {
+template <class T>
+__device__ float exponential(float x, T) {
   return power_of_two(x * kLog2E);
 }
 
@@ -304,7 +305,7 @@ int64_t rows_of_team(const NormArgs& a) {
 
 bool launch_team_norm(cudaStream_t stream, Storage storage, const NormArgs& args) {
   bool launched = false;
-  with_activation(storage, [&](auto element) {
+  with_storage(storage, [&](auto element) {
     using T = decltype(element);
     const int64_t vectors = args.columns / kPer<T>, size = rows_of_team(args);
     if (!wide_rows<T>(args.columns, args.x, args.y, args.sum, args.residual, args.w, args.b)) return;
@@ -322,7 +323,7 @@ bool launch_team_norm_grad(cudaStream_t stream, Storage storage, const NormGradA
   const bool centred = args.mean != nullptr, wanted = weights.dw != nullptr || weights.db != nullptr;
   const int sums = centred ? 2 : 1;
   float* const partial = wanted ? static_cast<float*>(workspace) : nullptr;
-  with_activation(storage, [&](auto element) {
+  with_storage(storage, [&](auto element) {
     using T = decltype(element);
     const int64_t vectors = args.columns / kPer<T>;
     const RowCut rows = norm_grad_cut(args.rows, sums);
@@ -344,7 +345,7 @@ bool launch_team_norm_grad(cudaStream_t stream, Storage storage, const NormGradA
 
 bool launch_softmax_loss(cudaStream_t stream, Storage storage, const SoftmaxLossArgs& args) {
   bool launched = false;
-  with_activation(storage, [&](auto element) {
+  with_storage(storage, [&](auto element) {
     using T = decltype(element);
     if (!wide_rows<T>(args.stride, args.logits) || args.stride > kMaxGrid) return;
     const size_t bytes = static_cast<size_t>(args.stride) * sizeof(T);

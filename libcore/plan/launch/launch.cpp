@@ -63,6 +63,8 @@ class Start {
                            "WORLD_SIZE=$OMPI_COMM_WORLD_SIZE "));
   }
 
+  std::string direct() const { return program(each() > 1 ? concat("--nproc ", each(), ' ') : ""); }
+
   /// Asks Slurm for a signal before the job's time is over. Our program then saves; Megatron would end, so
   /// its jobs do not ask for it.
   const char* saving() const { return ours_ ? "\n#SBATCH --signal=USR1@300" : ""; }
@@ -81,10 +83,16 @@ class Start {
     const bool needs_one = !blackwell && beside && c_.sharding < Sharding::kGradients && !on_processors();
     return needs_one ? "CUDA_DEVICE_MAX_CONNECTIONS=1 " : "";
   }
-  std::string program() const {
+  std::string program(const std::string& ranks = {}) const {
     const std::string& words = ours_ ? p_.run_words : p_.megatron_words;
-    return concat(ours_ ? "megalith-pretrain " : "pretrain_gpt.py ", model_options(p_.model, ours_), words,
+    return concat(ours_ ? "megalith-pretrain " : "pretrain_gpt.py ", ranks, ours_ ? device_option() : "",
+                  model_options(p_.model, ours_), words,
                   whole_ ? missing_options(words, ours_) : std::string(), ' ', launch_options(p_, c_, ours_));
+  }
+  /// Without an option our program trains on the processor.
+  const char* device_option() const {
+    const bool given = concat(p_.run_words, ' ').find(" --device ") != std::string::npos;
+    return on_processors() || given ? "" : "--device cuda ";
   }
   /// A shell command that passes the rank from the launcher's variables to the program.
   std::string in_shell(const char* ranks) const {
@@ -174,6 +182,10 @@ std::string dlc(const Start& start) {
 }
 
 }  // namespace
+
+std::string direct_line(const PlanProblem& p, const Candidate& c) {
+  return Start(p, c, true, false).direct();
+}
 
 std::string launch_line(const PlanProblem& p, const Candidate& c, Launcher launcher, bool ours) {
   const Start start(p, c, ours, false);

@@ -38,10 +38,7 @@ DeviceRun kind_of(const PlanProblem& p) {
   return {.device = device.multiprocessors == 0            ? "cpu"
                     : device.compute_capability >= kAmpere ? "cuda"
                                                            : device.name,
-          .ranks = p.machine.world > 1 ? DeviceRanks::kProcesses : DeviceRanks::kOne,
-          .dtype = !p.half() ? DeviceDType::kFloat32
-                   : p.fp16  ? DeviceDType::kHalf
-                             : DeviceDType::kBfloat16};
+          .ranks = p.machine.world > 1 ? DeviceRanks::kProcesses : DeviceRanks::kOne};
 }
 
 MemoryEstimate estimate_of(const RunShape& run, const Coord& at) {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "libcore/base/error.h"
-#include "libcore/base/figures/picture.h"
+#include "libcore/base/figures/page.h"
 #include "libcore/base/text.h"
 #include "libcore/plan/launch/launch_options.h"
 #include "libcore/plan/report/plan_text.h"
@@ -231,15 +231,12 @@ class FrontPlot {
 };
 
 constexpr const char* kStyle =
-    ":root{color-scheme:light dark}"
-    "body{font:14px/1.45 system-ui,sans-serif;max-width:1000px;margin:2em auto;padding:0 1em}"
-    "h1{font-size:1.4em}h2{font-size:1.1em;margin-top:1.6em}code{overflow-wrap:anywhere}"
-    "pre{background:#8882;padding:.8em;overflow-x:auto;font-size:12px}.picture{overflow-x:auto}"
-    "th{text-align:left;font-weight:500}th,td{padding:.1em 1em .1em 0;vertical-align:top}"
+    "body{max-width:1000px}code{overflow-wrap:anywhere}td{overflow-wrap:normal}.picture{overflow-x:auto}"
     "svg{display:block}text{font-size:11px;fill:currentColor}text.r{text-anchor:end}"
     "text.c{text-anchor:middle}.grid{stroke:currentColor;opacity:.2}line.limit{stroke:#e5484d}"
     "text.limit{fill:#e5484d}.key{margin-right:1em;white-space:nowrap}"
-    ".key i{display:inline-block;width:.8em;height:.8em;margin-right:.3em}";
+    ".key i{display:inline-block;width:.8em;height:.8em;margin-right:.3em}"
+    "pre.table{white-space:pre;overflow-x:auto;overflow-wrap:normal;font-size:12px}";
 
 /// The style sheet's colours of the bars: class mN is for part N of kMemoryParts.
 std::string part_colors() {
@@ -254,12 +251,8 @@ std::string part_colors() {
 std::string plan_html(const Report& r) {
   const PlanProblem& p = r.problem;
   std::ostringstream out;
-  out << "<!doctype html>\n<html lang=en><head><meta charset=utf-8><meta name=viewport "
-         "content=\"width=device-width, initial-scale=1\">"
-      << "<title>Plan for " << p.machine.world << " x " << escape_markup(p.machine.device.name)
-      << "</title><style>" << kStyle << part_colors() << "</style></head><body>\n<h1>"
-      << format_fixed(total_parameters(p.model) / 1e9, 2) << " billion parameters" << active_text(p.model)
-      << " on " << p.machine.world << " x " << escape_markup(p.machine.device.name) << "</h1>\n";
+  out << page_begin(concat(parameters_text(p.model), " on ", p.machine.world, " x ", p.machine.device.name),
+                    kStyle + part_colors());
   if (!r.result.plans.empty()) {
     const Plan& best = r.result.plans.front();
     out << "<p><code>" << escape_markup(launch_options(p, best.candidate))
@@ -271,7 +264,9 @@ std::string plan_html(const Report& r) {
     out << "<h2>Time against memory</h2>\n";
     if (!r.front.empty()) FrontPlot(r).draw(out);
   }
-  out << "<h2>All of it</h2>\n<pre>" << escape_markup(plan_text(r)) << "</pre>\n</body></html>\n";
+  out << "<h2>All of it</h2>\n<pre class=\"table\">" << escape_markup(plan_text(r, PlanDetail::kAll))
+      << "</pre>\n"
+      << page_end();
   return out.str();
 }
 

@@ -8,6 +8,7 @@
 #include "libcore/plan/launch/launch.h"
 #include "libcore/plan/launch/launch_options.h"
 #include "libcore/plan/price/code_base.h"
+#include "libcore/plan/report/plan_answer.h"
 #include "libcore/plan/report/plan_words.h"
 #include "libcore/plan/report/scaling_text.h"
 
@@ -15,14 +16,6 @@ namespace megalith {
 namespace {
 
 using Row = TextTable::Row;
-
-std::string layers_text(const PlanProblem& p, const Candidate& c) {
-  if (c.pipeline == 1) return std::to_string(p.model.layers);
-  const int first = stage_layers(p, c, 0), middle = stage_layers(p, c, c.pipeline / 2),
-            last = stage_layers(p, c, c.pipeline - 1);
-  if (first == middle && last == middle) return std::to_string(first);
-  return c.pipeline == 2 ? concat(first, '+', last) : concat(first, '+', middle, '+', last);
-}
 
 /// For a model with experts, inserts the columns about experts after the columns that every model has.
 void insert_experts(const PlanProblem& p, Row& row, const std::string& expert,
@@ -167,30 +160,26 @@ std::string front_table(const Report& r) {
   return table_text({.rows = table}, r.columns);
 }
 
-void tell_trainer(std::ostream& out, const PlanProblem& p, const TrainerAnswer& trainer) {
-  if (trainer.rank)
-    out << "megalith-pretrain runs plan 1 and takes " << gigabytes(trainer.rank->estimate.needed())
-        << " GB on its fullest rank\n";
-  else if (takes_megatrons_options(p.software))
-    out << "plan 1 is for Megatron-LM only: " << trainer.refusal << '\n';
-  else
-    out << "plan 1 is for " << code_base(p.software.code_base).what << " (" << p.software.code_base
-        << "): its lines are not written here\n";
+/// The lines that start plan 1, those of our program first. Where it runs on this machine's processor, no
+/// other does.
+void tell_launch_lines(std::ostream& out, const Report& r) {
+  const PlanProblem& p = r.problem;
+  const bool runs = r.trainer.front().refusal.empty();
+  const bool megatron = takes_megatrons_options(p.software) && !(runs && p.trained_here);
+  for (const bool ours : {true, false})
+    if (ours ? runs : megatron)
+      for (const auto& [name, launcher] : enum_names(Launcher{}))
+        out << "  " << launch_line(p, r.result.plans.front().candidate, launcher, ours) << '\n';
 }
 
-void tell_best(std::ostream& out, const Report& r) {
+void tell_details(std::ostream& out, const Report& r) {
   const PlanProblem& p = r.problem;
   const Plan& best = r.result.plans.front();
-  out << ranked_table(r) << "MFU counts half of causal attention, and nothing that is recomputed\n"
-      << "\nmemory of plan 1 by pipeline stage, GB\n"
+  out << "\nmemory of plan 1 by pipeline stage, GB\n"
       << estimate_table(r, best.candidate) << "\ntime of a step of plan 1: " << time_line(best.time)
-      << imbalance_line(p, best) << "bottleneck: " << bottleneck(p, best) << "\n\n"
-      << sensitivity_table(r) << "\noptions of plan 1\n  " << launch_options(p, best.candidate) << '\n';
-  tell_trainer(out, p, r.trainer.front());
-  for (const bool ours : {false, true})
-    if (ours ? r.trainer.front().refusal.empty() : takes_megatrons_options(p.software))
-      for (const auto& [name, launcher] : enum_names(Launcher{}))
-        out << "  " << launch_line(p, best.candidate, launcher, ours) << '\n';
+      << imbalance_line(p, best) << '\n'
+      << sensitivity_table(r) << "\nall lines that start plan 1\n";
+  tell_launch_lines(out, r);
   tell_missed(out, r);
   if (!r.front.empty()) out << "\nfastest plans for less and less memory\n" << front_table(r);
 }
@@ -203,37 +192,40 @@ void tell_inverse(std::ostream& out, const Report& r) {
       << '\n';
 }
 
-/// The devices per machine: "8". If links join a different number of devices, also that number: "4 a machine,
-/// 72".
-std::string joined_text(const Machine& machine) {
-  const int joined = std::min(machine.domain(), machine.world);
-  return joined == machine.local_world ? std::to_string(joined)
-                                       : concat(machine.local_world, " a machine, ", joined);
+/// How many layouts the search looked at, and why it left the others out.
+void tell_search(std::ostream& out, const SearchResult& found) {
+  out << found.candidates << " legal candidates in " << found.families
+      << " parallel layouts: " << found.priced << " priced";
+  if (found.fitting) out << ", of which " << *found.fitting << " fit";
+  if (found.priced < found.candidates) out << "; the others are proven slower";
+  for (const auto& [rule, count] : found.rejected) out << "; " << count << " layouts break " << rule;
+  out << '\n';
+}
+
+void tell_rejected(std::ostream& out, const SearchResult& found) {
+  if (!found.example.empty()) out << "\nrejected, for example\n";
+  for (const auto& [rule, reason] : found.example) out << "  " << rule << "  " << reason << '\n';
 }
 
 }  // namespace
 
-std::string plan_text(const Report& r) {
-  const PlanProblem& p = r.problem;
+std::string plan_text(const Report& r, PlanDetail detail) {
+  const bool found = !r.result.plans.empty(), all = detail == PlanDetail::kAll;
   std::ostringstream out;
-  out << format_fixed(total_parameters(p.model) / 1e9, 3) << " billion parameters" << active_text(p.model)
-      << " on " << p.machine.world << " x " << p.machine.device.name << " ("
-      << gigabytes(p.machine.device.memory) << " GB each, " << joined_text(p.machine) << " joined by links), "
-      << precision_text(p) << ", " << p.software.code_base << '\n'
-      << r.result.candidates << " legal candidates in " << r.result.families
-      << " parallel layouts: " << r.result.priced << " priced";
-  if (r.result.fitting) out << ", of which " << *r.result.fitting << " fit";
-  if (r.result.priced < r.result.candidates) out << "; the others are proven slower";
-  for (const auto& [rule, count] : r.result.rejected) out << "; " << count << " layouts break " << rule;
-  out << "\n\n";
-  if (r.result.plans.empty())
-    tell_failure(out, r);
+  out << plan_subject(r);
+  if (all || !found) tell_search(out, r.result);
+  out << '\n';
+  if (found)
+    out << plan_answer(r);
   else
-    tell_best(out, r);
+    tell_failure(out, r);
+  if (found && detail != PlanDetail::kAnswer)
+    out << '\n' << ranked_table(r) << "MFU counts half of causal attention, and nothing that is recomputed\n";
+  if (found && all) tell_details(out, r);
   if (r.inverse) tell_inverse(out, r);
-  if (r.goal) out << scaling_text(p, *r.goal, r.scaling);
-  if (!r.result.example.empty()) out << "\nrejected, for example\n";
-  for (const auto& [rule, reason] : r.result.example) out << "  " << rule << "  " << reason << '\n';
+  if (r.goal) out << scaling_text(r.problem, *r.goal, r.scaling);
+  if (all || !found) tell_rejected(out, r.result);
+  if (found && !all) out << "\n--explain prints the other plans, and what memory and time consist of\n";
   return fitted(out.str(), r.columns);
 }
 

@@ -50,6 +50,14 @@ std::string recompute_text(const Candidate& c) {
   return {};
 }
 
+std::string layers_text(const PlanProblem& p, const Candidate& c) {
+  if (c.pipeline == 1) return std::to_string(p.model.layers);
+  const int first = stage_layers(p, c, 0), middle = stage_layers(p, c, c.pipeline / 2),
+            last = stage_layers(p, c, c.pipeline - 1);
+  if (first == middle && last == middle) return std::to_string(first);
+  return c.pipeline == 2 ? concat(first, '+', last) : concat(first, '+', middle, '+', last);
+}
+
 const char* precision_text(const PlanProblem& p) {
   switch (p.precision) {
     case Precision::kFloat32:
@@ -66,9 +74,13 @@ const char* precision_text(const PlanProblem& p) {
   return "";
 }
 
-std::string active_text(const ModelShape& m) {
-  return m.has_experts() ? concat(" (", format_fixed(active_parameters(m) / 1e9, 3), " of them for a token)")
-                         : "";
+std::string parameters_text(const ModelShape& m) {
+  constexpr double kBillion = 1e9, kMillion = 1e6;
+  const double all = total_parameters(m);
+  const bool large = all >= kBillion;
+  const auto number = [&](double count) { return format_fixed(count / (large ? kBillion : kMillion), 3); };
+  return concat(number(all), large ? " billion" : " million", " parameters",
+                m.has_experts() ? concat(" (", number(active_parameters(m)), " of them for a token)") : "");
 }
 
 std::string fitted(const std::string& text, size_t columns) {

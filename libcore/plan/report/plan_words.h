@@ -16,10 +16,13 @@ std::string yes_no(bool value);            // "yes", "-"
 
 /// "none", "attention", "norm,act", "products", "4 layers", "full".
 std::string recompute_text(const Candidate&);
+/// The layers of a stage: "6"; where stages differ, of the first, a middle and the last one: "7+8+7".
+std::string layers_text(const PlanProblem&, const Candidate&);
 /// "bf16", "mxfp8".
 const char* precision_text(const PlanProblem&);
-/// The active parameters of a model with experts: " (12.879 of them for a token)"; empty for a dense one.
-std::string active_text(const ModelShape&);
+/// "22.068 billion parameters", "0.937 million parameters"; of a model with experts also how many are active:
+/// "46.703 billion parameters (12.880 of them for a token)".
+std::string parameters_text(const ModelShape&);
 
 /// A row of a table.
 template <class... Values>

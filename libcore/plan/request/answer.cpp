@@ -104,6 +104,11 @@ void write_pages(const PlanCommand& command, const Report& report) {
              OutputKind::kStream);
 }
 
+PlanDetail detail_of(const PlanCommand& command) {
+  if (command.plan.explain) return PlanDetail::kAll;
+  return command.gives("top") ? PlanDetail::kPlans : PlanDetail::kAnswer;
+}
+
 PlanAnswer ranked(const PlanRequest& request, PlanProblem problem) {
   const PlanOptions& plan = request.command.plan;
   const SearchResult result =
@@ -125,9 +130,9 @@ PlanAnswer ranked(const PlanRequest& request, PlanProblem problem) {
   if (plan.json && !found)
     log("no plan fits; ", result.closest ? "\"closest\" holds the nearest one" : "no combination is legal");
   if (plan.json) return {plan_json(report), answered};
-  if (!answered)
-    fail(ErrorKind::kUsage, "no plan fits\n  ", join(split(trim(plan_text(report)), '\n'), "\n  "));
-  return {plan_text(report), true};
+  const std::string text = plan_text(report, detail_of(request.command));
+  if (!answered) fail(ErrorKind::kUsage, "no plan fits\n  ", join(split(trim(text), '\n'), "\n  "));
+  return {text, true};
 }
 
 }  // namespace

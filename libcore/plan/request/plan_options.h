@@ -140,7 +140,9 @@ struct PlanOptions : PlanTarget {
     v("budget", budget, "Print the numbers of devices that cost no more than this; needs --gpu-hour-price.",
       positive());
     v("explain", explain,
-      "Print the Pareto front, and the fewest devices, longest sequence and most layers that have a plan.");
+      "Print more than the best plan: the others, what memory and time consist of, all launch lines, the "
+      "Pareto "
+      "front, and the fewest devices, longest sequence and most layers that have a plan.");
     v("emit", emit, "Print a job for a scheduler in place of the tables.");
     v("html", html, "Write a page with memory bars, the pipeline's timeline and the Pareto front there.",
       metavar("FILE"));
@@ -158,7 +160,8 @@ struct PlanOptions : PlanTarget {
       "Take the rates from measurements: a device's profile (megalith-autoplan profile), what a program of "
       "nccl-tests printed on one machine or on several, or a Megatron-LM log as --anchor does.",
       metavar("FILE"));
-    v("top", top, "Plans to print.", between(1, 1000));
+    v("top", top, "Plans to print, in a table below the best one.", between(1, 1000),
+      default_text("10 with --explain, --html and --json, otherwise the best one"));
     v("json", json, "Print one JSON object instead of tables.");
   }
   void validate(Problems&) const;

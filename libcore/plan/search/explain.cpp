@@ -94,13 +94,14 @@ Inverse inverse_questions(const PlanProblem& p, const Fixed& fixed) {
   const auto deep = [&](int layers) {
     PlanProblem deeper = p;
     deeper.model.layers = layers;
+    deeper.trained_here = false;  // the trainer's own count would run thousands of layers for each candidate
     return exists(deeper);
   };
   while (high <= 1 << 14 && deep(high)) {
     low = high;
     high *= 2;
   }
-  out.most_layers = low;
+  out.most_layers = std::max(low, out.longest_sequence > 0 ? p.model.layers : 0);
   return out;
 }
 

@@ -8,14 +8,12 @@ namespace megalith {
 
 /// How the ranks of a run are made.
 enum class DeviceRanks { kOne, kThreads, kProcesses };
-enum class DeviceDType { kFloat32, kBfloat16, kHalf };
-enum class DeviceMethod { kPretrain, kFull, kLora, kPrefix, kPacked, kPreferences };
+enum class DeviceMethod { kPretrain, kFull, kLora, kEightBitLora, kPrefix, kPacked, kPreferences };
 
 /// A run, as far as it depends on the device whether this version can train it.
 struct DeviceRun {
   std::string device = "cpu";  // that of --device, or of a plan: "cpu", "cuda", or the name of another kind
   DeviceRanks ranks = DeviceRanks::kOne;
-  DeviceDType dtype = DeviceDType::kFloat32;
   DeviceMethod method = DeviceMethod::kPretrain;
 };
 
@@ -25,8 +23,5 @@ DeviceRun device_run(const PretrainConfig&);
 /// On what this version cannot train this run, as the end of "this version does not train on …": "several
 /// GPUs"; empty: it can. The rules of a run and the planner read this one table.
 std::string lacking_there(const DeviceRun&);
-
-/// Reports what the device of a run lacks for its ranks and dtype, with what to give.
-void check_device(const PretrainConfig&, Problems&);
 
 }  // namespace megalith

@@ -6,11 +6,11 @@
 #include <utility>
 
 #include "libcore/base/error.h"
+#include "libcore/base/figures/page.h"
 #include "libcore/base/figures/quantile.h"
 #include "libcore/base/figures/text_table.h"
 #include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
-#include "libcore/train/log/page.h"
 
 namespace megalith {
 namespace {
@@ -205,7 +205,7 @@ std::vector<RunHistory> read_named_runs(const std::vector<std::string>& paths) {
 }
 
 std::string comparison_page(const std::vector<RunHistory>& runs) {
-  std::string out = page_begin(concat(runs.size(), " training runs")) +
+  std::string out = page_begin(concat(runs.size(), " training runs"), chart_style()) +
                     "<p>Lines: training losses, smoothed. Dots: validation losses.</p>\n" +
                     by_iterations(runs) + by_tokens(runs) + by_time(runs) + "<h2>Runs</h2>\n" +
                     html_table(names_of(runs, "run"), figure_rows(runs));

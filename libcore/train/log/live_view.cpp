@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -144,21 +145,39 @@ std::string live_view(const std::string& name, const RunHistory& run, double now
 
 namespace {
 
-/// The complete lines that were appended to a file since the last call.
+/// The lines of a file that others append to.
 class GrowingFile {
  public:
   explicit GrowingFile(std::string path) : path_(std::move(path)) {}
-  std::string next() {
+  /// Whether what was read is no longer there: another run has written the file anew, or cut it.
+  bool begins_anew() {
     const ReadableFile file(path_);
-    std::string text(file.size() > read_ ? file.size() - read_ : 0, '\0');
-    file.read_at(read_, text.data(), text.size());
+    if (part(file, 0, head_.size()) == head_ && file.size() >= read_) return false;
+    head_.clear();
+    read_ = 0;
+    return true;
+  }
+  /// The complete lines that were appended since the last call.
+  std::string next() {
+    constexpr size_t kHead = 512;  // the first line of a run has its time
+    const ReadableFile file(path_);
+    std::string text = part(file, read_, file.size());
     text.resize(text.rfind('\n') + 1);  // nothing if there is no line end
+    if (read_ == 0) head_ = text.substr(0, kHead);
     read_ += text.size();
     return text;
   }
 
  private:
-  std::string path_;
+  /// The bytes from `begin` to `end`, or to the file's end.
+  static std::string part(const ReadableFile& file, uint64_t begin, uint64_t end) {
+    const uint64_t last = std::min<uint64_t>(end, file.size());
+    std::string text(last > begin ? last - begin : 0, '\0');
+    file.read_at(begin, text.data(), text.size());
+    return text;
+  }
+
+  std::string path_, head_;  // the file's first bytes, as they were read
   uint64_t read_ = 0;
 };
 
@@ -177,12 +196,13 @@ void watch_run(const std::string& path) {
   constexpr auto kPause = std::chrono::seconds(1);
   const bool live = ::isatty(STDOUT_FILENO) == 1;
   GrowingFile file(path);
-  RunReader reader(path);
+  std::optional<RunReader> reader(std::in_place, path);
   RunHistory none;  // shown until the file has a line
   none.starts.emplace_back();
   while (true) {
-    reader.take(file.next());
-    const RunHistory& run = reader.runs().empty() ? none : reader.runs().back();
+    if (file.begins_anew()) reader.emplace(path);
+    reader->take(file.next());
+    const RunHistory& run = reader->runs().empty() ? none : reader->runs().back();
     const std::string picture =
         live_view(name_of_run(run, path), run, seconds_since_1970(), columns_of(STDOUT_FILENO));
     write_stdout(live ? drawn_over(picture) : picture);

@@ -4,9 +4,9 @@
 #include <string_view>
 
 #include "libcore/base/error.h"
+#include "libcore/base/figures/page.h"
 #include "libcore/base/text.h"
 #include "libcore/io/files/file.h"
-#include "libcore/train/log/page.h"
 
 namespace megalith {
 namespace {
@@ -127,9 +127,9 @@ std::string samples(const RunHistory& run) {
 }  // namespace
 
 std::string run_page(const RunHistory& run, size_t earlier) {
-  return page_begin(run.name.empty() ? "Training run" : "Training run " + run.name) + loss_chart(run) +
-         task_charts(run) + other_charts(run) + facts(run, earlier) + samples(run) + options(run) +
-         page_end();
+  return page_begin(run.name.empty() ? "Training run" : "Training run " + run.name, chart_style()) +
+         loss_chart(run) + task_charts(run) + other_charts(run) + facts(run, earlier) + samples(run) +
+         options(run) + page_end();
 }
 
 void write_report(const std::string& metrics_path, const std::string& html_path) {

@@ -85,11 +85,11 @@ class RunObserver {
   virtual void before_step(int64_t /*steps_done*/) {}
   virtual void step(const StepReport&) {}
   virtual void evaluation(const EvaluationReport&) {}
+  virtual void tasks(const TasksReport&) {}    // only on the first rank
   virtual void sample(const SampleReport&) {}  // only on the first rank
   /// A checkpoint is complete.
   virtual void saved(int64_t /*iteration*/, const std::string& /*path*/) {}
   virtual void end(const EndReport&) {}
-  virtual void tasks(const TasksReport&) {}  // only on the first rank
 };
 
 /// Several observers, called one after the other.

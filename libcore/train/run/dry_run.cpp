@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <tuple>
@@ -12,6 +13,7 @@
 #include "libcore/ops/backend/cuda_plugin.h"
 #include "libcore/train/schedules/schedule.h"
 #include "libcore/train/step/layout.h"
+#include "libcore/train/tasks/run_tasks.h"
 
 namespace megalith {
 namespace {
@@ -131,6 +133,10 @@ DryMemory dry_memory(const PretrainConfig& config) {
   RunShape run = run_shape(config);
   run.train.device = resolved_device(config.train.device);
   const MemoryLeft left = ask_memory(run, config.parallel.local_world);
+  const std::unique_ptr<Communicator> alone = make_self_comm();
+  RunTasks tasks(config, *alone);
+  tasks.encode(config, run.train.device);
+  run.task_bytes = tasks.bytes(run);
   SaveCopyChoice chosen =
       chosen_save_copy(config.train.eval_only ? CheckpointConfig{} : config.checkpoint, run, left);
   run.save_copy = chosen.copy;

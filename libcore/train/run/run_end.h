@@ -21,6 +21,7 @@ class RunEnd {
   bool wanted() const;
   /// Stores the ranks' common answer: whether any of them wants the run to end.
   void agree(bool stop) { agreed_ = stop; }
+  bool agreed() const { return agreed_; }
   /// Call after an evaluation that did not improve on the best one. Too many of these in a row end the run.
   void note_worse(const TrainState&);
   /// Whether the run ends after this step. Logs why. Called by every rank once everything else that was due

@@ -7,7 +7,6 @@
 #include "libcore/config/tokenizer_config.h"
 #include "libcore/convert/sources/model_files.h"
 #include "libcore/io/run/run_files.h"
-#include "libcore/train/devices/trained_where.h"
 #include "libcore/train/log/run_outputs.h"
 #include "libcore/train/saves/checkpoint_store.h"
 #include "libcore/train/tasks/run_tasks.h"
@@ -35,7 +34,6 @@ void check_ranks(const ParallelConfig& parallel, Problems& problems) {
 
 void check_run(const PretrainConfig& config, Problems& problems) {
   check_ranks(config.parallel, problems);
-  check_device(config, problems);
   const CheckpointConfig& checkpoint = config.checkpoint;
   if (!checkpoint.save.empty() && !traits_of(checkpoint.format).refusal)
     if (const std::string why = store_of(checkpoint.format).refusal(config.model, config.parallel);

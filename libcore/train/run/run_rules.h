@@ -9,7 +9,7 @@
 
 namespace megalith {
 
-/// Reports three kinds of problems: what this version cannot do (expert ranks, --fp16 or processes on GPUs),
+/// Reports three kinds of problems: what this version cannot do (expert ranks, several ranks on GPUs),
 /// a layout with another number of ranks than the run has processes or --nproc, and missing options that
 /// training needs.
 void check_run(const PretrainConfig&, Problems&);

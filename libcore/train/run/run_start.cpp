@@ -131,17 +131,17 @@ bool resumes(const CheckpointConfig& config, const StartPoint& start) {
   return !config.finetune && start.state;
 }
 
-RunShape agreed_shape(const RankInput& in, const PretrainConfig& config, const Backend& backend) {
+RunShape agreed_shape(const RankInput& in, const PretrainConfig& config, const Backend& backend,
+                      const RunTasks& tasks) {
   RunShape shape = run_shape(config);
   shape.train.device = backend.name();
-  if (config.train.fp16 && on_gpu(shape))
-    fail(ErrorKind::kUsage, "--fp16 is computed on the CPU only; give --device cpu, or --bf16");
   if (in.tuning) {
     shape.samples.short_ones = in.tuning->short_samples;
     shape.tuning = in.tuning->plan;
   }
   if (in.world.rank() == 0) {
     const MemoryLeft left = ask_memory(shape, in.ranks_on_machine());
+    shape.task_bytes = tasks.bytes(shape);
     const SaveCopyChoice chosen =
         chosen_save_copy(config.train.eval_only ? CheckpointConfig{} : config.checkpoint, shape, left);
     shape.save_copy = chosen.copy;
@@ -150,6 +150,7 @@ RunShape agreed_shape(const RankInput& in, const PretrainConfig& config, const B
   }
   shape.save_copy = rank0_value(in.world, shape.save_copy);
   shape.vocabulary = rank0_value(in.world, shape.vocabulary);
+  shape.task_bytes = rank0_value(in.world, shape.task_bytes);
   return shape;
 }
 

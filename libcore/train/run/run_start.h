@@ -9,6 +9,7 @@
 #include "libcore/train/saves/start_point.h"
 #include "libcore/train/step/layout.h"
 #include "libcore/train/step/trainer.h"
+#include "libcore/train/tasks/run_tasks.h"
 
 /// The start of a run, before its first step. Every rank calls these functions.
 namespace megalith {
@@ -21,7 +22,7 @@ bool resumes(const CheckpointConfig&, const StartPoint& start);
 
 /// The run's shape. The first rank checks the memory of its machine for all, so that all reach the same
 /// decision, and logs the number of parameters. kUsage when the memory is too small.
-RunShape agreed_shape(const RankInput&, const PretrainConfig&, const Backend&);
+RunShape agreed_shape(const RankInput&, const PretrainConfig&, const Backend&, const RunTasks&);
 
 /// Sets the initial values of all parameters: random ones, or those of Tuning::base. A run that trains only a
 /// part of the model reads the base even with a start point, because a checkpoint holds only the trained

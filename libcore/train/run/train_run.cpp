@@ -81,9 +81,10 @@ TrainRun::TrainRun(const RankInput& in)
   const std::optional<size_t> device_memory = free_device_memory(*backend_);
   const std::optional<StartPoint> start = find_run_start(in_, config_);
   tasks_.emplace(config_, in_.world);
+  tasks_->encode(config_, backend_->name());
   const RunShape shape =
       // Before take_folder(), so that a run refused for lack of memory leaves no folder.
-      agreed_shape(in_, config_, *backend_);
+      agreed_shape(in_, config_, *backend_, *tasks_);
   saves_.take_folder(start ? &*start : nullptr);
   auto outputs = in_.world.rank() == 0 ? std::make_unique<RunOutputs>(config_.train) : nullptr;
   trainer_ = std::make_unique<Trainer>(shape, *backend_, device_world_ ? *device_world_ : in_.world);
@@ -101,7 +102,6 @@ TrainRun::TrainRun(const RankInput& in)
       take_adapters(*in_.tuning, *trainer_);
   });
   require_enough_data(in_, progress_.state());
-  tasks_->encode(config_, *trainer_);
   observe(std::move(outputs));
   saves_.begin(*trainer_, observers_);
 }
@@ -217,8 +217,10 @@ void TrainRun::evaluate(const std::string& where) {
 void TrainRun::evaluate_tasks() {
   if (!tasks_->wanted() || tasks_done_ == progress_.iteration()) return;
   tasks_done_ = progress_.iteration();
-  const TasksReport report = tasks_->evaluate(progress_.iteration(), *trainer_);
-  if (!report.figures.empty()) observers_.tasks(report);
+  const std::optional<TasksReport> report =
+      tasks_->evaluate(progress_.iteration(), *trainer_, [this] { return end_.wanted(); });
+  if (!report) return end_.agree(true);
+  if (!report->figures.empty()) observers_.tasks(*report);
 }
 
 void TrainRun::validate(const std::string& where) {
@@ -236,6 +238,7 @@ void TrainRun::validate(const std::string& where) {
 
 void TrainRun::final_evaluations() {
   evaluate(concat("iteration ", progress_.iteration(), " on validation set"));
+  if (end_.agreed() && end_.due(progress_.state())) return;
   if (evaluations_->has_test()) observers_.evaluation(evaluations_->test(progress_.state()));
   if (!evaluation_interval_.due_at(progress_.iteration())) sample();
 }

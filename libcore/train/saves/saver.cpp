@@ -77,12 +77,24 @@ Saver::Saver(Trainer& trainer, SaverOptions options)
     : trainer_(trainer),
       options_(std::move(options)),
       copy_(trainer.memory().save_copy),
+      late_(dynamic_cast<LateCopies*>(&trainer.stream().backend())),
       joint_(trainer.groups().world, options_.peer_timeout) {
   if (copy_.as<char>().empty()) return;
+  if (late_) copying_ = trainer.stream().backend().make_queue_stream();
   // The first touch of memory may take as long as the copy, so it is not done while training waits.
-  touching_ = std::make_unique<Beside>("the first touch of a save's copy", [memory = copy_.as<char>()] {
+  touching_ = std::make_unique<Beside>("the first touch of a save's copy", [this, memory = copy_.as<char>()] {
     for (size_t at = 0; at < memory.size(); at += kPage) static_cast<volatile char&>(memory[at]) = 0;
+    if (late_) locked_ = late_->lock_pages(memory.data(), memory.size());
   });
+}
+
+Saver::~Saver() {
+  try {
+    if (trainer_.groups().world.size() == 1) begin_writing();
+  } catch (const std::exception& error) {
+    warn("the checkpoint of iteration ", begun_, " is not complete: ", error.what());
+  }
+  if (copying_) copying_->finish(false);  // it uses the copy's memory
 }
 
 void Saver::start(const TrainState& state, const CheckpointExtras& extras) {
@@ -113,24 +125,47 @@ void Saver::save_ours(std::unique_ptr<CheckpointWriter> writer) {
   if (in_background()) take_copy(*writer);
   std::unique_ptr<CheckpointJob> job = std::move(writer);
   if (options_.keep_last) job = std::make_unique<SaveAndTidy>(std::move(job), begun_, options_);
+  if (copying_) {
+    copied_later_ = std::move(job);
+    return;
+  }
   if (in_background()) return joint_.start(std::move(job));
   joint_.save(std::move(job));
   note_complete();
 }
 
+// After a step there is nothing to wait for, as its update waited for the copy.
+void Saver::begin_writing() {
+  if (!copied_later_) return;
+  std::unique_ptr<CheckpointJob> job = std::move(copied_later_);
+  copying_->synchronize();
+  joint_.start(std::move(job));
+}
+
 void Saver::take_copy(CheckpointWriter& writer) {
   if (touching_) touching_->wait();
   touching_.reset();
-  const auto began = std::chrono::steady_clock::now();
   if (writer.bytes() != trainer_.memory().save_copy)
     fail(ErrorKind::kInternal, "memory of rank ", trainer_.groups().world.rank(), ": the plan said ",
          trainer_.memory().save_copy, " bytes of a save's copy, the checkpoint has ", writer.bytes());
-  writer.take_copy(copy_.as<std::byte>(), trainer_.stream());
+  if (copying_) return copy_beside_work(writer);
+  const auto began = std::chrono::steady_clock::now();
+  Stream& stream = trainer_.stream();
+  writer.take_copy(copy_.as<std::byte>(), [&stream](void* to, ConstView from) { stream.to_host(to, from); });
   log("  copied ", format_bytes(static_cast<double>(writer.bytes())), " in ",
       format_duration(seconds_since(began)), "; training continues while they are written");
 }
 
+void Saver::copy_beside_work(CheckpointWriter& writer) {
+  copying_->wait(trainer_.stream().record());
+  writer.take_copy(copy_.as<std::byte>(),
+                   [this](void* to, ConstView from) { late_->copy_out(*copying_, to, from); });
+  trainer_.keep_state_until(copying_->record());
+  log("  copying ", format_bytes(static_cast<double>(writer.bytes())), " beside training, which continues");
+}
+
 void Saver::finish() {
+  begin_writing();
   if (!joint_.under_way()) return;
   joint_.finish();
   note_complete();

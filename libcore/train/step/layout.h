@@ -33,6 +33,7 @@ struct RunShape {
   SampleForm samples = {};
   TuningPlan tuning = {};
   VocabularyForm vocabulary = {};  // gpu_vocabulary() if the run is on a GPU
+  size_t task_bytes = 0;           // with which each rank reads the texts of --eval-tasks
 };
 
 /// The shape of a run that trains a whole model from scratch.

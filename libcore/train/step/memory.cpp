@@ -88,6 +88,7 @@ RunMemory run_memory(const RunShape& run, const Coord& at) {
   memory.host = Batch::host_bytes(batch_shape(run));
   if (on_gpu(run)) memory.staging = cuda::kStagingBytes;  // of the compute stream, the only one that uploads
   memory.scalars = Arena::bytes_of(DType::kF64, {StepScalar::kCount});
+  memory.tasks = run.task_bytes;
   return memory;
 }
 
@@ -120,8 +121,8 @@ std::string RunMemory::text() const {
                 bytes(scratch), ", batch ", bytes(batch), ", samples ", bytes(host),
                 workspace > 0 ? concat(", kernels' scratch ", bytes(workspace)) : std::string(),
                 staging > 0 ? concat(", page-locked ", bytes(staging)) : std::string(),
-                save_copy > 0 ? concat(", a save's copy ", bytes(save_copy)) : std::string(), ": ",
-                bytes(total()));
+                save_copy > 0 ? concat(", a save's copy ", bytes(save_copy)) : std::string(),
+                tasks > 0 ? concat(", --eval-tasks ", bytes(tasks)) : std::string(), ": ", bytes(total()));
 }
 
 }  // namespace megalith

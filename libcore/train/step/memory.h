@@ -29,13 +29,14 @@ struct RunMemory {
   size_t workspace = 0;         // scratch memory of a GPU's kernels; 0 on the CPU
   size_t staging = 0;           // host memory through which copies to a GPU pass; 0 on the CPU
   size_t save_copy = 0;         // host memory for a copy of what this rank saves (RunShape::save_copy)
+  size_t tasks = 0;             // RunShape::task_bytes, during an evaluation
   int64_t parameters = 0;       // number of parameters on this rank; tied ones count once
   Cost forward, backward;       // of one microbatch in all chunks of this rank
 
   size_t activations() const { return executor.tape * static_cast<size_t>(executor.tapes); }
   size_t total() const {
     return weights + grads + optimizer + activations() + links + scratch + batch + host + scalars +
-           workspace + staging + save_copy;
+           workspace + staging + save_copy + tasks;
   }
   /// The parts of the total that are in the memory of a GPU and in that of the machine.
   size_t on_device() const { return total() - beside_device(); }

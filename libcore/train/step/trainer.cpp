@@ -110,6 +110,7 @@ void Trainer::update() {
   }
   {
     const StreamSpan span(stream_, "optimizer");
+    stream_.wait(std::exchange(state_read_, {}));
     optimizer_->step(stream_, *grads_, scalars_);
   }
   const StreamSpan span(stream_, "gather parameters");

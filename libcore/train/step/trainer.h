@@ -69,6 +69,8 @@ class Trainer {
   const GradBuffer& grads() const { return *grads_; }
   /// Maximum norm of the gradient from the next step on; 0: no clipping. Initially train.clip_grad.
   void set_clip(double max_norm) { max_norm_ = max_norm; }
+  /// The next step changes nothing that a checkpoint holds before this event's work, which reads it.
+  void keep_state_until(Event read) { state_read_ = std::move(read); }
   /// Sets whether own_loss() is available after a step. On a GPU the host must then wait for the loss.
   void keep_own_loss(bool keep) { keeps_own_loss_ = keep; }
   /// Mean loss of this rank's samples in the last step; 0 unless this rank has the last stage.
@@ -125,6 +127,7 @@ class Trainer {
   std::unique_ptr<Batch> batch_;
   std::vector<Step> training_plan_, evaluation_plan_;
   Judge judge_;
+  Event state_read_;
   int planned_ = 0;  // number of microbatches in training_plan_
   bool evaluated_ = false, keeps_own_loss_ = false;
   double max_norm_, own_loss_ = 0;

@@ -13,6 +13,7 @@
 #include "libcore/base/text.h"
 #include "libcore/config/tokenizer_config.h"
 #include "libcore/generate/generation_files.h"
+#include "libcore/generate/model_tokenizer.h"
 #include "libcore/io/files/file.h"
 #include "libcore/parallel/exchange.h"
 #include "libcore/parallel/together.h"
@@ -35,21 +36,15 @@ GenerationFiles settings_of(const TokenizerConfig& tokenizer) {
   return tokenizer_settings(tokenizer.model);
 }
 
-void check_ids(std::span<const ScoredTokens> texts, int64_t vocabulary) {
-  for (const ScoredTokens& text : texts)
-    for (const int32_t id : text.tokens)
-      if (id >= vocabulary)
-        fail(ErrorKind::kData, "--eval-tasks: the tokenizer gives id ", id,
-             ", but the model's vocabulary has ", vocabulary, "; the tokenizer belongs to another model");
-}
-
-std::vector<ScoredTokens> encoded(std::span<TaskRun> tasks, const PretrainConfig& config, Trainer& trainer) {
+std::vector<ScoredTokens> encoded(std::span<TaskRun> tasks, const PretrainConfig& config,
+                                  std::string_view device) {
   const std::unique_ptr<Tokenizer> tokenizer = make_tokenizer(files_of_tokenizer(config));
-  const int64_t length = positions_of_a_text(trainer.stage(), trainer.stream().backend());
+  const int64_t length = positions_of_a_text(config.model, model_dtype(config.train), device);
   PairEncoder encoder(*tokenizer, settings_of(config.tokenizer), length);
   std::vector<ScoredTokens> texts;
   for (TaskRun& task : tasks) task.encode(encoder, texts);
-  check_ids(texts, config.model.vocab_size);
+  for (const ScoredTokens& text : texts)
+    check_ids(text.tokens, config.model.vocab_size, "--eval-tasks: the tokenizer");
   if (encoder.cut() > 0)
     warn("--eval-tasks: ", format_count(encoder.cut()), " of ",
          format_count(static_cast<int64_t>(texts.size())), " texts have more tokens than the model's ",
@@ -127,23 +122,40 @@ RunTasks::RunTasks(const PretrainConfig& config, Communicator& world)
   });
 }
 
-void RunTasks::encode(const PretrainConfig& config, Trainer& trainer) {
+void RunTasks::encode(const PretrainConfig& config, std::string_view device) {
   if (!wanted_) return;
   std::vector<ScoredTokens> texts;
   do_together(world_, wait_, [&](const auto&) {
-    if (world_.rank() == 0) texts = encoded(tasks_, config, trainer);
+    if (world_.rank() == 0) texts = encoded(tasks_, config, device);
   });
   texts = rank0_value(world_, texts);
+  size_ = reading_size(texts, config.model.vocab_size);
   order_ = order_of(texts);
   texts_ = share_of(texts, order_, world_);
 }
 
-RunTasks::Part RunTasks::read_part(Trainer& trainer) {
+size_t RunTasks::bytes(const RunShape& run) const {
+  if (!wanted_) return 0;
+  const std::unique_ptr<Backend> dry = make_dry_backend();
+  Stream stream(*dry);
+  ParamTable params(run.tuning);
+  const std::vector<Stage> stages = make_stages(run, {}, params);
+  const ParamStore store(params, stream, store_options(run));
+  return reading_bytes(stages.front(), size_);
+}
+
+RunTasks::Part RunTasks::read_part(Trainer& trainer, const std::function<bool()>& stop) {
+  struct Ended {};
   Part part;
   do_together(world_, wait_, [&](const auto& check) {
     try {
-      LikelihoodReader reader(trainer.stage(), trainer.stream(), {});
-      part.likelihoods = reader.read(texts_, [&](int64_t, int64_t) { check(); });
+      LikelihoodReader reader(trainer.stage(), trainer.stream(), {.size = size_});
+      part.likelihoods = reader.read(texts_, [&](int64_t, int64_t) {
+        check();
+        if (stop()) throw Ended();
+      });
+    } catch (const Ended&) {
+      part.stopped = true;
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::kData) throw;
       part.failure = error.what();
@@ -160,14 +172,19 @@ std::vector<Likelihood> RunTasks::in_order(std::span<const Part> parts) const {
   return out;
 }
 
-TasksReport RunTasks::evaluate(int64_t iteration, Trainer& trainer) {
+std::optional<TasksReport> RunTasks::evaluate(int64_t iteration, Trainer& trainer,
+                                              const std::function<bool()>& stop) {
   const auto began = std::chrono::steady_clock::now();
-  const std::vector<Part> parts = exchange_values(world_, read_part(trainer));
-  if (world_.rank() > 0) return {};
+  const std::vector<Part> parts = exchange_values(world_, read_part(trainer, stop));
+  if (std::ranges::any_of(parts, &Part::stopped)) {
+    log("--eval-tasks at iteration ", iteration, ": stopped before its end, no figures");
+    return std::nullopt;
+  }
+  if (world_.rank() > 0) return TasksReport{};
   for (const Part& part : parts)
     if (!part.failure.empty()) {
       warn("--eval-tasks at iteration ", iteration, ": ", part.failure);
-      return {};
+      return TasksReport{};
     }
   const std::vector<Likelihood> likelihoods = in_order(parts);
   std::span<const Likelihood> left = likelihoods;

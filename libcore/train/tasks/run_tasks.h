@@ -2,8 +2,12 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "libcore/config/pretrain_config.h"
@@ -31,22 +35,26 @@ class RunTasks {
   /// Reads the files. Throws what read_tasks() throws.
   RunTasks(const PretrainConfig&, Communicator& world);
   bool wanted() const { return wanted_; }
-  /// Turns the tasks into tokens for the trainer's model. Throws what PairEncoder throws.
-  void encode(const PretrainConfig&, Trainer&);
+  /// Turns the tasks into tokens for the run's model on this device. Throws what PairEncoder throws.
+  void encode(const PretrainConfig&, std::string_view device);
+  /// The bytes that each rank of such a run needs for an evaluation, beside those that training holds.
+  size_t bytes(const RunShape&) const;
   /// The figures of the model as it is, on the first rank; the other ranks get an empty report. If a
-  /// log-likelihood is not a number, warns and reports no figures: the run may still recover.
-  TasksReport evaluate(int64_t iteration, Trainer&);
+  /// log-likelihood is not a number, warns and reports no figures: the run may still recover. Every rank asks
+  /// `stop` between two passes of its model. Nothing, on all ranks, if it ended the reading of one.
+  std::optional<TasksReport> evaluate(int64_t iteration, Trainer&, const std::function<bool()>& stop);
 
  private:
   struct Part {
     std::vector<Likelihood> likelihoods;
     std::string failure;
+    bool stopped = false;
     template <class V>
     void members(V&& v) {  // see parallel/exchange.h
-      v(likelihoods, failure);
+      v(likelihoods, failure, stopped);
     }
   };
-  Part read_part(Trainer&);
+  Part read_part(Trainer&, const std::function<bool()>& stop);
   /// The likelihoods of all texts, in the tasks' order, from those that the ranks have read.
   std::vector<Likelihood> in_order(std::span<const Part>) const;
 
@@ -56,6 +64,7 @@ class RunTasks {
   std::vector<TaskRun> tasks_;       // only on the first rank
   std::vector<size_t> order_;        // the texts in the order in which the ranks share them
   std::vector<ScoredTokens> texts_;  // this rank's share
+  ReadingSize size_;                 // of a rank that reads all of them
 };
 
 }  // namespace megalith

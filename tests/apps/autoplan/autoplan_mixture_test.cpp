@@ -43,7 +43,7 @@ TEST(AutoplanMixture, PlansAMixtureForMegatronOnly) {
     EXPECT_LE(load[1].as_double(), 1.72);
     EXPECT_NE(plan["options"].as_string().find("--expert-model-parallel-size"), std::string::npos);
   }
-  const CommandResult text = run_command(app("autoplan") + kMixtral);
+  const CommandResult text = run_command(app("autoplan") + kMixtral + "--explain");
   for (const char* part :
        {"46.703 billion parameters (12.880 of them for a token)", "Megatron only", "ep", "etp",
         "token imbalance: the fullest rank of experts gets 1.00 to", "what experts cost is a belief",

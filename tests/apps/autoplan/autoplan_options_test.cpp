@@ -279,7 +279,7 @@ TEST(Autoplan, PrintsLinesOfTheRunThatWasAskedFor) {
       "--lr 3e-4 --min-lr 3e-5 --train-iters 500 --data-path 0.3 \"/data/it's one\" 0.7 /data/two "
       "--no-load-optim --mock-data --save /ckpt --log-json figures.jsonl --tokenizer-type NullTokenizer ";
   const auto lines = [](const std::string& options) {
-    const CommandResult result = run_command(app("autoplan") + options + "--top 1");
+    const CommandResult result = run_command(app("autoplan") + options + "--top 1 --explain");
     EXPECT_EQ(result.code, 0) << result.err;
     return result.out;
   };

@@ -3,9 +3,12 @@
 #include <filesystem>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
 #include "libcore/io/files/file.h"
 #include "libcore/json/json.h"
 #include "libcore/options/fields.h"
@@ -102,6 +105,94 @@ TEST(AutoplanOutputs, ReadsTheConfigOfAFolder) {
   const CommandResult none = plan(empty.path().string());
   EXPECT_EQ(none.code, 66) << none.err;
   EXPECT_NE(none.err.find(empty / "config.json"), std::string::npos) << none.err;
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  return split(trim(text), '\n');
+}
+
+std::string line_with(const std::string& text, const std::string& begin) {
+  for (const std::string& line : lines_of(text))
+    if (line.starts_with(begin)) return line;
+  return {};
+}
+
+// A newcomer reads fourteen lines, with the figures of --json; --top adds a table, --explain the rest.
+TEST(AutoplanOutputs, PrintsTheAnswerFirst) {
+  const CommandResult brief = run_command(app("autoplan") + kDense),
+                      json = run_command(app("autoplan") + kDense + "--json");
+  ASSERT_EQ(brief.code, 0) << brief.err;
+  EXPECT_LE(lines_of(brief.out).size(), 14U) << brief.out;
+  const Json plan = Json::parse(json.out, "plan")["plans"].as_array().at(0);
+  EXPECT_NE(line_with(brief.out, "layout  ").find(concat("tensor ", plan["tensor"].as_int(), ",")),
+            std::string::npos)
+      << brief.out << plan["options"].as_string();
+  EXPECT_NE(line_with(brief.out, "layout  ")
+                .find(concat("; micro-batch ", plan["micro_batch"].as_int(), ", global batch 64")),
+            std::string::npos)
+      << brief.out;
+  const auto number = [&](const std::string& line) {
+    return parse_double(line.substr(8, line.find(' ', 8) - 8)).value_or(-1);
+  };
+  EXPECT_NEAR(number(line_with(brief.out, "memory  ")), plan["memory_bytes"]["device"].as_double() / 1e9,
+              0.0051);
+  const double seconds = plan["step_seconds"].as_double();
+  EXPECT_NEAR(number(line_with(brief.out, "time    ")), seconds < 1 ? seconds * 1e3 : seconds, 0.051)
+      << brief.out;
+  EXPECT_NE(brief.out.find("plan 1 is for Megatron-LM only"), std::string::npos) << brief.out;
+  EXPECT_NE(brief.out.find("torchrun --nnodes 2 "), std::string::npos) << brief.out;
+  EXPECT_EQ(brief.out.find("srun"), std::string::npos) << brief.out;
+
+  const CommandResult table = run_command(app("autoplan") + kDense + "--top 3");
+  EXPECT_NE(table.out.find("\n3  "), std::string::npos) << table.out;
+  EXPECT_EQ(table.out.find("\n4  "), std::string::npos) << table.out;
+  EXPECT_EQ(table.out.find("memory of plan 1 by pipeline stage"), std::string::npos) << table.out;
+  const CommandResult all = run_command(app("autoplan") + kDense + "--explain");
+  EXPECT_EQ(all.out.find(line_with(brief.out, "layout  ")) < all.out.find("\n10  "), true) << all.out;
+  for (const char* part :
+       {"memory of plan 1 by pipeline stage", "10 % less or more", "srun --nodes 2",
+        "fastest plans for less and less memory", "rejected, for example", "fewest devices"})
+    EXPECT_NE(all.out.find(part), std::string::npos) << part;
+}
+
+// Whoever can run the plan comes first: on this machine our program, started directly; the line is run.
+TEST(AutoplanOutputs, GivesALineThatRuns) {
+  const test::TempDir folder;
+  const std::string small =
+      " --gpu local --global-batch-size 4 --num-layers 2 --hidden-size 32 --num-attention-heads 2 "
+      "--seq-length 16 --max-position-embeddings 16 --vocab-size 64 --device-memory-gb 2 --mock-data "
+      "--train-iters 2 --lr 0.01 ";
+  for (const std::string ranks : {"", "--world-size 2 "}) {
+    const CommandResult plan = run_command(app("autoplan") + small + ranks);
+    ASSERT_EQ(plan.code, 0) << plan.err;
+    EXPECT_TRUE(plan.out.starts_with("0.028 million parameters on "))
+        << plan.out;  // 2 (12 32^2 + 13 32) + 80 32 + 64
+    const std::string found = line_with(plan.out, "  megalith"), line(trim(found));
+    EXPECT_TRUE(line.starts_with(ranks.empty() ? "megalith-pretrain --num-layers"
+                                               : "megalith-pretrain --nproc 2 --num-layers"))
+        << plan.out;
+    const CommandResult run =
+        run_command(concat("cd ", folder.path().string(), " && PATH=", MEGALITH_BINARY_DIR,
+                           "/bin:$PATH OMP_WAIT_POLICY=passive ", line, " --log-interval 1"));
+    EXPECT_EQ(run.code, 0) << line << run.all();
+    EXPECT_NE(run.all().find("iteration        2/       2"), std::string::npos) << run.all();
+    const CommandResult all = run_command(app("autoplan") + small + ranks + "--explain");
+    EXPECT_EQ(all.out.find("pretrain_gpt.py"), std::string::npos) << "it trains on no processor: " << all.out;
+  }
+  // A GPU is not what our program takes without an option.
+  const CommandResult gpu =
+      run_command(app("autoplan") +
+                  " --gpu h100 --world-size 1 --global-batch-size 8 --num-layers 4 "
+                  "--hidden-size 256 --num-attention-heads 4 --seq-length 256 --vocab-size 512 "
+                  "--explain");
+  ASSERT_EQ(gpu.code, 0) << gpu.err;
+  EXPECT_TRUE(
+      trim(line_with(gpu.out, "  megalith")).starts_with("megalith-pretrain --device cuda --num-layers 4 "))
+      << gpu.out;
+  const size_t ours = gpu.out.find("--no-python megalith-pretrain --device cuda "),
+               theirs = gpu.out.find("pretrain_gpt.py");
+  EXPECT_LT(ours, theirs) << gpu.out;
+  EXPECT_NE(theirs, std::string::npos) << gpu.out;
 }
 
 /// A run that is described twice: by a log and by options.

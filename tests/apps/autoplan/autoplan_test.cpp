@@ -266,12 +266,15 @@ TEST(Autoplan, ObeysTheTrainersOptionsOrRefusesThem) {
 }
 
 TEST(Autoplan, FitsATerminalOfEightyColumns) {
-  const CommandResult shown = test::run_on_terminal(app("autoplan") + kSmall, 80);
+  const CommandResult brief = test::run_on_terminal(app("autoplan") + kSmall, 80);
+  EXPECT_EQ(brief.code, 0) << brief.out;
+  EXPECT_LE(test::longest_line(brief.out), 80u) << brief.out;
+  const CommandResult shown = test::run_on_terminal(app("autoplan") + kSmall + "--explain", 80);
   EXPECT_EQ(shown.code, 0) << shown.out;
   EXPECT_LE(test::longest_line(shown.out), 80u) << shown.out;
   EXPECT_NE(shown.out.find("tokens/s"), std::string::npos) << "columns that did not fit continue below";
   // Checks that a command printed over several lines is still one command for the shell.
-  const size_t begin = shown.out.find("  torchrun "), end = shown.out.find("\n  srun", begin);
+  const size_t begin = shown.out.find("  torchrun "), end = shown.out.find("\n\n", begin);
   ASSERT_NE(end, std::string::npos) << shown.out;
   const CommandResult words =
       run_command("torchrun() { printf '%s\\n' \"$*\"; }; " + shown.out.substr(begin, end - begin));
@@ -337,7 +340,7 @@ TEST(Autoplan, SaysWhatMakesTheClosestPlanFit) {
 TEST(Autoplan, PrintsTheMemoryOfEveryStageAndTheLaunchLines) {
   const std::string command =
       app("autoplan") + kHere + " --world-size 2 --pipeline-model-parallel-size 2 --device-memory-gb 4";
-  const CommandResult json = run_command(command + " --json"), text = run_command(command);
+  const CommandResult json = run_command(command + " --json"), text = run_command(command + " --explain");
   ASSERT_EQ(json.code, 0) << json.err;
   const Json answer = Json::parse(json.out, "answer");
   const Json::Array& stages = answer["stage_memory_bytes"].as_array();
@@ -358,9 +361,9 @@ TEST(Autoplan, PrintsTheMemoryOfEveryStageAndTheLaunchLines) {
 // By default the planner skips the memory of candidates that are proven slower, so it cannot count how many
 // fit; an exhaustive search can.
 TEST(Autoplan, CountsWhatFitsWhereAllIsAsked) {
-  const CommandResult bounded = run_command(app("autoplan") + k22b);
+  const CommandResult bounded = run_command(app("autoplan") + k22b + " --explain");
   EXPECT_NE(bounded.out.find(" priced; the others are proven slower"), std::string::npos) << bounded.out;
-  const CommandResult all = run_command(app("autoplan") + k22b + " --search exhaustive");
+  const CommandResult all = run_command(app("autoplan") + k22b + " --explain --search exhaustive");
   EXPECT_NE(all.out.find(" priced, of which "), std::string::npos) << all.out;
   EXPECT_EQ(all.out.find("proven slower"), std::string::npos) << all.out;
   const CommandResult json = run_command(app("autoplan") + k22b + " --json");

@@ -96,7 +96,8 @@ TEST_F(PageCommands, OfTheReadmeLeadFromTextToText) {
       Values{{"--max-position-embeddings", "16"}, {"--micro-batch-size", "2"}, {"--train-iters", "4"}};
   std::vector<std::string> programs;
   for (std::string command : doc_commands("README.md")) {
-    if (command.starts_with("./")) continue;
+    if (!command.starts_with("megalith-") && !command.starts_with("echo "))
+      continue;  // it builds or installs
     if (command.starts_with("megalith-tokenizer")) command = with(command, {{"--vocab-size", "300"}});
     if (command.starts_with("megalith-pretrain")) command = with(command, sizes);
     if (command.starts_with("megalith-merge")) {

@@ -197,6 +197,35 @@ TEST_F(FinetuneCommands, TakesPublishedFilesAsTheFirstWord) {
   EXPECT_EQ(source("./qlora.json").code, 0);
 }
 
+// LoRA has a rate of its own unless the command or its file is PaddleNLP's, whose TrainingArguments say 5e-5.
+TEST_F(FinetuneCommands, TakesTheRateOfTheMethod) {
+  write_file(dir_ / "paddle.json",
+             R"({"model_name_or_path": "facebook/llama-7b", "max_steps": 1, "lora": true,
+    "dataset_name_or_path": "./data", "output_dir": "out", "overwrite_output_dir": true, "logging_steps": 1,
+    "lr_scheduler_type": "constant"})");
+  const std::string
+      own =
+          "--model facebook/llama-7b --data data --output-dir out --overwrite-output-dir --max-steps 1 "
+          "--lr-decay-style constant --log-interval 1 ",
+      paddle =
+          "--model_name_or_path facebook/llama-7b --output_dir out --overwrite_output_dir "
+          "--max_steps 1 --lr_scheduler_type constant --logging_steps 1 --lora True ";
+  for (const auto& [command, rate] : {std::pair{own, "5.000000E-05"},
+                                      {own + "--lora", "2.000000E-04"},
+                                      {own + "--finetuning-type lora", "2.000000E-04"},
+                                      {own + "--lora --lr 3e-3", "3.000000E-03"},
+                                      {own + "--prefix-tuning", "5.000000E-05"},
+                                      {paddle + "--dataset_name_or_path data", "5.000000E-05"},
+                                      {paddle + "--fp16_opt_level O2", "5.000000E-05"},
+                                      {std::string("./paddle.json"), "5.000000E-05"},
+                                      {std::string("--config paddle.json"), "5.000000E-05"}}) {
+    const CommandResult result = source(command);
+    EXPECT_EQ(result.code, 0) << command << result.all();
+    EXPECT_NE(result.all().find(std::string("learning rate: ") + rate), std::string::npos)
+        << command << result.all();
+  }
+}
+
 TEST_F(FinetuneCommands, TakesThePublishedFileOfPreferences) {
   fs::create_directory(dir_ / "pairs");
   for (const char* name : {"train", "dev"}) {

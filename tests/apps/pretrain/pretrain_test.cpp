@@ -173,7 +173,6 @@ TEST_F(PretrainApp, SaysWhatItCannotDo) {
   refused("--context-parallel-size 2",
           "the layout needs 2 ranks (tensor 1 * pipeline 1 * context 2 * data 1) and --nproc gives 1",
           ErrorKind::kUsage);
-  refused("--fp16 --device cuda", "--fp16 and --device cuda contradict each other", ErrorKind::kUsage);
   refused("--sample-prompt x", "--sample-prompt needs a tokenizer", ErrorKind::kUsage);
   refused("--data-path nothing", "nothing.idx", ErrorKind::kNoInput);
   refused("--swiglu", "--ffn-hidden-size", ErrorKind::kUsage);  // 8/3 * 16 is below 64, its unit

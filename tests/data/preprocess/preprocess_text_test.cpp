@@ -182,6 +182,30 @@ TEST_F(PreprocessText, NamesTheOptionThatReadsAFolder) {
   expect_as_json({"a"});
 }
 
+// Training takes all files of a folder as text; here only .txt, so the others are counted.
+TEST_F(PreprocessText, SaysWhichFilesOfAFolderItReads) {
+  fs::create_directories(dir_ / "notes/more");
+  write_file(dir_ / "notes/a.txt", "a");
+  const auto said = [&] {
+    config_.inputs = {dir_ / "notes"};
+    logged_.clear();
+    run();
+    std::string lines;
+    for (const std::string& line : logged_) lines += line + '\n';
+    return lines;
+  };
+  EXPECT_EQ(said().find("are read; name others"), std::string::npos);
+  for (const char* name : {"notes/b.md", "notes/more/c.cpp", "notes/d.json", "notes/.hidden"})
+    write_file(dir_ / name, "x");
+  const std::string mixed = said();
+  EXPECT_NE(mixed.find(
+                concat("notes: of 4 files the 1 of .txt are read; name others by a quoted pattern, such as '",
+                       dir_ / "notes", "/*.md'")),
+            std::string::npos)
+      << mixed;
+  expect_as_json({"a"});
+}
+
 TEST_F(PreprocessText, ReadsCompressedFilesAndPipes) {
   const std::string text = "a\nb\n\nc\n";
   input("t.txt", text);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -42,6 +43,14 @@ template <class T>
 T __shfl_sync(unsigned, T value, int lane) {
   return megalith::emulator::EmulatedBlock::running().exchange(value, static_cast<unsigned>(lane) % 32);
 }
+
+/// Special functions, which the device counts. tests/CMakeLists.txt includes this header before all
+/// others.
+#define expf(x) megalith::emulator::EmulatedBlock::running().note_special(::expf(x))
+#define exp2f(x) megalith::emulator::EmulatedBlock::running().note_special(::exp2f(x))
+#define logf(x) megalith::emulator::EmulatedBlock::running().note_special(::logf(x))
+#define sqrtf(x) megalith::emulator::EmulatedBlock::running().note_special(::sqrtf(x))
+#define erfcf(x) megalith::emulator::EmulatedBlock::running().note_special(::erfcf(x))
 
 /// One load or store each, also for the compiler.
 typedef unsigned uint2 __attribute__((vector_size(8), may_alias));
@@ -102,6 +111,9 @@ cudaError_t cudaMalloc(void** block, size_t bytes);
 cudaError_t cudaFree(void* block);
 cudaError_t cudaMallocHost(void** block, size_t bytes);
 cudaError_t cudaFreeHost(void* block);
+constexpr unsigned cudaHostRegisterDefault = 0;
+cudaError_t cudaHostRegister(void* block, size_t bytes, unsigned flags);
+cudaError_t cudaHostUnregister(void* block);
 cudaError_t cudaMemset(void* block, int value, size_t bytes);
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream);

@@ -111,8 +111,10 @@ void expect_own_memory(const Kernel& kernel) {
     EXPECT_FALSE(has(kernel, local_or_atomic)) << local_or_atomic;
 }
 
-void expect_tensor_cores(const Kernel& kernel) {
-  EXPECT_TRUE(has(kernel, "HMMA.16816.F32.BF16"));
+void expect_tensor_cores(const std::string& name, const Kernel& kernel) {
+  const bool is_bf16 = name.find("4Bf16") != std::string::npos;
+  EXPECT_EQ(has(kernel, "HMMA.16816.F32.BF16"), is_bf16);
+  EXPECT_TRUE(has(kernel, "HMMA.16816.F32"));
   EXPECT_TRUE(has(kernel, "LDSM.16.M88.4"));
   EXPECT_TRUE(has(kernel, "LDSM.16.MT88.4"));
   EXPECT_TRUE(has(kernel, "LDGSTS.E.BYPASS.128"));  // cp.async of 16 bytes
@@ -129,16 +131,16 @@ TEST_P(CudaMachineCode, OfAttentionUsesTensorCoresAndNoLocalMemory) {
     EXPECT_EQ(kernel.spilled, 0);
     EXPECT_GT(kernel.registers, 0);
     EXPECT_LE(kernel.registers, designed_registers(name));
-    if (has_code()) expect_tensor_cores(kernel);
+    if (has_code()) expect_tensor_cores(name, kernel);
   }
-  EXPECT_EQ(kernels, 12);  // three for heads of up to 64, 80, 96 and 128 columns
+  EXPECT_EQ(kernels, 24);  // three for heads of up to 64, 80, 96 and 128 columns, in bf16 and in fp16
   if (!has_code()) GTEST_SKIP() << "no cuobjdump here: only the registers were checked";
 }
 
 // ---- row kernels
 
-/// A kernel as it is launched for long rows in bf16, and how many blocks a multiprocessor shall hold then: of
-/// an A100, and of an H200 or a B200, which have more shared memory.
+/// A kernel as it is launched for long rows of 16 bits, and how many blocks a multiprocessor shall hold then:
+/// of an A100, and of an H200 or a B200, which have more shared memory.
 struct RowKernel {
   const char* name;  // as in the symbol
   int threads, shared, blocks_80, blocks_90;
@@ -194,7 +196,8 @@ TEST_P(CudaMachineCode, OfRowKernelsReadsSixteenBytesAtATime) {
       EXPECT_TRUE(has(kernel, "STG.E.128"));
       expect_own_memory(kernel);
     }
-  EXPECT_EQ(kernels, 25);  // for fp32 and bf16; the loss held or not, the norms' gradients with b or without
+  EXPECT_EQ(kernels,
+            37);  // for fp32, bf16 and fp16; the loss held or not, the norms' gradients with b or not
   if (!has_code()) GTEST_SKIP() << "no cuobjdump here: only the registers were checked";
 }
 

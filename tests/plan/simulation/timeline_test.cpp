@@ -80,8 +80,8 @@ TEST(PlanHtml, IsOnePageBelow300KilobytesWithoutLinks) {
   size_t pictures = 0;
   for (size_t at = page.find("<svg"); at != std::string::npos; at = page.find("<svg", at + 1)) ++pictures;
   EXPECT_EQ(pictures, 3u);
-  for (const char* part : {"color-scheme:light dark", ">milliseconds a sample</text>", "</i>forward",
-                           "</i>backward", "<tr><td>1<td>"})
+  for (const char* part : {"color-scheme: light dark", ">milliseconds a sample</text>", "</i>forward",
+                           "</i>backward", "<tr><td>1<td>", "@media (max-width: 560px)"})
     EXPECT_NE(page.find(part), std::string::npos) << part;
   EXPECT_FALSE(test::Pattern("=[^\"'> ]+/>").is_in(page))
       << "the slash belongs to the value: nothing is closed";

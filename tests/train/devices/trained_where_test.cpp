@@ -8,33 +8,30 @@ namespace megalith {
 namespace {
 
 constexpr DeviceRanks kRanks[] = {DeviceRanks::kOne, DeviceRanks::kThreads, DeviceRanks::kProcesses};
-constexpr DeviceDType kDTypes[] = {DeviceDType::kFloat32, DeviceDType::kBfloat16, DeviceDType::kHalf};
-constexpr DeviceMethod kMethods[] = {DeviceMethod::kPretrain, DeviceMethod::kFull,
-                                     DeviceMethod::kLora,     DeviceMethod::kPrefix,
-                                     DeviceMethod::kPacked,   DeviceMethod::kPreferences};
+constexpr DeviceMethod kMethods[] = {
+    DeviceMethod::kPretrain, DeviceMethod::kFull,   DeviceMethod::kLora,       DeviceMethod::kEightBitLora,
+    DeviceMethod::kPrefix,   DeviceMethod::kPacked, DeviceMethod::kPreferences};
 
-// docs/cuda.md: fp32 or bf16, all parameters or a prefix, any ranks.
+// docs/cuda.md: no weights of 8 bits.
 TEST(TrainedWhere, NamesWhatEveryCombinationLacks) {
   for (const DeviceRanks ranks : kRanks)
-    for (const DeviceDType dtype : kDTypes)
-      for (const DeviceMethod method : kMethods) {
-        EXPECT_EQ(lacking_there({"cpu", ranks, dtype, method}), "");
-        EXPECT_EQ(lacking_there({"a toaster", ranks, dtype, method}), "devices such as a toaster");
-        const std::string cuda = lacking_there({"cuda", ranks, dtype, method});
-        const bool trained = method != DeviceMethod::kLora && method != DeviceMethod::kPreferences;
-        EXPECT_EQ(cuda.empty(), dtype != DeviceDType::kHalf && trained) << cuda;
-        if (dtype == DeviceDType::kHalf) EXPECT_EQ(cuda, "GPUs in fp16");
-      }
+    for (const DeviceMethod method : kMethods) {
+      EXPECT_EQ(lacking_there({"cpu", ranks, method}), "");
+      EXPECT_EQ(lacking_there({"a toaster", ranks, method}), "devices such as a toaster");
+      const std::string cuda = lacking_there({"cuda", ranks, method});
+      if (method == DeviceMethod::kEightBitLora)
+        EXPECT_EQ(cuda, "GPUs by LoRA over weights of 8 bits");
+      else
+        EXPECT_EQ(cuda, "");
+    }
 }
 
-/// Whether check_run() refuses the device for a run of two ranks (or one), in fp16 (or not).
-bool refuses(const std::string& device, DeviceRanks ranks, DeviceDType dtype) {
+/// Whether check_run() refuses the device for a run of two ranks, or of one.
+bool refuses(const std::string& device, DeviceRanks ranks) {
   PretrainConfig config;
   config.data.mock = true;
   config.model.vocab_size = 64;
   config.train.device = device;
-  config.train.fp16 = dtype == DeviceDType::kHalf;
-  config.train.bf16 = dtype == DeviceDType::kBfloat16;
   const int world = ranks == DeviceRanks::kOne ? 1 : 2;
   config.parallel.world = config.parallel.local_world = config.parallel.data = world;
   (ranks == DeviceRanks::kProcesses ? config.parallel.processes : config.parallel.nproc) = world;
@@ -46,10 +43,8 @@ bool refuses(const std::string& device, DeviceRanks ranks, DeviceDType dtype) {
 TEST(TrainedWhere, IsWhatTheRulesOfARunRefuse) {
   for (const char* device : {"cpu", "cuda"})
     for (const DeviceRanks ranks : kRanks)
-      for (const DeviceDType dtype : kDTypes)
-        EXPECT_EQ(refuses(device, ranks, dtype),
-                  !lacking_there({.device = device, .ranks = ranks, .dtype = dtype}).empty())
-            << device << ' ' << static_cast<int>(ranks) << ' ' << static_cast<int>(dtype);
+      EXPECT_EQ(refuses(device, ranks), !lacking_there({.device = device, .ranks = ranks}).empty())
+          << device << ' ' << static_cast<int>(ranks);
 }
 
 }  // namespace

@@ -34,10 +34,12 @@ class SaverTest : public testing::Test {
   ~SaverTest() override { set_log_sink(before_); }
 
   /// A trainer after two steps.
-  std::unique_ptr<Trainer> trained(SaveCopy copy) {
+  std::unique_ptr<Trainer> trained(SaveCopy copy) { return trained(copy, *backend_); }
+  std::unique_ptr<Trainer> trained(SaveCopy copy, Backend& backend) {
     const PretrainConfig c = test::tiny_config();
-    auto trainer =
-        std::make_unique<Trainer>(RunShape{c.model, c.parallel, c.train, copy}, *backend_, *world_);
+    RunShape run{c.model, c.parallel, c.train, copy};
+    run.train.device = backend.name();
+    auto trainer = std::make_unique<Trainer>(run, backend, *world_);
     trainer->initialize();
     for (int i = 0; i < 2; ++i) step(*trainer);
     return trainer;
@@ -92,6 +94,35 @@ TEST_F(SaverTest, WritesWhatWasThereWhenTheSaveBegan) {
   saver.start({.iteration = 7}, extras());
   saver.finish();
   EXPECT_NE(checksums("background"), checksums("waited"));
+}
+
+// In some order of its work, the device would do the next update before the copy.
+TEST_F(SaverTest, AGpuCopiesWhileItComputesTheNextGradients) {
+  const std::unique_ptr<Backend> gpu = test::make_emulated_backend();
+  for (const unsigned order : {1U, 2U, 3U, 4U, 5U}) {
+    test::emulated_controls().order = order;
+    const std::string number = std::to_string(order);
+    const auto waits = trained(SaveCopy::kNone, *gpu);
+    Saver(*waits, options("waited" + number)).start({.iteration = 2}, extras());
+    const auto continuing = trained(SaveCopy::kAll, *gpu);
+    Saver saver(*continuing, options("beside" + number));
+    saver.start({.iteration = 2}, extras());
+    for (int i = 0; i < 3; ++i) {
+      step(*continuing);
+      saver.advance();
+    }
+    saver.finish();
+    EXPECT_EQ(checksums("beside" + number), checksums("waited" + number)) << order;
+  }
+  EXPECT_NE(log_.find("beside training, which continues"), std::string::npos) << log_;
+  EXPECT_EQ(complete_.size(), 10U);
+}
+
+TEST_F(SaverTest, AGpusCopyIsWrittenAlsoIfNoStepFollows) {
+  const std::unique_ptr<Backend> gpu = test::make_emulated_backend();
+  const auto trainer = trained(SaveCopy::kAll, *gpu);
+  Saver(*trainer, options("run")).start({.iteration = 2}, extras());
+  EXPECT_EQ(CheckpointReader(dir_ / "run").iteration(), 2);
 }
 
 // Each save waits for the previous one, and reuses the memory of the copy.

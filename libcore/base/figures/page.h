@@ -6,11 +6,13 @@
 
 #include "libcore/base/figures/picture.h"
 
-/// Parts of HTML pages about runs: without scripts or external resources, for light and dark screens.
+/// Parts of HTML pages about runs and plans: without scripts or external resources, for light and dark
+/// screens.
 namespace megalith {
 
-/// The beginning of a page with this title, and its end.
-std::string page_begin(std::string_view title);
+/// The beginning of a page with this title, and its end. `style`: rules beside those that all pages share,
+/// such as chart_style().
+std::string page_begin(std::string_view title, std::string_view style);
 std::string page_end();
 /// A heading with a chart below it; empty if no curve has points.
 std::string chart_section(const std::string& heading, const ChartNames& names,

@@ -1,16 +1,21 @@
-#include "tests/emulator/sectors.h"
+#include "tests/emulator/accesses.h"
 
 #include <algorithm>
 #include <cstring>
+#include <map>
+#include <utility>
 
 #include "tests/emulator/block.h"
 #include "tests/emulator/controls.h"
-#include "tests/emulator/memory.h"
 
 namespace megalith::emulator {
 
-void SectorCount::access(const void* address, size_t bytes, const void* instruction) {
-  if (!DeviceMemory::get().owns(address)) return;
+void WarpAccesses::begin_thread(unsigned lane) {
+  ++thread_;
+  lane_ = lane;
+}
+
+void WarpAccesses::add(const AccessPlace& place, const void* instruction) {
   Instruction& by = instructions_[instruction];
   if (by.executions == 0) used_.push_back(&by);
   if (by.thread != thread_) by.next = 0;
@@ -18,19 +23,56 @@ void SectorCount::access(const void* address, size_t bytes, const void* instruct
   const size_t execution = by.next++;
   by.executions = std::max(by.executions, by.next);
   if (by.of_execution.size() < by.executions) by.of_execution.resize(by.executions);
-  const auto begin = reinterpret_cast<uintptr_t>(address);
-  for (uintptr_t sector = begin / kSector; sector * kSector < begin + bytes; ++sector)
-    add(by.of_execution[execution], sector);
+  by.of_execution[execution].push_back({lane_, place});
 }
 
-void SectorCount::add(Sectors& sectors, uintptr_t sector) {
-  if (std::find(sectors.rbegin(), sectors.rend(), sector) == sectors.rend()) sectors.push_back(sector);
+namespace {
+
+/// How many different numbers there are.
+long distinct(std::vector<uintptr_t>& numbers) {
+  std::sort(numbers.begin(), numbers.end());
+  return std::unique(numbers.begin(), numbers.end()) - numbers.begin();
 }
 
-void SectorCount::end_warp() {
+}  // namespace
+
+long WarpAccesses::sectors(const Execution& execution) {
+  constexpr uintptr_t kSector = 32;
+  std::vector<uintptr_t> touched;
+  for (const Access& access : execution) {
+    const uintptr_t begin = access.place.at, end = begin + access.place.bytes;
+    if (access.place.shared) continue;
+    for (uintptr_t sector = begin / kSector; sector * kSector < end; ++sector) touched.push_back(sector);
+  }
+  return distinct(touched);
+}
+
+long WarpAccesses::conflicts(const Execution& execution) {
+  constexpr size_t kBanks = 32, kWord = 4;
+  std::map<std::pair<size_t, size_t>, std::vector<uintptr_t>> words;  // by pass and bank
+  for (const Access& access : execution) {
+    if (!access.place.shared) continue;
+    const size_t words_each = std::max<size_t>(1, access.place.bytes / kWord),
+                 pass = access.lane / (kBanks / words_each);
+    const uintptr_t first = access.place.at / kWord;
+    for (uintptr_t word = first; word < first + words_each; ++word)
+      words[{pass, word % kBanks}].push_back(word);
+  }
+  std::map<size_t, long> passes;
+  for (auto& [place, of_bank] : words) {
+    long& most = passes[place.first];
+    most = std::max(most, distinct(of_bank));
+  }
+  long more = 0;
+  for (const auto& [pass, needed] : passes) more += needed - 1;
+  return more;
+}
+
+void WarpAccesses::end_warp() {
   for (Instruction* const by : used_) {
     for (size_t i = 0; i < by->executions; ++i) {
-      controls().counts.sectors += static_cast<long>(by->of_execution[i].size());
+      controls().counts.sectors += sectors(by->of_execution[i]);
+      controls().counts.bank_conflicts += conflicts(by->of_execution[i]);
       by->of_execution[i].clear();
     }
     by->executions = 0;
@@ -46,7 +88,7 @@ namespace {
 
 /// The compiler's call before an access, in kernels of the counting device.
 void note(const void* address, size_t bytes, const void* instruction) {
-  EmulatedBlock::running().sectors().access(address, bytes, instruction);
+  EmulatedBlock::running().note_access(address, bytes, instruction);
 }
 
 }  // namespace

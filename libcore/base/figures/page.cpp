@@ -1,4 +1,4 @@
-#include "libcore/train/log/page.h"
+#include "libcore/base/figures/page.h"
 
 #include <algorithm>
 
@@ -30,12 +30,12 @@ std::string row_of(const std::vector<std::string>& cells) {
 
 }  // namespace
 
-std::string page_begin(std::string_view title) {
+std::string page_begin(std::string_view title, std::string_view style) {
   const std::string text = escape_markup(title);
   return concat(
       "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><title>",
-      text, "</title>\n<style>\n", kStyle, chart_style(), "</style></head><body>\n<h1>", text, "</h1>\n");
+      text, "</title>\n<style>\n", kStyle, style, "</style></head><body>\n<h1>", text, "</h1>\n");
 }
 
 std::string page_end() {

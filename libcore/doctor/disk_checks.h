@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+
+#include "libcore/doctor/finding.h"
+
+namespace megalith {
+
+/// The folder as an absolute path or, if it is not there, the first of those above it that is.
+std::string existing_folder(const std::string& folder);
+
+/// The disk that holds `folder` of --save, or would hold it: free space, how many small files a second reach
+/// the disk, and whether there are locks. Takes at most a second; leaves nothing.
+Findings check_disk(const std::string& folder);
+
+}  // namespace megalith

@@ -1,0 +1,46 @@
+"""A container image as an OCI archive: a minimal root of Debian, made by mmdebstrap, with the tree of the Debian package."""
+import os
+import shutil
+
+from archives import write_tar
+from deb import lay_out
+from tree import PackageError, run
+
+# Beside the essential packages, which have a shell.
+PACKAGES = "libstdc++6"
+SUITE = "bookworm"
+
+
+def require_tools():
+    for tool in ("mmdebstrap", "umoci"):
+        if not shutil.which(tool):
+            raise PackageError(69, f"{tool} is not installed; install the package of this name")
+    if os.geteuid() != 0:
+        raise PackageError(69, "a container's root is made by root; run this with sudo")
+
+
+def make_root(top, root, facts, epoch):
+    """/ of the container."""
+    run("mmdebstrap", "--quiet", "--variant=essential", f"--include={PACKAGES}", SUITE, root, env={**os.environ, "SOURCE_DATE_EPOCH": str(epoch)})
+    for folder in ("var/cache/apt", "var/lib/apt/lists", "var/log", "usr/share/doc/libc6"):
+        shutil.rmtree(root / folder, ignore_errors=True)
+    ours = root.with_name("ours")
+    (ours / "usr" / "share").mkdir(parents=True)
+    lay_out(top, ours, facts, epoch)
+    shutil.copytree(ours, root, symlinks=True, dirs_exist_ok=True)
+
+
+def make_container(top, work, output, facts, epoch):
+    require_tools()
+    root, image = work / "root", work / "megalith"
+    make_root(top, root, facts, epoch)
+    name, created = f"{image}:{facts['version']}", f"{facts['time']}"
+    run("umoci", "init", "--layout", image)
+    run("umoci", "new", "--image", name)
+    run("umoci", "insert", "--image", name, "--history.created", created, root, "/")
+    run("umoci", "config", "--image", name, "--created", created, "--history.created", created, "--config.entrypoint", "megalith", "--author",
+        facts["maintainer"], "--config.env", "PATH=/usr/bin:/bin", "--config.workingdir", "/")
+    run("umoci", "gc", "--layout", image)
+    archive = output / f"megalith-{facts['version']}-oci.tar"
+    write_tar(image, archive, epoch)
+    return archive
