@@ -88,11 +88,11 @@ def last(path, kind):
 def write_data(args, name, folder):
     """The text of a model, a file a document, and its records, none of whose questions is in both files."""
     texts, records = SOURCES[name]()
-    (folder / "text").mkdir(parents=True)
+    (folder / "text").mkdir(parents=True, exist_ok=True)
     for i, text in enumerate(texts):
         (folder / "text" / f"{i:04}.txt").write_text(text, encoding="utf-8")
     order = sorted(records, key=lambda key: zlib.crc32(key.encode()))
-    (folder / "records").mkdir()
+    (folder / "records").mkdir(exist_ok=True)
     for part, keys in {"train": order[HELD_OUT:HELD_OUT + args.records], "dev": order[:HELD_OUT]}.items():
         lines = [json.dumps(records[key]) + "\n" for key in keys]
         (folder / "records" / (part + ".json")).write_text("".join(lines), encoding="utf-8")
@@ -100,8 +100,9 @@ def write_data(args, name, folder):
 
 def make_model(args, name, folder):
     model = MODELS[name]
-    write_data(args, name, folder)
-    run(args, "tokenizer", "train", "--input", folder / "text", "--text", "file", "--vocab-size", 4096, "--output", folder / "tokenizer")
+    if not (folder / "tokenizer").exists():
+        write_data(args, name, folder)
+        run(args, "tokenizer", "train", "--input", folder / "text", "--text", "file", "--vocab-size", 4096, "--output", folder / "tokenizer")
     run(args, "pretrain", "--num-layers", model["layers"], "--hidden-size", model["width"], "--num-attention-heads", 4,
         "--seq-length", 256, "--max-position-embeddings", 256, "--attention-dropout", 0, "--hidden-dropout", 0,
         *([] if model["family"] == "GPT-2" else MODERN), *model["more"], "--train-data-path", folder / "text",

@@ -99,9 +99,9 @@ const char* name_of(GpuStage stage) {
     case GpuStage::kCudnn:
       return "cuDNN's attention";
     case GpuStage::kTunedProducts:
-      return "and tuned products";
+      return "cuDNN's attention, tuned products";
     case GpuStage::kGraph:
-      return "and a graph";
+      return "cuDNN's attention, tuned products, a graph";
   }
   return "";
 }
@@ -115,7 +115,8 @@ std::vector<GpuModel> gpu_models() {
 }
 
 Rates rates_of(const GpuModel& model, GpuStage stage) {
-  // What timing the best algorithms of each shape is assumed to bring, and a graph in place of launches.
+  // What is assumed to be gained where the fastest algorithm of each shape is chosen by timing, and by a
+  // graph in place of launches.
   constexpr double kTuned = 1.05, kTunedHead = 1.04, kGraphGap = 0.2;
   const AttentionRates attention = attention_rates(stage, model.config.kv_channels > 64);
   const bool tuned = stage >= GpuStage::kTunedProducts;

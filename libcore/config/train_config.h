@@ -135,7 +135,8 @@ struct TrainConfig {
     v("eval-iters", eval_iters, "Global batches of one evaluation; 0: none (megalith-finetune: all records).",
       at_least(0), alias({"eval-iter"}));
     v("eval-tasks", eval_tasks,
-      "Tasks for each evaluation, as megalith-eval's --tasks: NAME=FILE, or FILE.jsonl, with commas between.",
+      "Tasks for each evaluation, as megalith-eval's --tasks: NAME=FILE, or FILE.jsonl, with commas "
+      "between. They take memory of their own, which a run counts before it begins.",
       metavar("TASKS"));
     v("eval-num-fewshot", eval_fewshots, "Answered examples before each item of --eval-tasks.", at_least(0));
     v("eval-fewshot-data", eval_fewshot_data,

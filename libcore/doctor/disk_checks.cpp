@@ -87,7 +87,7 @@ Finding check_locks(const fs::path& folder, const ProbeFile& file) {
   const bool works = ::flock(file.descriptor(), LOCK_EX | LOCK_NB) == 0;
   return {.check = "disk",
           .state = works ? State::kGood : State::kWarning,
-          .text = concat(folder.string(), works ? ": has locks" : ": has no locks"),
+          .text = concat(folder.string(), works ? ": files can be locked" : ": files cannot be locked"),
           .remedy = works ? "" : "take care that no two runs save there, or mount it with locks"};
 }
 

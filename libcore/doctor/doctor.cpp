@@ -24,7 +24,6 @@ constexpr auto kLongest = std::chrono::milliseconds(4500);  // of all checks, wh
 
 std::vector<CheckProcess> start_checks(const DoctorConfig& config, const std::string& pretrain) {
   std::vector<CheckProcess> checks;
-  checks.reserve(10);  // each is read in this order
   checks.emplace_back("processor", check_processor);
   checks.emplace_back("memory", check_memory);
   checks.emplace_back("limits", check_limits);
@@ -51,15 +50,10 @@ bool has(const Findings& findings, const std::string& check) {
                      [&](const Finding& one) { return one.check == check; });
 }
 
-/// Adds what needs one plugin. That of the GPU has findings of its own.
+/// Adds what needs one plugin.
 void add_purpose(Diagnosis& diagnosis, const PluginFacts& plugin) {
   const std::string check = concat("plugin ", plugin.name);
   bool runs = has(diagnosis.findings, check) && worst(diagnosis.findings, check) == State::kGood;
-  if (plugin.name == std::string_view("cuda"))
-    runs = std::any_of(diagnosis.findings.begin(), diagnosis.findings.end(), [](const Finding& one) {
-      return one.check == "GPU" && one.state == State::kGood &&
-             one.text.find("compute capability") != std::string::npos;
-    });
   if (plugin.name == std::string_view("gloo"))
     runs = runs && worst(diagnosis.findings, "loopback") == State::kGood;
   (runs ? diagnosis.runs : diagnosis.does_not_run).emplace_back(plugin.purpose);

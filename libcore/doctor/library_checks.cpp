@@ -38,14 +38,16 @@ std::string version_of_cuda(int number) {
   return concat(number / 1000, '.', number % 1000 / 10);
 }
 
-Finding answering_device() {
+/// The first device that answers, and that its plugin runs.
+Findings answering_device() {
   const cuda::DeviceFacts facts = cuda_facts(0);
-  return {.check = "GPU",
-          .state = State::kGood,
-          .text = concat(facts.name, ", compute capability ", facts.major, '.', facts.minor, ", ",
-                         format_bytes(static_cast<double>(facts.memory)), ", driver for CUDA ",
-                         version_of_cuda(facts.driver)),
-          .remedy = {}};
+  return {{.check = "GPU",
+           .state = State::kGood,
+           .text = concat(facts.name, ", compute capability ", facts.major, '.', facts.minor, ", ",
+                          format_bytes(static_cast<double>(facts.memory)), ", driver for CUDA ",
+                          version_of_cuda(facts.driver)),
+           .remedy = {}},
+          {.check = "plugin cuda", .state = State::kGood, .text = "--device cuda", .remedy = {}}};
 }
 
 }  // namespace
@@ -67,7 +69,7 @@ Findings check_gpu() {
              .text = "neither an NVIDIA driver nor the CUDA plugin; runs use the CPU",
              .remedy = {}}};
   try {
-    return {answering_device()};
+    return answering_device();
   } catch (const Error& error) {
     Finding found = finding_of("GPU", State::kWarning, error.what());
     if (!devices.empty()) found.text = concat(join(devices, ", "), " (", loaded, "): ", found.text);

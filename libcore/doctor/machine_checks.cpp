@@ -1,7 +1,6 @@
 #include "libcore/doctor/machine_checks.h"
 
 #include <algorithm>
-#include <fstream>
 #include <optional>
 
 #include <sys/resource.h>
@@ -9,6 +8,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/machine/isa.h"
+#include "libcore/base/machine/proc.h"
 #include "libcore/base/process.h"
 #include "libcore/base/refusals.h"
 #include "libcore/base/text.h"
@@ -20,33 +20,6 @@ namespace {
 using State = Finding::State;
 
 constexpr double kGiB = 1 << 30;
-
-/// The value of the first line "KEY: VALUE" of a file of /proc; empty if there is none.
-std::string proc_value(const char* file, std::string_view key) {
-  std::ifstream lines(file);
-  for (std::string line; std::getline(lines, line);)
-    if (line.starts_with(key))
-      if (const size_t colon = line.find(':'); colon != std::string::npos)
-        return std::string(trim(std::string_view(line).substr(colon + 1)));
-  return {};
-}
-
-/// The bytes of a line "MemTotal:  24603208 kB".
-double memory_bytes(std::string_view key) {
-  const std::string value = proc_value("/proc/meminfo", key);
-  return 1024 * static_cast<double>(parse_int(value.substr(0, value.find(' '))).value_or(0));
-}
-
-/// The memory limit of this process's control group; nothing if it has none.
-std::optional<double> group_limit() {
-  for (const char* file : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
-    std::string word;
-    if (!(std::ifstream(file) >> word)) continue;
-    const auto bytes = parse_int(word);
-    if (bytes && *bytes < int64_t{1} << 60) return static_cast<double>(*bytes);
-  }
-  return std::nullopt;
-}
 
 /// The limit of this process; nothing if there is none.
 std::optional<double> limit(__rlimit_resource resource) {
@@ -68,16 +41,16 @@ void check_count(Findings& findings, const char* what, std::optional<double> fou
 }  // namespace
 
 Findings check_processor() {
-  const std::string model = proc_value("/proc/cpuinfo", "model name");
   return {{.check = "processor",
            .state = State::kGood,
-           .text = concat(model.empty() ? "a processor without a name" : model, ", ", usable_cpus(),
-                          " CPUs for this process, kernels for ", name(chosen_isa())),
+           .text = concat(processor_name(), ", ", usable_cpus(), " CPUs for this process, kernels for ",
+                          name(chosen_isa())),
            .remedy = {}}};
 }
 
 Findings check_memory() {
-  const double all = memory_bytes("MemTotal"), available = memory_bytes("MemAvailable");
+  const auto all = static_cast<double>(meminfo("MemTotal").value_or(0)),
+             available = static_cast<double>(meminfo("MemAvailable").value_or(0));
   Findings findings = {
       {.check = "memory",
        .state = available < kGiB ? State::kWarning : State::kGood,
@@ -85,11 +58,11 @@ Findings check_memory() {
        .remedy = available < kGiB
                      ? "end other programs, or train a smaller model (--dry-run says what a run needs)"
                      : ""}};
-  if (const auto group = group_limit(); group && *group < all)
+  if (const auto group = static_cast<double>(group_memory_limit().value_or(0)); group > 0 && group < all)
     findings.push_back({.check = "memory",
-                        .state = *group < kGiB ? State::kWarning : State::kGood,
-                        .text = concat("the control group of this process has ", format_bytes(*group)),
-                        .remedy = *group < kGiB ? "raise the container's or the job's memory" : ""});
+                        .state = group < kGiB ? State::kWarning : State::kGood,
+                        .text = concat("the control group of this process has ", format_bytes(group)),
+                        .remedy = group < kGiB ? "raise the container's or the job's memory" : ""});
   if (const auto space = limit(RLIMIT_AS))
     findings.push_back({.check = "memory",
                         .state = State::kWarning,

@@ -109,10 +109,8 @@ void run_evaluate(const EvaluateConfig& config) {
   const int64_t length = text_length(config, model);
   PairEncoder encoder(*tokenizer, generation_files(source, *tokenizer), length);
   show_status("encoding the tasks' texts ...");
-  std::vector<ScoredTokens> texts;
-  for (TaskRun& task : tasks) task.encode(encoder, texts);
-  for (const ScoredTokens& text : texts)
-    check_ids(text.tokens, source.config().vocab_size, source.path() + ": its tokenizer");
+  const std::vector<ScoredTokens> texts =
+      encode_tasks(tasks, encoder, source.config().vocab_size, source.path() + ": its tokenizer");
   if (encoder.cut() > 0)
     warn(format_count(encoder.cut()), " of ", format_count(static_cast<int64_t>(texts.size())),
          " texts have more tokens than the ", length,

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "libcore/base/error.h"
+#include "libcore/generate/model_tokenizer.h"
 
 namespace megalith {
 
@@ -94,6 +95,14 @@ std::vector<TaskRun> read_tasks(const std::vector<TaskSpec>& specs, const TaskOp
     fail(ErrorKind::kUsage, "--", options.names.fewshots, ' ', options.fewshots,
          ": the tasks hold texts, before which there are no examples; leave it out");
   return tasks;
+}
+
+std::vector<ScoredTokens> encode_tasks(std::span<TaskRun> tasks, PairEncoder& encoder, int64_t vocabulary,
+                                       std::string_view tokenizer) {
+  std::vector<ScoredTokens> texts;
+  for (TaskRun& task : tasks) task.encode(encoder, texts);
+  for (const ScoredTokens& text : texts) check_ids(text.tokens, vocabulary, tokenizer);
+  return texts;
 }
 
 }  // namespace megalith

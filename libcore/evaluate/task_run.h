@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "libcore/evaluate/few_shots.h"
@@ -60,5 +61,10 @@ class TaskRun {
 /// Reads the tasks that the specs name. kUsage if examples are wanted, but no task has any; and the errors of
 /// TaskRun.
 std::vector<TaskRun> read_tasks(const std::vector<TaskSpec>& specs, const TaskOptions& options);
+
+/// The texts of all tasks, in their order, for a model with a vocabulary of this size. Throws what
+/// PairEncoder throws and, beginning with `tokenizer`, what check_ids() does.
+std::vector<ScoredTokens> encode_tasks(std::span<TaskRun> tasks, PairEncoder& encoder, int64_t vocabulary,
+                                       std::string_view tokenizer);
 
 }  // namespace megalith

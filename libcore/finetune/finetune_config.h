@@ -96,7 +96,8 @@ struct MethodOptions {
       one_of({"full", "lora", "prefix"}),
       default_text("as --lora, --prefix-tuning or --adapter say, else full"));
     v("lora", lora,
-      "Train a LoRA adapter; the model's own parameters are frozen. The default of --lr is then 2e-4.",
+      "Train a LoRA adapter; the model's own parameters are frozen. The default of --lr is then 2e-4, but "
+      "with --dpo 5e-5.",
       alias({"use-lora"}));
     v("prefix-tuning", prefix,
       "Train keys and values before each sequence; the model's parameters are frozen.");

@@ -41,8 +41,8 @@ struct LastPosition {
   int64_t positions;
   std::string words;
 };
-/// Nothing: there is no limit, since the model has no position embeddings. A sliding window also ends the
-/// positions: only fp32 on the CPU can go beyond it.
+/// Nothing: there is no limit, since the model has no position embeddings. On the CPU a sliding window also
+/// ends the positions, except in fp32.
 std::optional<LastPosition> last_position(const ModelConfig&, DType, std::string_view device);
 inline std::optional<LastPosition> last_position(const Stage& stage, const Backend& backend) {
   return last_position(stage.config(), stage.dtype(), backend.name());
@@ -59,8 +59,8 @@ inline int64_t positions_of(const KvPrefix* prefix) {
   return prefix ? prefix->tokens : 0;
 }
 
-/// The maximum number of sequences at once: on a GPU, and on the CPU as many as Project computes as if each
-/// were alone.
+/// The maximum number of sequences at once on any device, which is that on a GPU. The CPU takes
+/// Project::kFewRows, as many as it computes as if each were alone.
 constexpr int64_t kMostSequences = 1024;
 int64_t most_sequences(const Backend&);
 

@@ -6,11 +6,11 @@
 #include <memory>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <ifaddrs.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -291,6 +291,17 @@ std::string address_of_interface(const std::string& name) {
   fail(ErrorKind::kUsage, "GLOO_SOCKET_IFNAME=", quote_name(name),
        " in the environment: no network interface with an address has that name; there are ",
        join(names, ", "));
+}
+
+std::vector<std::string> outward_addresses() {
+  std::vector<std::string> found;
+  const Interfaces all = interfaces();
+  for (const ifaddrs* at = all.get(); at; at = at->ifa_next) {
+    if ((at->ifa_flags & IFF_UP) == 0 || (at->ifa_flags & IFF_LOOPBACK) != 0) continue;
+    if (const std::string address = address_of(*at); !address.empty())
+      found.push_back(concat(at->ifa_name, ' ', address));
+  }
+  return found;
 }
 
 ThisMachine::ThisMachine() {

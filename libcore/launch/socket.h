@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_set>
+#include <vector>
 
 namespace megalith {
 
@@ -56,6 +57,9 @@ Socket connect_to(const std::string& host, int port, Deadline);
 
 /// The first address of a network interface ("eth0"); kUsage if there is none of that name.
 std::string address_of_interface(const std::string& name);
+
+/// "eth0 192.0.2.1" for each address of an interface that is up, without the loopback. Throws kIo.
+std::vector<std::string> outward_addresses();
 
 /// The addresses of this machine's interfaces.
 class ThisMachine {

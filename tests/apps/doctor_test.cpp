@@ -162,7 +162,9 @@ TEST_F(Doctor, NamesAFileSystemThatRunsNoPrograms) {
 
 TEST_F(Doctor, NamesADriverThatIsTooOld) {
   const Variable plugin("MEGALITH_CUDA_LIBS", emulated_cuda_folder());
-  EXPECT_EQ(say(doctor()).of("GPU").state, State::kGood) << say(doctor()).of("GPU").text;
+  const Said sound = say(doctor());
+  EXPECT_EQ(sound.of("GPU").state, State::kGood) << sound.of("GPU").text;
+  EXPECT_EQ(std::count(sound.does_not_run.begin(), sound.does_not_run.end(), "--device cuda"), 0);
   const Variable fault("MEGALITH_EMULATOR_FAULT", "35:0");
   const Said said = say(doctor());
   EXPECT_EQ(said.code, 0);

@@ -229,7 +229,7 @@ TEST_F(Newcomer, WarnsOfJsonThatIsLearnedAsText) {
     EXPECT_EQ(result.code, 0) << result.err;
     return result.err;
   };
-  EXPECT_NE(warned("mixed").find("mixed/a.jsonl and 1 more files: JSON is learned as it stands"),
+  EXPECT_NE(warned("mixed").find("mixed/a.jsonl and 1 more file: JSON is learned as it stands"),
             std::string::npos);
   EXPECT_NE(warned("mixed/a.jsonl").find("megalith-preprocess --input mixed/a.jsonl"), std::string::npos);
   EXPECT_EQ(warned("mixed/c.txt").find("JSON"), std::string::npos);

@@ -26,6 +26,7 @@ TEST(NetworkChecks, KnowAFreePortFromATakenOne) {
   const Finding taken = of(check_network(port), "port");
   EXPECT_EQ(taken.state, State::kWarning);
   EXPECT_NE(taken.text.find(std::to_string(port)), std::string::npos) << taken.text;
+  EXPECT_EQ(taken.text.find("--master-port"), std::string::npos) << "advice twice: " << taken.text;
   EXPECT_TRUE(taken.remedy.starts_with("give ranks another one, such as --master-port ")) << taken.remedy;
 }
 

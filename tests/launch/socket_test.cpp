@@ -95,6 +95,16 @@ TEST(Socket, KnowsThisMachine) {
   EXPECT_EQ(address_of_interface("lo"), "127.0.0.1");
 }
 
+TEST(Socket, KnowsWhereOthersReachThisMachine) {
+  const ThisMachine machine;
+  for (const std::string& outward : outward_addresses()) {
+    const size_t blank = outward.find(' ');
+    ASSERT_NE(blank, std::string::npos) << outward;
+    EXPECT_NE(outward.substr(0, blank), "lo");
+    EXPECT_EQ(machine.is(outward.substr(blank + 1)), true) << outward;
+  }
+}
+
 TEST(Socket, LooksANameUpAgainUntilItIsThere) {
   const Socket listener = listen_on("127.0.0.1", 0);
   look_ups_until_it_is_there = 2;

@@ -136,20 +136,22 @@ Values random_values(int64_t n, uint32_t seed, double scale) {
 }
 
 std::string disagreement(const Outcome& outcome) {
-  if (outcome.got.size() != outcome.want.size())
+  const bool whole = outcome.places.empty();
+  if (whole && outcome.got.size() != outcome.want.size())
     return concat(outcome.what, ": ", outcome.got.size(), " elements, not ", outcome.want.size());
   double square = 0, worst = 0;
   for (const double want : outcome.want) square += want * want;
   const double count = std::max<double>(1, static_cast<double>(outcome.want.size()));
   const double size = std::sqrt(square / count) + outcome.size;
   std::string words;
-  for (size_t i = 0; i < outcome.got.size(); ++i) {
-    const double got = outcome.got[i], want = outcome.want[i];
+  for (size_t i = 0; i < outcome.want.size(); ++i) {
+    const size_t place = whole ? i : outcome.places[i];
+    const double got = outcome.got.at(place), want = outcome.want[i];
     const double error = got == want ? 0 : std::abs(got - want) / (std::abs(want) + size);
     if (error <= worst) continue;  // false for NaN
     worst = std::isnan(error) ? std::numeric_limits<double>::infinity() : error;
     if (worst > outcome.tolerance)
-      words = concat(outcome.what, "[", i, "] is ", got, ", not ", want, "; relative ", worst, " over ",
+      words = concat(outcome.what, "[", place, "] is ", got, ", not ", want, "; relative ", worst, " over ",
                      outcome.tolerance);
   }
   return words;

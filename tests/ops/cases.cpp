@@ -22,12 +22,6 @@ std::vector<size_t> some_places(size_t n) {
   return some;
 }
 
-Values pick(const Values& values, const std::vector<size_t>& places) {
-  Values some;
-  for (const size_t i : places) some.push_back(values[i]);
-  return some;
-}
-
 }  // namespace
 
 double tolerance_of(DType dtype) {
@@ -52,11 +46,11 @@ Values some_ids(int64_t n, int64_t vocabulary) {
 
 Outcome gradient(const Bed& bed, std::string what, const Values& got,
                  const std::function<double(const Values&)>& f, const Values& x, double tolerance) {
-  const std::vector<size_t> places = some_places(x.size());
   if (!bed.references()) return {std::move(what), got, {}, tolerance};
+  std::vector<size_t> places = some_places(x.size());
   const double numeric_error = 1e-10 * (1 + std::abs(f(x)));  // of finite differences; see numeric_gradient
-  return {std::move(what), pick(got, places), numeric_gradient(f, x, places), tolerance,
-          numeric_error / tolerance};
+  Values want = numeric_gradient(f, x, places);
+  return {std::move(what), got, std::move(want), tolerance, numeric_error / tolerance, std::move(places)};
 }
 
 DropoutKey dropout_key(Bed& bed, int64_t batch, float p) {

@@ -38,6 +38,7 @@ struct Outcome {
   Values got, want;
   double tolerance;  // bound of |got - want| relative to |want| + the root mean square of `want` + size
   double size = 0;  // size of terms that cancel in the result, or error of `want` itself divided by tolerance
+  std::vector<size_t> places = {};  // of `got`, that `want` has the values of; empty: all
 };
 
 /// An op on given inputs, for any backend.

@@ -1,5 +1,6 @@
-// Weights in another type than the activations. Only the CPU supports them, so they are not among the cases
-// for every backend.
+// Weights in another type than the activations, for each instruction set: also those of 8 bits, which only
+// the CPU takes, and what a row gets beside others. The cases for every backend have those of 16 bits as
+// well.
 #include <algorithm>
 #include <atomic>
 #include <cmath>

@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <set>
 #include <sstream>
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
@@ -60,6 +64,56 @@ void expect_tag_of(const std::string& file, const std::set<std::string>& inside)
   }
 }
 
+/// Whether a file, or one below a folder, was written after `then`.
+bool is_newer(const fs::path& path, fs::file_time_type then) {
+  if (!fs::is_directory(path)) return fs::last_write_time(path) > then;
+  const fs::recursive_directory_iterator files(path);
+  return std::any_of(begin(files), end(files), [&](const fs::directory_entry& file) {
+    return file.is_regular_file() && file.last_write_time() > then;
+  });
+}
+
+/// What tests that run at the same time share: made by the first that needs it, and again after a build.
+/// While an object exists, no other process has one of the same name.
+class Shared {
+ public:
+  /// `make` fills the empty folder that it gets and returns the path of its result there.
+  Shared(const std::string& name, const std::function<std::string(const std::string& folder)>& make)
+      : folder_(MEGALITH_BINARY_DIR "/packages/" + name) {
+    make_directories(folder_);
+    lock_ = ::open((folder_ + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    EXPECT_EQ(::flock(lock_, LOCK_EX), 0) << folder_;
+    if (is_up_to_date()) return;
+    fs::remove(note());
+    fs::remove_all(folder_);
+    make_directories(folder_);
+    result_ = make(folder_);
+    if (!testing::Test::HasFailure()) write_file(note(), result_);
+  }
+  ~Shared() { ::close(lock_); }
+  Shared(const Shared&) = delete;
+  Shared& operator=(const Shared&) = delete;
+
+  const std::string& result() const { return result_; }
+
+ private:
+  std::string note() const { return folder_ + ".made"; }  // has the path of what was made
+  bool is_up_to_date() {
+    if (!file_exists(note())) return false;
+    const fs::file_time_type made = fs::last_write_time(note());
+    for (const char* source :
+         {MEGALITH_BINARY_DIR "/bin", MEGALITH_BINARY_DIR "/lib", MEGALITH_SOURCE_DIR "/LICENSE",
+          MEGALITH_SOURCE_DIR "/docs/gpus.yaml", MEGALITH_SOURCE_DIR "/share",
+          MEGALITH_SOURCE_DIR "/tools/package", MEGALITH_SOURCE_DIR "/tools/packaging"})
+      if (is_newer(source, made)) return false;
+    result_ = read_file(note());
+    return true;
+  }
+
+  std::string folder_, result_;
+  int lock_ = -1;
+};
+
 }  // namespace
 
 std::string package_anew(const std::string& form, const std::string& output, int level) {
@@ -72,20 +126,23 @@ std::string package_anew(const std::string& form, const std::string& output, int
 }
 
 std::string package(const std::string& form, const std::string& output) {
-  const std::string folder = MEGALITH_BINARY_DIR "/packages/" + form, made = folder + "/made";
-  const CommandResult copied = run_command(
-      "mkdir -p " MEGALITH_BINARY_DIR "/packages " + output + " && flock " + folder + ".lock sh -c '[ -e " +
-      made +
-      " ] && [ -z \"$(find " MEGALITH_BINARY_DIR "/bin " MEGALITH_BINARY_DIR "/lib " MEGALITH_SOURCE_DIR
-      "/tools/package " MEGALITH_SOURCE_DIR "/tools/packaging " MEGALITH_SOURCE_DIR "/docs -newer " +
-      made + " -print -quit)\" ] || { rm -rf " + folder + " && " MEGALITH_SOURCE_DIR "/tools/package " +
-      form + " --level 1 --build " MEGALITH_BINARY_DIR " --output " + folder + " >" + folder +
-      ".path && mv " + folder + ".path " + made + "; }' && cp " + folder + "/* " + output + " && rm " +
-      output + "/made");
+  const Shared made(form, [&](const std::string& folder) { return package_anew(form, folder); });
+  const fs::path copy = fs::path(output) / fs::path(made.result()).filename();
+  make_directories(output);
+  fs::copy_file(made.result(), copy);
+  return copy.string();
+}
+
+void copy_environment(const std::string& output) {
+  const Shared made("environment", [](const std::string& folder) {
+    const std::string environment = folder + "/venv", wheel = package("wheel", folder);
+    const CommandResult installed = run_command(
+        concat("python3 -m venv ", environment, " && ", environment, "/bin/pip install --no-index ", wheel));
+    EXPECT_EQ(installed.code, 0) << installed.all();
+    return environment;
+  });
+  const CommandResult copied = run_command(concat("cp -a ", made.result(), ' ', output));
   EXPECT_EQ(copied.code, 0) << copied.err;
-  const std::string path = output + "/" + fs::path(trim(read_file(made))).filename().string();
-  EXPECT_TRUE(file_exists(path)) << path;
-  return path;
 }
 
 std::string why_no_package() {
@@ -93,6 +150,10 @@ std::string why_no_package() {
   for (const char* program : {"python3", "dpkg-query", "objdump", "strip"})
     if (run_command(concat("command -v ", program)).code != 0) return concat("there is no ", program);
   return {};
+}
+
+std::string why_no_environment() {
+  return run_command("python3 -c 'import ensurepip, venv'").code == 0 ? "" : "there is no python3-venv";
 }
 
 CommandResult run_alone(const std::string& command, const std::string& folder, const std::string& bin) {

@@ -7,14 +7,26 @@
 
 namespace megalith::test {
 
-/// The file that `tools/package FORM` makes of this build in the folder `output`. Fails the test if it does
-/// not make exactly one. package() copies one that all tests share, compressed in haste, and makes it again
-/// after a build; package_anew() always makes one, compressed as `level` says.
+/// The file that `tools/package FORM` makes of this build in the folder `output`. Fails the test if it makes
+/// none. package() copies one that all tests share, compressed in haste, and makes it again after a build;
+/// package_anew() always makes one, compressed as `level` says.
 std::string package(const std::string& form, const std::string& output);
 std::string package_anew(const std::string& form, const std::string& output, int level = 1);
 
-/// Why no package can be made here, for GTEST_SKIP(); empty if one can be.
+/// Copies a Python environment, in which the wheel is installed and which all tests share, to the new folder
+/// `output`. `bin/python -m pip` is the copy's pip; the script bin/pip belongs to the environment that all
+/// share.
+void copy_environment(const std::string& output);
+
+/// Why no package or no Python environment can be made here, for GTEST_SKIP(); empty if one can be.
 std::string why_no_package();
+std::string why_no_environment();
+
+/// A training of two steps on made-up data.
+inline constexpr char kSmallestTraining[] =
+    "megalith-pretrain --mock-data --vocab-size 64 --num-layers 1 --hidden-size 16 --num-attention-heads 2 "
+    "--seq-length 8 --max-position-embeddings 8 --micro-batch-size 2 --train-iters 2 --lr 1e-3 "
+    "--eval-iters 0 --log-interval 1";
 
 /// Runs a shell command in `folder` with no more in the environment than PATH, which begins with `bin`, and
 /// HOME.

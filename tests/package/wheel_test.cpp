@@ -19,7 +19,7 @@ namespace megalith::test {
 namespace {
 namespace fs = std::filesystem;
 
-/// A folder with the wheel. `dist` holds nothing else.
+/// A folder whose `dist` holds the wheel, and nothing else.
 class WheelTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -31,11 +31,19 @@ class WheelTest : public testing::Test {
     EXPECT_EQ(result.code, 0) << command << '\n' << result.all();
     return result;
   }
-  /// Makes the environment; false where this machine makes none.
-  bool make_environment() const { return run_command("python3 -m venv " + (dir_ / "venv")).code == 0; }
   std::string bin() const { return dir_ / "venv/bin"; }
   TempDir dir_;
   std::string wheel_;
+};
+
+/// Beside it, the environment `venv`, in which the wheel is installed.
+class InstalledWheelTest : public WheelTest {
+ protected:
+  void SetUp() override {
+    if (const std::string why = why_no_environment(); !why.empty()) GTEST_SKIP() << why;
+    WheelTest::SetUp();
+    if (!IsSkipped()) copy_environment(dir_ / "venv");
+  }
 };
 
 /// The most bytes of a wheel. oneDNN alone takes 11.0 MB.
@@ -73,7 +81,8 @@ std::string command_of(const std::string& page, const std::string& start) {
 }
 
 TEST_F(WheelTest, InstallsAsItsPageSaysAndLeavesNothing) {
-  if (!make_environment()) GTEST_SKIP() << "there is no python3-venv";
+  if (const std::string why = why_no_environment(); !why.empty()) GTEST_SKIP() << why;
+  ok("python3 -m venv venv");
   const std::set<std::string> before = files_below(dir_ / "venv");
   const std::string in_dist =
       "export PATH=" + bin() + ":$PATH PIP_DISABLE_PIP_VERSION_CHECK=1 && cd dist && ";
@@ -91,12 +100,11 @@ TEST_F(WheelTest, InstallsAsItsPageSaysAndLeavesNothing) {
 }
 
 // pip itself says so for the tags of those machines: Debian 11, Alpine, aarch64 and macOS.
-TEST_F(WheelTest, IsRefusedWhereItDoesNotRun) {
-  if (!make_environment()) GTEST_SKIP() << "there is no python3-venv";
+TEST_F(InstalledWheelTest, IsRefusedWhereItDoesNotRun) {
   const std::string page = read_file(page_path("install.md"));
   const std::string install =
       "cd " + dir_.path().string() +
-      " && venv/bin/pip install --no-index --only-binary=:all: --target t --platform ";
+      " && venv/bin/python -m pip install --no-index --only-binary=:all: --target t --platform ";
   for (const char* platform :
        {"manylinux_2_31_x86_64", "musllinux_1_2_x86_64", "manylinux_2_34_aarch64", "macosx_11_0_arm64"}) {
     const CommandResult refused = run_command(install + platform + " ./dist/megalith-*.whl");
@@ -108,9 +116,7 @@ TEST_F(WheelTest, IsRefusedWhereItDoesNotRun) {
   EXPECT_EQ(run_command(install + "manylinux_2_34_x86_64 ./dist/megalith-*.whl").code, 0);
 }
 
-TEST_F(WheelTest, HasLaunchersThatFindTheirProgram) {
-  if (!make_environment()) GTEST_SKIP() << "there is no python3-venv";
-  ok("venv/bin/pip install --no-index ./dist/megalith-*.whl");
+TEST_F(InstalledWheelTest, HasLaunchersThatFindTheirProgram) {
   fs::create_symlink(bin() + "/megalith-data", dir_ / "megalith-data");
   EXPECT_TRUE(ok("./megalith-data --version").out.starts_with("megalith-data "));
   EXPECT_TRUE(ok("cd venv/bin && sh megalith-data --version").out.starts_with("megalith-data "));
@@ -118,39 +124,31 @@ TEST_F(WheelTest, HasLaunchersThatFindTheirProgram) {
 }
 
 // NVIDIA's wheels put their libraries there. No folder of the environment is on PATH.
-TEST_F(WheelTest, LooksForNvidiasLibrariesInItsEnvironment) {
-  if (!make_environment()) GTEST_SKIP() << "there is no python3-venv";
-  ok("venv/bin/pip install --no-index ./dist/megalith-*.whl && mkdir -p "
-     "venv/lib/python3.99/site-packages/nvidia/cu13/lib");
-  const CommandResult refused = run_command(
-      "env -i PATH=/usr/bin:/bin " + bin() +
-      "/megalith-pretrain --device cuda --mock-data --vocab-size 64 --num-layers 1 --hidden-size 16 "
-      "--num-attention-heads 2 --seq-length 8 --max-position-embeddings 8 --micro-batch-size 2 "
-      "--train-iters 2 --lr 1e-3");
+TEST_F(InstalledWheelTest, LooksForNvidiasLibrariesInItsEnvironment) {
+  ok("mkdir -p venv/lib/python3.99/site-packages/nvidia/cu13/lib");
+  const CommandResult refused =
+      run_command(concat("env -i PATH=/usr/bin:/bin ", bin(), '/', kSmallestTraining, " --device cuda"));
   EXPECT_EQ(refused.code, 69) << refused.all();
   EXPECT_NE(refused.err.find("venv/lib/python3.99/site-packages/nvidia/cu13/lib"), std::string::npos)
       << refused.err;
 }
 
 // The plugin comes as a wheel of its own, into the same folder.
-TEST_F(WheelTest, TakesThePluginOfAnotherWheel) {
+TEST_F(InstalledWheelTest, TakesThePluginOfAnotherWheel) {
   if (!file_exists(MEGALITH_BINARY_DIR "/lib/libmegalith_cuda.so"))
     GTEST_SKIP() << "this build has no CUDA plugin";
-  if (!make_environment()) GTEST_SKIP() << "there is no python3-venv";
-  const std::string plugin = package("cuda-wheel", dir_ / "plugin");
+  const std::string plugin = package_anew("cuda-wheel", dir_ / "plugin");
   EXPECT_EQ(read_file(plugin), read_file(package_anew("cuda-wheel", dir_ / "again")));
-  ok("venv/bin/pip install --no-index --no-deps ./dist/megalith-*.whl ./plugin/megalith_cuda-*.whl");
-  const std::string said = ok("venv/bin/pip show megalith-cuda").out;
+  ok("venv/bin/python -m pip install --no-index --no-deps ./plugin/megalith_cuda-*.whl");
+  const std::string said = ok("venv/bin/python -m pip show megalith-cuda").out;
   EXPECT_TRUE(Pattern("Requires: megalith, nvidia-cublas").is_in(said)) << said;
   EXPECT_NE(ok("venv/bin/megalith --version").out.find("plugins: cuda, "), std::string::npos);
   ok("readelf -d venv/lib/megalith/lib/libmegalith_cuda.so | grep -F '[$ORIGIN]'");
-  ok("venv/bin/pip uninstall -y megalith-cuda && venv/bin/megalith --version");
+  ok("venv/bin/python -m pip uninstall -y megalith-cuda && venv/bin/megalith --version");
 }
 
 // No HOME, a home that cannot be written, and a user without rights.
-TEST_F(WheelTest, RunsWithoutHomeAndRights) {
-  if (!make_environment()) GTEST_SKIP() << "there is no python3-venv";
-  ok("venv/bin/pip install --no-index ./dist/megalith-*.whl");
+TEST_F(InstalledWheelTest, RunsWithoutHomeAndRights) {
   fs::copy(test_data("text/goldens/trained"), dir_ / "tokenizer");
   ok("chmod -R a+rX . && mkdir writable && chmod 777 writable");
   const std::string encode = concat("\"cd ", dir_ / "writable", " && echo harbour | ", bin(),
@@ -176,9 +174,7 @@ double fastest(const std::string& program) {
   return best;
 }
 
-TEST_F(WheelTest, StartsAProgramWithinTenMilliseconds) {
-  if (!make_environment()) GTEST_SKIP() << "there is no python3-venv";
-  ok("venv/bin/pip install --no-index ./dist/megalith-*.whl");
+TEST_F(InstalledWheelTest, StartsAProgramWithinTenMilliseconds) {
   EXPECT_LT(fastest(bin() + "/megalith-data") - fastest(dir_ / "venv/lib/megalith/bin/megalith-data"), 0.010);
 }
 
@@ -187,11 +183,7 @@ TEST_F(WheelTest, RunsOnAProcessorOf2008) {
   ok("mkdir wheel && cd wheel && python3 -m zipfile -e ../dist/*.whl . && chmod -R a+x .");
   const std::string program = "qemu-x86_64 -cpu Nehalem wheel/*/data/lib/megalith/bin/";
   ok(program + "megalith --version");
-  const CommandResult trained = ok(
-      "OMP_NUM_THREADS=1 " + program +
-      "megalith-pretrain --mock-data --vocab-size 64 --num-layers 1 --hidden-size 16 --num-attention-heads 2 "
-      "--seq-length 8 --max-position-embeddings 8 --micro-batch-size 2 --train-iters 2 --lr 1e-3 "
-      "--eval-iters 0 --log-interval 1");
+  const CommandResult trained = ok(concat("OMP_NUM_THREADS=1 ", program, kSmallestTraining));
   EXPECT_NE(trained.all().find("lm loss: "), std::string::npos) << trained.all();
 }
 

@@ -4,12 +4,13 @@ import lzma
 import tarfile
 
 
-def write_tar(top, path, epoch, level=9):
-    """The folder `top`, under its name: a plain archive for NAME.tar, compressed for NAME.tar.gz and NAME.txz."""
+def write_tar(top, path, epoch, level=9, root=None):
+    """The folder `top`, under its name or, where `root` is a folder, under its path from there: a plain archive for NAME.tar, compressed for
+    NAME.tar.gz and NAME.txz."""
     with open(path, "wb") as file, compressed(file, path.name, epoch, level) as stream, \
             tarfile.open(fileobj=stream, mode="w", format=tarfile.GNU_FORMAT) as tar:
         for member in [top, *sorted(top.rglob("*"))]:
-            entry = tar.gettarinfo(member, member.relative_to(top.parent).as_posix())
+            entry = tar.gettarinfo(member, member.relative_to(root or top.parent).as_posix())
             entry.mtime, entry.uid, entry.gid, entry.uname, entry.gname = epoch, 0, 0, "root", "root"
             entry.mode = 0o755 if entry.isdir() or entry.mode & 0o100 else 0o644
             if entry.isfile():

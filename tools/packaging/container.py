@@ -19,22 +19,23 @@ def require_tools():
         raise PackageError(69, "a container's root is made by root; run this with sudo")
 
 
-def make_root(top, root, facts, epoch):
+def make_root(top, root, facts):
     """/ of the container."""
-    run("mmdebstrap", "--quiet", "--variant=essential", f"--include={PACKAGES}", SUITE, root, env={**os.environ, "SOURCE_DATE_EPOCH": str(epoch)})
+    run("mmdebstrap", "--quiet", "--variant=essential", f"--include={PACKAGES}", SUITE, root,
+        env={**os.environ, "SOURCE_DATE_EPOCH": str(facts["epoch"])})
     for folder in ("var/cache/apt", "var/lib/apt/lists", "var/log", "usr/share/doc/libc6"):
         shutil.rmtree(root / folder, ignore_errors=True)
     ours = root.with_name("ours")
     (ours / "usr" / "share").mkdir(parents=True)
-    lay_out(top, ours, facts, epoch)
+    lay_out(top, ours, facts)
     shutil.copytree(ours, root, symlinks=True, dirs_exist_ok=True)
 
 
-def make_container(top, work, output, facts, epoch):
+def make_container(top, work, output, facts):
     require_tools()
     root, image = work / "root", work / "megalith"
-    make_root(top, root, facts, epoch)
-    name, created = f"{image}:{facts['version']}", f"{facts['time']}"
+    make_root(top, root, facts)
+    name, created = f"{image}:{facts['version']}", facts["time"]
     run("umoci", "init", "--layout", image)
     run("umoci", "new", "--image", name)
     run("umoci", "insert", "--image", name, "--history.created", created, root, "/")
@@ -42,5 +43,5 @@ def make_container(top, work, output, facts, epoch):
         facts["maintainer"], "--config.env", "PATH=/usr/bin:/bin", "--config.workingdir", "/")
     run("umoci", "gc", "--layout", image)
     archive = output / f"megalith-{facts['version']}-oci.tar"
-    write_tar(image, archive, epoch)
+    write_tar(image, archive, facts["epoch"], root=image)  # engines look for index.json at the top
     return archive

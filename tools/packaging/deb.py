@@ -42,7 +42,7 @@ def packed(data):
     return gzip.compress(data, 9, mtime=0)
 
 
-def lay_out(top, root, facts, epoch):
+def lay_out(top, root, facts):
     """/ of the package."""
     home = root / "usr" / "lib" / "megalith"
     shutil.copytree(top, home)
@@ -58,7 +58,7 @@ def lay_out(top, root, facts, epoch):
     (zsh / "site-functions").rename(zsh / "vendor-completions")
     docs = root / "usr" / "share" / "doc" / "megalith"
     docs.mkdir(parents=True)
-    (docs / "changelog.gz").write_bytes(packed(changelog_text(facts, epoch)))
+    (docs / "changelog.gz").write_bytes(packed(changelog_text(facts)))
     (docs / "copyright").write_text(copyright_text(home))
     overrides = root / "usr" / "share" / "lintian" / "overrides"
     overrides.mkdir(parents=True)
@@ -66,7 +66,7 @@ def lay_out(top, root, facts, epoch):
     for path in [root, *root.rglob("*")]:
         if not path.is_symlink():
             path.chmod(0o755 if path.is_dir() or path.parent == home / "bin" or path.suffix == ".sh" else 0o644)
-        os.utime(path, (epoch, epoch), follow_symlinks=False)
+        os.utime(path, (facts["epoch"],) * 2, follow_symlinks=False)
 
 
 def copyright_text(home):
@@ -77,20 +77,20 @@ def copyright_text(home):
             + "".join(f"  {name}\n" for name in names))
 
 
-def changelog_text(facts, epoch):
+def changelog_text(facts):
     """What Debian's tools read; what a release changes is in the CHANGELOG.md of its sources."""
-    when = email.utils.formatdate(epoch)
+    when = email.utils.formatdate(facts["epoch"])
     text = f"megalith ({facts['version']}) unstable; urgency=medium\n\n  * Release {facts['version']}.\n\n -- {facts['maintainer']}  {when}\n"
     return text.encode()
 
 
-def make_deb(top, work, output, facts, epoch):
+def make_deb(top, work, output, facts):
     root, config = work / "root", work / "CPackConfig.cmake"
     root.mkdir()
     (root / "usr" / "share").mkdir(parents=True)
-    lay_out(top, root, facts, epoch)
+    lay_out(top, root, facts)
     file = f"megalith_{facts['version']}_amd64"
     config.write_text(CONTROL.format(root=root, output=output.resolve(), file=file, **facts))
-    run("cpack", "--config", config, cwd=work, env={**os.environ, "SOURCE_DATE_EPOCH": str(epoch), "TZ": "UTC"})
+    run("cpack", "--config", config, cwd=work, env={**os.environ, "SOURCE_DATE_EPOCH": str(facts["epoch"]), "TZ": "UTC"})
     shutil.rmtree(output / "_CPack_Packages", ignore_errors=True)
     return output / f"{file}.deb"

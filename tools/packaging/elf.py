@@ -10,9 +10,9 @@ class Symbol:
 
 
 class Elf:
-    """needed, soname, runpath, symbols and needed versions of a program or shared library."""
+    """needed, soname, symbols and needed versions of a program or shared library."""
 
-    NEEDED, SONAME, RPATH, RUNPATH = 1, 14, 15, 29
+    NEEDED, SONAME = 1, 14
     NO_VERSION = 1  # of a symbol that every library may define
 
     def __init__(self, path):
@@ -24,7 +24,6 @@ class Elf:
         tags = self._read_tags()
         self.needed = [self._text(value) for tag, value in tags if tag == self.NEEDED]
         self.soname = next((self._text(value) for tag, value in tags if tag == self.SONAME), None)
-        self.runpath = [self._text(value) for tag, value in tags if tag in (self.RPATH, self.RUNPATH)]
         self.needs = self._read_needs()
         self.symbols = self._read_symbols()
 

@@ -4,6 +4,7 @@ import json
 import pathlib
 import re
 import subprocess
+import urllib.parse
 import uuid
 
 from elf import Elf
@@ -81,9 +82,7 @@ def add_bill(top, build, commit, parts):
             "components": [component_of(top, part) for part in parts] + [file_of(top, path) for path in elf_files(top)],
             "dependencies": [{"ref": "megalith", "dependsOn": [part.name for part in parts]}]}
     bill["serialNumber"] = f"urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, json.dumps(bill, sort_keys=True))}"
-    path = top / "share" / "megalith" / "sbom.cdx.json"
-    path.write_text(json.dumps(bill, indent=1, sort_keys=True) + "\n")
-    return path
+    (top / "share" / "megalith" / "sbom.cdx.json").write_text(json.dumps(bill, indent=1, sort_keys=True) + "\n")
 
 
 def component_of(top, part):
@@ -97,7 +96,7 @@ def component_of(top, part):
 
 
 def purl(part):
-    return f"pkg:deb/{distribution()}/{part.name}@{part.version.replace('+', '%2B').replace(':', '%3A').replace('~', '~')}"
+    return f"pkg:deb/{distribution()}/{part.name}@{urllib.parse.quote(part.version)}"
 
 
 def distribution():

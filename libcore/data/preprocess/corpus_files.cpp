@@ -69,8 +69,8 @@ class FolderSearch {
     look_into(folder);
     if (found_ == 0) fail_without_files(folder);
     if (texts_ && others_ + unknown_ > 0)
-      log(folder, ": of ", found_ + others_ + unknown_, " files the ", found_,
-          " of .txt are read; name others by a quoted pattern, such as '", folder, "/*.md'");
+      log(folder, ": reading ", found_, " of ", found_ + others_ + unknown_,
+          " files, those of .txt; name others by a quoted pattern, such as '", folder, "/*.md'");
     std::sort(paths_.begin(), paths_.end());
     return std::move(paths_);
   }

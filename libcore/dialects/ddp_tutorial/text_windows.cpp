@@ -9,6 +9,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/random.h"
+#include "libcore/base/shell_word.h"
 #include "libcore/base/text.h"
 #include "libcore/hash/xxh64.h"
 #include "libcore/io/files/file.h"
@@ -52,10 +53,12 @@ bool is_loose_json(std::string_view text) {
 
 void warn_of_json(const std::string& path, const std::vector<std::string>& files) {
   if (files.empty()) return;
-  warn(files.front(), files.size() > 1 ? concat(" and ", files.size() - 1, " more files") : std::string(),
+  const size_t more = files.size() - 1;
+  warn(files.front(),
+       more > 0 ? concat(" and ", more, " more ", more == 1 ? "file" : "files") : std::string(),
        ": JSON is learned as it stands, keys and all; for its texts alone, make a dataset with "
        "megalith-preprocess --input ",
-       path);
+       shell_word(path));
 }
 
 }  // namespace

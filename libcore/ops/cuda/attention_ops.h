@@ -5,8 +5,8 @@
 #include "libcore/ops/prefix.h"
 
 /// The ops over packed queries, keys and values. Each function enqueues the kernels of its op on the queue,
-/// whose device must be the calling thread's, and returns. It throws kUsage for heads of more
-/// than kWidestHead columns, and kDevice as the launchers do.
+/// whose device must be the calling thread's, and returns. It throws kUsage for heads of more than
+/// kWidestHead columns, and kDevice as the launchers do.
 namespace megalith::cuda {
 
 void run_on(Queue&, const Rope&);

@@ -374,7 +374,8 @@ void CudaBackend::run(Stream& stream, const BiasGrad& op) {
                      queue.workspace(workspace_of(op)));
 }
 
-/// The distance of the lines that the selected columns of adjacent rows are, in elements, and their length.
+/// The selected columns of rows are lines at equal distances. From one line's first element to the next
+/// one's, and the length of a line, in elements.
 int64_t line_distance(const Slots& slots) {
   return slots.slots * slots.inner;
 }

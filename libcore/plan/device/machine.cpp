@@ -5,12 +5,12 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <set>
 #include <thread>
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
+#include "libcore/base/machine/proc.h"
 #include "libcore/base/process.h"
 #include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
@@ -121,12 +121,8 @@ double seconds_of(const auto& work) {
   return best;
 }
 
-double available_memory() {
-  std::ifstream meminfo("/proc/meminfo");
-  for (std::string line; std::getline(meminfo, line);)
-    if (line.starts_with("MemAvailable:"))
-      if (const auto kib = parse_int(trim(line.substr(13, line.find("kB") - 13))))
-        return static_cast<double>(*kib) * 1024;
+double memory_here() {
+  if (const auto bytes = meminfo("MemAvailable")) return static_cast<double>(*bytes);
   fail(ErrorKind::kDevice, "/proc/meminfo: no line \"MemAvailable\"; give --device-memory-gb");
 }
 
@@ -246,7 +242,7 @@ Accelerator measure_this_machine() {
   const double copy = seconds_of([&] { stream.copy(to, from); });
   Accelerator device{.name = kLocalDevice};
   device.float_flops = device.half_flops = 2.0 * kSide * kSide * kSide / gemm;
-  device.memory = available_memory();
+  device.memory = memory_here();
   device.memory_bandwidth = 2.0 * static_cast<double>(from.bytes()) / copy;
   device.link_bandwidth = device.network_bandwidth = device.memory_bandwidth / 2;
   device.link_domain = ParallelConfig::kMaxRanks;

@@ -6,6 +6,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
+#include "libcore/base/machine/proc.h"
 #include "libcore/base/process.h"
 #include "libcore/ops/backend/cuda_plugin.h"
 #include "libcore/plan/profile/profile_grid.h"

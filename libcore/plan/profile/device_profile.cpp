@@ -1,7 +1,6 @@
 #include "libcore/plan/profile/device_profile.h"
 
 #include <algorithm>
-#include <fstream>
 #include <map>
 
 #include "libcore/base/error.h"
@@ -198,15 +197,6 @@ DeviceProfile parse_device_profile(std::string_view text, const std::string& pat
   for (const Json& point : points) visit_point(profile.points.emplace_back(), Reader{point});
   check_points(profile.points, path);
   return profile;
-}
-
-std::string processor_name() {
-  std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);)
-    if (line.starts_with("model name"))
-      if (const size_t colon = line.find(':'); colon != line.npos)
-        return std::string(trim(std::string_view(line).substr(colon + 1)));
-  return "unknown";
 }
 
 }  // namespace megalith

@@ -77,7 +77,4 @@ DeviceProfile parse_device_profile(std::string_view text, const std::string& pat
 constexpr int kLeastProducts = 4;
 constexpr size_t kMostPoints = 2000;  // six times the whole grid
 
-/// The processor's name in /proc/cpuinfo; "unknown" if there is none.
-std::string processor_name();
-
 }  // namespace megalith

@@ -19,7 +19,8 @@ std::string joined_text(const Machine& machine) {
                                        : concat(machine.local_world, " a machine, ", joined);
 }
 
-/// "tp 8, pp 8 with 6 chunks of 1 layer, …": what a layout divides, without the sizes that are 1.
+/// "tensor 8, pipeline 8 (layers 6 in 6 chunks), sequence parallel; micro-batch 2, global batch 16". Sizes of
+/// 1 are left out.
 std::string layout_text(const PlanProblem& p, const Candidate& c) {
   std::vector<std::string> words;
   const auto divided = [&](const char* name, int size) {

@@ -141,8 +141,7 @@ struct PlanOptions : PlanTarget {
       positive());
     v("explain", explain,
       "Print more than the best plan: the others, what memory and time consist of, all launch lines, the "
-      "Pareto "
-      "front, and the fewest devices, longest sequence and most layers that have a plan.");
+      "Pareto front, and the fewest devices, longest sequence and most layers that have a plan.");
     v("emit", emit, "Print a job for a scheduler in place of the tables.");
     v("html", html, "Write a page with memory bars, the pipeline's timeline and the Pareto front there.",
       metavar("FILE"));

@@ -1,5 +1,8 @@
 #include "libcore/plan/request/rates.h"
 
+#include <utility>
+#include <vector>
+
 #include "libcore/base/error.h"
 #include "libcore/base/process.h"
 #include "libcore/base/text.h"
@@ -38,40 +41,68 @@ DeviceRates profiled_rates(const PlanCommand& command, PlanProblem p, const std:
   return rates;
 }
 
+/// A file of --calibrate, with its text, or that of --anchor.
+struct RateFile {
+  enum Kind { kProfile, kLinks, kRun } kind;
+  std::string path, text;
+};
+
+RateFile::Kind kind_of(const std::string& text, const std::string& path) {
+  if (is_device_profile(text)) return RateFile::kProfile;
+  if (is_link_log(text)) return RateFile::kLinks;
+  if (is_run_log(text)) return RateFile::kRun;
+  fail(ErrorKind::kData, path,
+       ": neither a profile (megalith-autoplan profile), an output of nccl-tests (no column \"busbw\") "
+       "nor a training log of Megatron-LM (no \"elapsed time per iteration (ms):\")");
+}
+
+std::vector<std::string> paths_of(const std::vector<RateFile>& files, RateFile::Kind kind) {
+  std::vector<std::string> paths;
+  for (const RateFile& file : files)
+    if (file.kind == kind) paths.push_back(file.path);
+  return paths;
+}
+
+/// The files that rates are taken from. Refuses a file of no kind, two profiles and two runs; callers need
+/// this before they fit to a file, because a fit may be refused, too.
+std::vector<RateFile> rate_files(const PlanOptions& plan) {
+  std::vector<RateFile> files;
+  if (!plan.anchor.empty()) files.push_back({RateFile::kRun, plan.anchor, {}});
+  for (const std::string& path : plan.calibrations) {
+    std::string text = read_file(path);
+    const RateFile::Kind kind = kind_of(text, path);
+    files.push_back({kind, path, std::move(text)});
+  }
+  if (const auto profiles = paths_of(files, RateFile::kProfile); profiles.size() > 1)
+    fail(ErrorKind::kUsage, "--calibrate: ", profiles[0], " and ", profiles[1],
+         " are both profiles; give one");
+  if (const auto runs = paths_of(files, RateFile::kRun); runs.size() > 1)
+    fail(ErrorKind::kUsage, "--calibrate, --anchor: ", join(runs, ", "),
+         " are logs of several runs; give one");
+  return files;
+}
+
 }  // namespace
 
 DeviceRates rates_of(const PlanRequest& request) {
   const PlanCommand& command = request.command;
   const PlanOptions& plan = command.plan;
+  const std::vector<RateFile> files = rate_files(plan);
   PlanProblem problem = request.problem;
   DeviceRates rates{fitted_coefficients(), problem.machine.device};
   Coefficients& own = rates.coefficients;
   problem.coefficients = &own;
   if (!plan.coefficients.empty()) own = read_coefficients(plan.coefficients, own);
-  std::vector<std::string> runs = plan.anchor.empty() ? std::vector<std::string>{} : std::vector{plan.anchor};
-  std::string profiled;
-  for (const std::string& path : plan.calibrations) {
-    const std::string text = read_file(path);
-    if (is_device_profile(text)) {
-      if (!profiled.empty())
-        fail(ErrorKind::kUsage, "--calibrate: ", profiled, " and ", path, " are both profiles; give one");
-      profiled = path;
-      rates = profiled_rates(command, problem, text, path);
+  for (const RateFile& file : files) {
+    if (file.kind == RateFile::kProfile) {
+      rates = profiled_rates(command, problem, file.text, file.path);
       problem.machine.device = rates.device;
-    } else if (is_link_log(text))
-      own = with_links(parse_link_log(text, path), problem, path);
-    else if (is_run_log(text))
-      runs.push_back(path);
-    else
-      fail(ErrorKind::kData, path,
-           ": neither a profile (megalith-autoplan profile), an output of nccl-tests (no column \"busbw\") "
-           "nor a training log of Megatron-LM (no \"elapsed time per iteration (ms):\")");
+    } else if (file.kind == RateFile::kLinks) {
+      own = with_links(parse_link_log(file.text, file.path), problem, file.path);
+    }
   }
-  if (runs.size() > 1)
-    fail(ErrorKind::kUsage, "--calibrate, --anchor: ", join(runs, ", "),
-         " are logs of several runs; give one");
-  // Runs come after the logs of links, since the rates of links are a part of a run's time.
-  for (const std::string& path : runs) {
+  // A run comes after the logs of links, since the rates of links are a part of a run's time.
+  for (const std::string& path : paths_of(files, RateFile::kRun)) {
     const MegatronLog log = read_run_log(path);
     own = anchored(log, logged_run(log, problem, path));
   }

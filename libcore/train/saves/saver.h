@@ -37,10 +37,10 @@ void make_shared_folder(Communicator& ranks, const std::string& folder);
 /// Saves the checkpoints of one run, one at a time. If the run has memory for a copy of what this rank saves
 /// (RunShape::save_copy), training waits only until the copy is filled; a thread then writes the copy. A GPU
 /// fills it while it computes the next gradients: only the update after them waits. Without such memory
-/// training waits until the checkpoint is complete. It also waits for every format whose
-/// checkpoints are made from ours. Every rank has a Saver and calls the same functions between the same
-/// steps; see JointSave for the agreement between the ranks and for what is thrown when a disk fails on one
-/// of them. The trainer must outlive it.
+/// training waits until the checkpoint is complete. It also waits for every format whose checkpoints are made
+/// from ours. Every rank has a Saver and calls the same functions between the same steps; see JointSave for
+/// the agreement between the ranks and for what is thrown when a disk fails on one of them. The trainer must
+/// outlive it.
 class Saver {
  public:
   Saver(Trainer&, SaverOptions);
@@ -73,9 +73,9 @@ class Saver {
   Trainer& trainer_;
   SaverOptions options_;
   HugePages copy_;
-  LateCopies* const late_;         // of a device that fills the copy while it computes; null: others do not
-  std::shared_ptr<void> locked_;   // the copy's pages, of such a device
-  std::optional<Stream> copying_;  // that device's stream for the copy
+  LateCopies* const late_;            // of a device that fills the copy while it computes; null: it cannot
+  std::shared_ptr<void> locked_;      // the copy's pages, of such a device
+  std::optional<Stream> copying_;     // that device's stream for the copy
   std::unique_ptr<Beside> touching_;  // touches the copy's memory for the first time; null: has ended
   std::unique_ptr<CheckpointJob> copied_later_;  // the copy that it writes is not yet filled; null: none
   int64_t begun_ = -1;

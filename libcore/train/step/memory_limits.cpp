@@ -1,53 +1,16 @@
 #include "libcore/train/step/memory_limits.h"
 
 #include <algorithm>
-#include <fstream>
 #include <numeric>
 #include <utility>
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
+#include "libcore/base/machine/proc.h"
 #include "libcore/base/text.h"
 #include "libcore/ops/backend/cuda_plugin.h"
 
 namespace megalith {
-namespace {
-
-// A line "NAME:   NUMBER kB" of /proc/meminfo, in bytes.
-std::optional<size_t> meminfo(const std::string& name) {
-  std::ifstream in("/proc/meminfo");
-  for (std::string line; std::getline(in, line);)
-    if (line.starts_with(name + ":"))
-      if (const auto kib = parse_int(
-              trim(std::string_view(line).substr(name.size() + 1, line.find("kB") - name.size() - 1))))
-        return static_cast<size_t>(*kib) * 1024;
-  return std::nullopt;
-}
-
-std::optional<size_t> number_in(const char* path) {
-  std::ifstream in(path);
-  std::string word;
-  if (!(in >> word)) return std::nullopt;
-  const auto value = parse_int(word);  // "max": no limit
-  return value ? std::optional<size_t>(static_cast<size_t>(*value)) : std::nullopt;
-}
-
-std::optional<size_t> left_in_group(const char* limit_path, const char* used_path) {
-  const auto limit = number_in(limit_path), used = number_in(used_path);
-  if (!limit || !used) return std::nullopt;
-  return *limit > *used ? *limit - *used : 0;
-}
-
-}  // namespace
-
-std::optional<size_t> available_memory() {
-  std::optional<size_t> min_available = meminfo("MemAvailable");
-  for (const auto& left : {left_in_group("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
-                           left_in_group("/sys/fs/cgroup/memory/memory.limit_in_bytes",
-                                         "/sys/fs/cgroup/memory/memory.usage_in_bytes")})
-    if (left) min_available = min_available ? std::min(*min_available, *left) : *left;
-  return min_available;
-}
 
 MemoryLeft ask_memory(RunShape& run, int ranks_here) {
   MemoryLeft left{.machine = available_memory(), .ranks_here = ranks_here};

@@ -13,10 +13,6 @@
 /// What a run may use of the memory that it needs (memory.h), and what to change when that is not enough.
 namespace megalith {
 
-/// Bytes that this process can still allocate on this machine: what the system has available, or less if a
-/// control group (a container) sets a limit. Nothing if the system does not report it.
-std::optional<size_t> available_memory();
-
 /// What is left of the memory of the first rank, in bytes; nothing: unknown.
 struct MemoryLeft {
   std::optional<size_t> machine;

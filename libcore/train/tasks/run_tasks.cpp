@@ -13,7 +13,6 @@
 #include "libcore/base/text.h"
 #include "libcore/config/tokenizer_config.h"
 #include "libcore/generate/generation_files.h"
-#include "libcore/generate/model_tokenizer.h"
 #include "libcore/io/files/file.h"
 #include "libcore/parallel/exchange.h"
 #include "libcore/parallel/together.h"
@@ -41,10 +40,8 @@ std::vector<ScoredTokens> encoded(std::span<TaskRun> tasks, const PretrainConfig
   const std::unique_ptr<Tokenizer> tokenizer = make_tokenizer(files_of_tokenizer(config));
   const int64_t length = positions_of_a_text(config.model, model_dtype(config.train), device);
   PairEncoder encoder(*tokenizer, settings_of(config.tokenizer), length);
-  std::vector<ScoredTokens> texts;
-  for (TaskRun& task : tasks) task.encode(encoder, texts);
-  for (const ScoredTokens& text : texts)
-    check_ids(text.tokens, config.model.vocab_size, "--eval-tasks: the tokenizer");
+  std::vector<ScoredTokens> texts =
+      encode_tasks(tasks, encoder, config.model.vocab_size, "--eval-tasks: the tokenizer");
   if (encoder.cut() > 0)
     warn("--eval-tasks: ", format_count(encoder.cut()), " of ",
          format_count(static_cast<int64_t>(texts.size())), " texts have more tokens than the model's ",

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <filesystem>
+#include <string>
+#include <tuple>
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -167,6 +169,27 @@ TEST(Autoplan, PlansWithAGpusProfile) {
   EXPECT_NE(warned.err.find("warning: --calibrate " + file + ": the times of 200 of 200 points spread"),
             std::string::npos)
       << warned.err;
+}
+
+// What contradicts the profile is named, and not what a fit to it would say.
+TEST(Autoplan, RefusesFilesThatContradictEachOtherBeforeItFits) {
+  const test::TempDir folder;
+  const std::string impossible = folder / "impossible.json", words = folder / "words.txt",
+                    run = folder / "run.log", other = folder / "other.log";
+  write_file(impossible, to_json(test::made_gpu_profile("H100-SXM-80GB", 7000e12, 2.8e12)).dump());
+  write_file(words, "the link is fast\n");
+  for (const std::string& log : {run, other}) write_file(log, "elapsed time per iteration (ms): none\n");
+  const std::string command = app("autoplan") + k22b + " --gpu h100 --bf16 --calibrate " + impossible;
+  const CommandResult alone = run_command(command);
+  EXPECT_NE(alone.err.find(" that H100-SXM-80GB can have"), std::string::npos) << alone.err;
+  for (const auto& [more, code, says] :
+       {std::tuple{impossible, 64, "are both profiles; give one"},
+        {words, 65, "neither a profile"},
+        {run + " --anchor " + other, 64, "are logs of several runs; give one"}}) {
+    const CommandResult refused = run_command(command + " --calibrate " + more);
+    EXPECT_EQ(refused.code, code) << refused.err;
+    EXPECT_NE(refused.err.find(says), std::string::npos) << refused.err;
+  }
 }
 
 TEST(Autoplan, OverwritesNoInputByAProfile) {

@@ -1,14 +1,11 @@
 // What attention on the tensor cores asks of a multiprocessor, counted on the emulated device, against what
 // its design says (docs/cuda.md).
-#include <algorithm>
 #include <cstdint>
-#include <memory>
 #include <string>
 
 #include <gtest/gtest.h>
 
-#include "tests/ops/cases.h"
-#include "tests/support/emulated_cuda.h"
+#include "tests/ops/cuda/counted_cuda.h"
 
 namespace megalith::test {
 namespace {
@@ -44,35 +41,16 @@ int64_t pairs_by_key(const TileSizes& tile) {
   return pairs;
 }
 
-struct Work {
-  double sectors, products, specials, conflicts;
-};
-
 /// Attention and its gradient in bf16 of two heads with 128 positions: one tile of queries, so that keys and
 /// values are read once.
-class EmulatedCudaAttention : public testing::TestWithParam<Design> {
+class EmulatedCudaAttention : public CountedCuda<Design> {
  protected:
   void SetUp() override {
-    if (!has_counting_device()) GTEST_SKIP() << "a sanitizer takes the place of what counts";
-    backend_ = make_counting_backend();
-    stream_ = std::make_unique<Stream>(backend_->make_stream());
-    bed_ = std::make_unique<Bed>(*stream_);
+    CountedCuda::SetUp();
+    if (IsSkipped()) return;
     qkv_ = bed_->put(DType::kBf16, packed_, random_values(packed_.elements(), 1));
     out_ = bed_->put(DType::kBf16, heads_, random_values(heads_.elements(), 2));
     lse_ = bed_->put(DType::kF32, {1, kHeads, kPositions}, Values(kHeads * kPositions, 9.0));
-  }
-  template <class Op>
-  Work work_of(const Op& op) {
-    const emulator::CallCounts& counts = counting_controls().counts;
-    stream_->synchronize();
-    const emulator::CallCounts before = counts;
-    run(*stream_, op);
-    stream_->synchronize();
-    const auto more = [&](emulator::Count emulator::CallCounts::*count) {
-      return static_cast<double>(counts.*count - before.*count);
-    };
-    return {more(&emulator::CallCounts::sectors), more(&emulator::CallCounts::matrix_products),
-            more(&emulator::CallCounts::special_functions), more(&emulator::CallCounts::bank_conflicts)};
   }
   /// The mma.sync of so many products of this many pairs in each head: each multiplies 16 x 8 x 16.
   double products(int64_t pairs) const {
@@ -82,9 +60,6 @@ class EmulatedCudaAttention : public testing::TestWithParam<Design> {
 
   const Shape packed_{kPositions, 1, kHeads, 3, GetParam().head},
       heads_{kPositions, 1, kHeads, GetParam().head};
-  std::unique_ptr<Backend> backend_;
-  std::unique_ptr<Stream> stream_;
-  std::unique_ptr<Bed> bed_;
   View qkv_, out_, lse_;
 };
 INSTANTIATE_TEST_SUITE_P(Heads, EmulatedCudaAttention, testing::ValuesIn(kDesigns),
@@ -92,7 +67,7 @@ INSTANTIATE_TEST_SUITE_P(Heads, EmulatedCudaAttention, testing::ValuesIn(kDesign
 
 TEST_P(EmulatedCudaAttention, ReadsEachTileOnceAndMultipliesWhatIsSeen) {
   const Attention op{.out = out_, .qkv = qkv_, .scale = 0.1f, .lse = lse_};
-  const Work work = work_of(op);
+  const CountedWork work = work_of(op);
   const int64_t pairs = pairs_by_query(GetParam().forward);
   EXPECT_GE(work.sectors, sectors(static_cast<size_t>(op.cost().bytes)));
   EXPECT_LE(work.sectors, 1.05 * sectors(static_cast<size_t>(op.cost().bytes)));
@@ -102,26 +77,18 @@ TEST_P(EmulatedCudaAttention, ReadsEachTileOnceAndMultipliesWhatIsSeen) {
   EXPECT_EQ(work.conflicts, 0);
 }
 
-// The kernel for keys multiplies four times, the one for queries three times.
-TEST_P(EmulatedCudaAttention, HasAGradientOfSevenProductsWithoutConflicts) {
+// Three kernels: the products of out and dout; for each 64 keys, the queries from there on; for each block of
+// queries, the keys up to there. The kernel for keys multiplies four times, the one for queries three times.
+TEST_P(EmulatedCudaAttention, HasAGradientOfSevenProductsThatReadsEachTileOnce) {
   const View dqkv = bed_->empty(DType::kBf16, packed_),
              dout = bed_->put(DType::kBf16, heads_, random_values(heads_.elements(), 3));
-  const Work work = work_of(
+  const CountedWork work = work_of(
       AttentionGrad{.dqkv = dqkv, .dout = dout, .out = out_, .qkv = qkv_, .lse = lse_, .scale = 0.1f});
   const int64_t by_key = pairs_by_key(GetParam().keys), by_query = pairs_by_query(GetParam().queries);
   EXPECT_EQ(work.products, 4 * products(by_key) + 3 * products(by_query));
   EXPECT_GE(work.specials, static_cast<double>(kHeads * (by_key + by_query)));
   EXPECT_LE(work.specials, 1.02 * static_cast<double>(kHeads * (by_key + by_query)));
   EXPECT_EQ(work.conflicts, 0);
-}
-
-// Three kernels: the products of out and dout; for each 64 keys, the queries from there on; for each block of
-// queries, the keys up to there.
-TEST_P(EmulatedCudaAttention, HasAGradientThatReadsEachTileOnce) {
-  const View dqkv = bed_->empty(DType::kBf16, packed_),
-             dout = bed_->put(DType::kBf16, heads_, random_values(heads_.elements(), 3));
-  const Work work = work_of(
-      AttentionGrad{.dqkv = dqkv, .dout = dout, .out = out_, .qkv = qkv_, .lse = lse_, .scale = 0.1f});
   // Tensors of heads, and of one number for each row of a head.
   const bool whole = 4 * GetParam().queries.rows == kPositions;  // one block of queries, or two
   const double keys_read = whole ? 2 : 3, by_keys = 2 + 2 * 1.5 + 2, by_queries = 2 + keys_read + 1;

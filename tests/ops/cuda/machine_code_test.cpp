@@ -196,8 +196,8 @@ TEST_P(CudaMachineCode, OfRowKernelsReadsSixteenBytesAtATime) {
       EXPECT_TRUE(has(kernel, "STG.E.128"));
       expect_own_memory(kernel);
     }
-  EXPECT_EQ(kernels,
-            37);  // for fp32, bf16 and fp16; the loss held or not, the norms' gradients with b or not
+  // For fp32, bf16 and fp16; the loss held or not, the norms' gradients with b or without.
+  EXPECT_EQ(kernels, 37);
   if (!has_code()) GTEST_SKIP() << "no cuobjdump here: only the registers were checked";
 }
 

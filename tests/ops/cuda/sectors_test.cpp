@@ -1,14 +1,13 @@
 // The memory that the row kernels ask for, counted by the addresses of each warp's accesses on the emulated
 // device, against the bytes of the tensors that an op must read and write.
 #include <initializer_list>
-#include <memory>
 #include <numeric>
 #include <string>
 
 #include <gtest/gtest.h>
 
 #include "tests/ops/case_parts.h"
-#include "tests/support/emulated_cuda.h"
+#include "tests/ops/cuda/counted_cuda.h"
 
 namespace megalith::test {
 namespace {
@@ -23,14 +22,8 @@ double bytes_of_all(std::initializer_list<ConstView> views) {
   return sum;
 }
 
-class EmulatedCudaSectors : public testing::TestWithParam<DType> {
+class EmulatedCudaSectors : public CountedCuda<DType> {
  protected:
-  void SetUp() override {
-    if (!has_counting_device()) GTEST_SKIP() << "a sanitizer takes the place of what counts";
-    backend_ = make_counting_backend();
-    stream_ = std::make_unique<Stream>(backend_->make_stream());
-    bed_ = std::make_unique<Bed>(*stream_);
-  }
   View floats(Shape shape) { return bed_->put(GetParam(), shape, random_values(shape.elements(), 1)); }
   View fp32(Shape shape) { return bed_->put(DType::kF32, shape, random_values(shape.elements(), 2)); }
   DropoutKey dropout(int64_t batch) { return dropout_key(*bed_, batch, 0.1f); }
@@ -39,20 +32,11 @@ class EmulatedCudaSectors : public testing::TestWithParam<DType> {
   template <class Op>
   void expect_least(const std::string& name, const Op& op, double minimum) {
     EXPECT_EQ(op.cost().bytes, minimum) << name;
-    stream_->synchronize();
-    const long before = counting_controls().counts.sectors;
-    run(*stream_, op);
-    stream_->synchronize();
-    const double asked =
-        kSectorBytes * static_cast<double>(counting_controls().counts.sectors - before) / minimum;
+    const double asked = kSectorBytes * work_of(op).sectors / minimum;
     RecordProperty(name, std::to_string(asked));
     EXPECT_LE(asked, 1.05) << name;
     EXPECT_GE(asked, 1.0) << name << ": an access was not counted";
   }
-
-  std::unique_ptr<Backend> backend_;
-  std::unique_ptr<Stream> stream_;
-  std::unique_ptr<Bed> bed_;
 };
 INSTANTIATE_TEST_SUITE_P(Types, EmulatedCudaSectors, testing::Values(DType::kF32, DType::kBf16),
                          [](const auto& type) { return std::string(name_of(type.param)); });

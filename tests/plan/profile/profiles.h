@@ -2,6 +2,7 @@
 
 #include <functional>
 
+#include "libcore/base/machine/proc.h"
 #include "libcore/plan/profile/device_profile.h"
 #include "libcore/plan/profile/profile_grid.h"
 

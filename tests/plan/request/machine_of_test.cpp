@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
+#include "libcore/base/machine/proc.h"
 #include "libcore/base/process.h"
 #include "libcore/io/files/file.h"
 #include "libcore/json/json.h"

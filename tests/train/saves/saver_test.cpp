@@ -99,11 +99,12 @@ TEST_F(SaverTest, WritesWhatWasThereWhenTheSaveBegan) {
 // In some order of its work, the device would do the next update before the copy.
 TEST_F(SaverTest, AGpuCopiesWhileItComputesTheNextGradients) {
   const std::unique_ptr<Backend> gpu = test::make_emulated_backend();
+  const auto waits = trained(SaveCopy::kNone, *gpu);
+  Saver(*waits, options("waited")).start({.iteration = 2}, extras());
+  const auto waited = checksums("waited");
   for (const unsigned order : {1U, 2U, 3U, 4U, 5U}) {
     test::emulated_controls().order = order;
     const std::string number = std::to_string(order);
-    const auto waits = trained(SaveCopy::kNone, *gpu);
-    Saver(*waits, options("waited" + number)).start({.iteration = 2}, extras());
     const auto continuing = trained(SaveCopy::kAll, *gpu);
     Saver saver(*continuing, options("beside" + number));
     saver.start({.iteration = 2}, extras());
@@ -112,10 +113,10 @@ TEST_F(SaverTest, AGpuCopiesWhileItComputesTheNextGradients) {
       saver.advance();
     }
     saver.finish();
-    EXPECT_EQ(checksums("beside" + number), checksums("waited" + number)) << order;
+    EXPECT_EQ(checksums("beside" + number), waited) << order;
   }
   EXPECT_NE(log_.find("beside training, which continues"), std::string::npos) << log_;
-  EXPECT_EQ(complete_.size(), 10U);
+  EXPECT_EQ(complete_.size(), 6U);
 }
 
 TEST_F(SaverTest, AGpusCopyIsWrittenAlsoIfNoStepFollows) {

@@ -192,12 +192,5 @@ TEST(LeastChange, EndsTheMessageOfARunThatIsTooLarge) {
       << with_left(1);
 }
 
-TEST(AvailableMemory, IsKnownHereAndPlausible) {
-  const auto bytes = available_memory();
-  ASSERT_TRUE(bytes.has_value());
-  EXPECT_GT(*bytes, size_t{1} << 20);
-  EXPECT_LT(*bytes, size_t{1} << 50);
-}
-
 }  // namespace
 }  // namespace megalith
