@@ -1,7 +1,9 @@
 #pragma once
 
+#include <memory>
 #include <string>
 
+#include "libcore/ops/backend/backend.h"
 #include "libcore/parallel/communicator.h"
 
 namespace megalith {
@@ -14,9 +16,17 @@ struct DevicePlace {
   std::string host = {};     // for messages; empty: ranks are threads
 };
 
-/// The number of this rank's CUDA device: its own number, or 0 where its process sees one device alone.
-/// Collective. All ranks throw kDevice if a machine has fewer devices than ranks, or if two ranks have the
-/// same device.
-int device_of_rank(Communicator& world, const DevicePlace&);
+/// What a rank computes with.
+struct RankDevice {
+  std::unique_ptr<Backend> backend;
+  /// Of the devices of all ranks; null if the ranks' own communicator takes their tensors, as on the CPU, and
+  /// for one rank.
+  std::unique_ptr<Communicator> world;
+};
+
+/// Opens `device` as make_backend() does; for several ranks on CUDA, each rank's own device: that of its
+/// number, or the only one that its process sees. Collective. All ranks throw kDevice if a machine has fewer
+/// devices than ranks, or if two ranks have the same device. `world` must outlive the result.
+RankDevice open_rank_device(Communicator& world, const DevicePlace&, const std::string& device);
 
 }  // namespace megalith

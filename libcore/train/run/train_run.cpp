@@ -1,12 +1,7 @@
 #include "libcore/train/run/train_run.h"
 
-#include <algorithm>
 #include <chrono>
-#include <string_view>
 #include <utility>
-#include <vector>
-
-#include <unistd.h>
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
@@ -14,9 +9,6 @@
 #include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
 #include "libcore/generate/generate.h"
-#include "libcore/ops/backend/cuda_plugin.h"
-#include "libcore/ops/backend/nccl_plugin.h"
-#include "libcore/parallel/devices/device_comm.h"
 #include "libcore/parallel/together.h"
 #include "libcore/train/devices/rank_device.h"
 #include "libcore/train/log/device_memory.h"
@@ -42,53 +34,27 @@ const char* option_of_length(const TrainConfig& train) {
   return train.epochs ? "--num-epochs" : train.samples ? "--train-samples" : "--train-iters";
 }
 
-bool has_device_ranks(const RankInput& in) {
-  return in.config.train.device == "cuda" && in.world.size() > 1;
-}
-
-std::unique_ptr<Backend> backend_of_rank(const RankInput& in) {
-  return has_device_ranks(in) ? make_cuda_backend(device_of_rank(in.world, in.place))
-                              : make_backend(in.config.train.device);
-}
-
-/// The variables of NCCL that this process has: "NCCL_ALGO=Ring, …". They may change the order of its sums.
-std::string nccl_variables() {
-  std::vector<std::string> set;
-  for (char** entry = environ; *entry != nullptr; ++entry)
-    if (std::string_view(*entry).starts_with("NCCL_")) set.emplace_back(*entry);
-  std::sort(set.begin(), set.end());
-  return set.empty() ? std::string() : "; " + join(set, ", ");
-}
-
-std::unique_ptr<Communicator> device_world_of(const RankInput& in, Backend& backend) {
-  if (!has_device_ranks(in)) return nullptr;
-  auto world = make_device_comm(in.world, backend);
-  log(" > NCCL ", nccl_version(), " (NCCL_DEBUG=INFO shows its interfaces and transports)", nccl_variables());
-  return world;
-}
-
 }  // namespace
 
 TrainRun::TrainRun(const RankInput& in)
     : in_(in),
       config_(in.config),
       end_(in),
-      backend_(backend_of_rank(in)),
-      device_world_(device_world_of(in, *backend_)),
+      device_(open_rank_device(in.world, in.place, in.config.train.device)),
       progress_(config_, in.data.train.read),
       skips_(config_.train),
       saves_(in, config_) {
-  const std::optional<size_t> device_memory = free_device_memory(*backend_);
+  const std::optional<size_t> device_memory = free_device_memory(*device_.backend);
   const std::optional<StartPoint> start = find_run_start(in_, config_);
   tasks_.emplace(config_, in_.world);
-  tasks_->encode(config_, backend_->name());
+  tasks_->encode(config_, device_.backend->name());
   const RunShape shape =
       // Before take_folder(), so that a run refused for lack of memory leaves no folder.
-      agreed_shape(in_, config_, *backend_, *tasks_);
+      agreed_shape(in_, config_, *device_.backend, *tasks_);
   saves_.take_folder(start ? &*start : nullptr);
   auto outputs = in_.world.rank() == 0 ? std::make_unique<RunOutputs>(config_.train) : nullptr;
-  trainer_ = std::make_unique<Trainer>(shape, *backend_, device_world_ ? *device_world_ : in_.world);
-  drain_.emplace(trainer_->stream());
+  trainer_ = std::make_unique<Trainer>(shape, *device_.backend, device_.world ? *device_.world : in_.world);
+  const Drain drain(trainer_->stream());  // when it fails, ends what the devices of its ranks wait for
   observers_.add(device_memory_log(device_memory, trainer_->memory().on_device()));
   const auto together = [this](auto&& work) {
     do_together(in_.world, config_.parallel.peer_timeout(), [&](const auto&) { work(); });
@@ -147,6 +113,7 @@ void TrainRun::observe(std::unique_ptr<RunOutputs> outputs) {
 }
 
 PretrainResult TrainRun::go() {
+  const Drain drain(trainer_->stream());                            // as in the constructor
   if (!in_.tuning) warn_of_missing_evaluations(config_, in_.data);  // fine-tuning has no splits to warn of
   if (!config_.train.eval_only) warn_of_long_warmup(config_.train);
   if (!config_.train.eval_only) run_steps();

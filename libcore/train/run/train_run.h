@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "libcore/ops/backend/backend.h"
+#include "libcore/train/devices/rank_device.h"
 #include "libcore/train/log/run_observer.h"
 #include "libcore/train/log/run_outputs.h"
 #include "libcore/train/run/evaluations.h"
@@ -41,12 +41,8 @@ class TrainRun {
   const RankInput& in_;
   PretrainConfig config_;  // a resumed run takes some values from its checkpoint
   RunEnd end_;             // starts the clock of --exit-duration-in-mins
-  const std::unique_ptr<Backend> backend_;
-  const std::unique_ptr<Communicator>
-      device_world_;  // of the ranks' devices; null on the CPU or for one rank
+  const RankDevice device_;
   std::unique_ptr<Trainer> trainer_;
-  std::optional<Drain>
-      drain_;  // where the run fails, ends what its devices wait for before their memory is freed
   RunProgress progress_;
   SkipWatch skips_;
   RunObservers observers_;
