@@ -77,10 +77,11 @@ std::string nccl_variables() {
 
 }  // namespace
 
-RankDevice open_rank_device(Communicator& world, const DevicePlace& place, const std::string& device) {
+RankDevice open_rank_device(Communicator& world, const DevicePlace& place, const PretrainConfig& config) {
+  const std::string& device = config.train.device;
   if (device != "cuda" || world.size() == 1) return {.backend = make_backend(device), .world = nullptr};
   RankDevice out{.backend = make_cuda_backend(device_of_rank(world, place)), .world = nullptr};
-  out.world = make_device_comm(world, *out.backend);
+  out.world = make_device_comm(world, *out.backend, {.in_rank_order = config.parallel.rank_order});
   log(" > NCCL ", nccl_version(), " (NCCL_DEBUG=INFO shows its interfaces and transports)", nccl_variables());
   return out;
 }

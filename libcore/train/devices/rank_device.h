@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 
+#include "libcore/config/pretrain_config.h"
 #include "libcore/ops/backend/backend.h"
 #include "libcore/parallel/communicator.h"
 
@@ -24,9 +25,9 @@ struct RankDevice {
   std::unique_ptr<Communicator> world;
 };
 
-/// Opens `device` as make_backend() does; for several ranks on CUDA, each rank's own device: that of its
+/// Opens --device as make_backend() does; for several ranks on CUDA, each rank's own device: that of its
 /// number, or the only one that its process sees. Collective. All ranks throw kDevice if a machine has fewer
 /// devices than ranks, or if two ranks have the same device. `world` must outlive the result.
-RankDevice open_rank_device(Communicator& world, const DevicePlace&, const std::string& device);
+RankDevice open_rank_device(Communicator& world, const DevicePlace&, const PretrainConfig&);
 
 }  // namespace megalith

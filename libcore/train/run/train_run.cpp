@@ -40,7 +40,7 @@ TrainRun::TrainRun(const RankInput& in)
     : in_(in),
       config_(in.config),
       end_(in),
-      device_(open_rank_device(in.world, in.place, in.config.train.device)),
+      device_(open_rank_device(in.world, in.place, in.config)),
       progress_(config_, in.data.train.read),
       skips_(config_.train),
       saves_(in, config_) {

@@ -60,9 +60,19 @@ class EmulatedRanksApp : public PretrainApp {
   CommandResult train_on_gpus(int ranks, const std::string& options) const {
     return train(kLonger + options + " --device cuda --log-dir logs --gpus " + gpus(ranks));
   }
-  std::vector<double> figures(const std::string& name, const char* type) const {
+  std::vector<double> figures(const std::string& name, const char* type,
+                              const std::string& key = "loss") const {
     std::vector<double> all;
-    for (const Json& line : lines(name, type)) all.push_back(line["loss"].as_double());
+    for (const Json& line : lines(name, type)) all.push_back(line[key].as_double());
+    return all;
+  }
+  /// The norms of the gradients of each step of a run on four GPUs whose work runs in this order.
+  std::vector<double> norms(const std::string& options, int order) const {
+    const EmulatedGpus gpus(order);
+    const CommandResult result = train_on_gpus(4, options + " --log-json norms.jsonl");
+    EXPECT_EQ(result.code, 0) << result.all() << file("logs/workerlog.0");
+    std::vector<double> all = figures("norms.jsonl", "train", "grad_norm");
+    std::filesystem::remove(dir_ / "norms.jsonl");
     return all;
   }
   void expect_same(const std::string& wanted, const std::string& got) const {
@@ -104,6 +114,13 @@ TEST_F(EmulatedRanksApp, ThreadsTrainAsOneRankOnTheCpuDoes) {
     expect_same("one.jsonl", "threads.jsonl");
     std::filesystem::remove(dir_ / "threads.jsonl");
   }
+}
+
+TEST_F(EmulatedRanksApp, AddInRankOrderIfAsked) {
+  const std::vector<double> one = norms("--deterministic-collectives", 1);
+  ASSERT_EQ(one.size(), 5);
+  EXPECT_EQ(norms("--deterministic-collectives", 3), one);
+  EXPECT_NE(norms("", 1), one) << "the fake's own order is another";
 }
 
 // The layout may change, and so may the order of work.
