@@ -3,8 +3,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <set>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -59,6 +62,29 @@ int device_count() {
   return static_cast<int>(visible_devices().size());
 }
 
+/// The chosen device's number on the machine.
+int chosen_on_machine() {
+  const std::vector<int> visible = visible_devices();
+  const auto chosen = static_cast<size_t>(chosen_device());
+  return chosen < visible.size() ? visible[chosen] : -1;
+}
+
+size_t taken_by_others() {
+  return chosen_on_machine() == controls().taken_device ? controls().taken : 0;
+}
+
+/// A process has a context on a device as soon as it uses it, which takes memory there. Its first use of each
+/// device is a line of the file MEGALITH_EMULATOR_CONTEXTS: the device's number on the machine.
+void note_context() {
+  static const char* const path = std::getenv("MEGALITH_EMULATOR_CONTEXTS");
+  if (path == nullptr) return;
+  static std::mutex mutex;
+  static std::set<int> noted;
+  const std::lock_guard lock(mutex);
+  const int device = chosen_on_machine();
+  if (noted.insert(device).second) std::ofstream(path, std::ios::app) << device << std::endl;
+}
+
 cudaError_t enqueue(cudaStream_t stream, const std::function<void()>& work) {
   streams().enqueue(stream, work);
   return health();
@@ -108,6 +134,7 @@ struct EmulatedEvent {
   int device;
   bool timed;
   std::shared_ptr<EventRecord> last = nullptr;  // null: it was never recorded
+  int asked = 0;                                // how often it was not done
   bool is_done() const { return !last || last->done; }
 };
 
@@ -171,16 +198,19 @@ cudaError_t cudaSetDevice(int device) {
   streams().require_no_host_function();
   if (device < 0 || device >= device_count()) return cudaErrorInvalidDevice;
   chosen_device() = device;
+  note_context();
   return health();
 }
 cudaError_t cudaMemGetInfo(size_t* left, size_t* all) {
+  note_context();
   *all = controls().memory;
-  *left = *all - memory().used(chosen_device());
+  *left = *all - memory().used(chosen_device()) - taken_by_others();
   return health();
 }
 cudaError_t cudaMalloc(void** block, size_t bytes) {
   streams().require_no_host_function();
   ++controls().counts.allocations;
+  note_context();
   if (health() != cudaSuccess) return health();
   *block = refuses_memory() ? nullptr : memory().allocate(bytes, chosen_device());
   return *block == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
@@ -221,6 +251,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
   return copy_within(to, from, bytes, stream);
 }
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
+  note_context();
   *stream = new EmulatedStream{.device = chosen_device()};
   streams().add(*stream);
   return health();
@@ -265,6 +296,7 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, void (*work)(void*), void* d
 }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   ++controls().counts.events;
+  note_context();
   *event = new EmulatedEvent{.device = chosen_device(), .timed = (flags & cudaEventDisableTiming) == 0};
   return health();
 }
@@ -283,9 +315,14 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   streams().run_until([event] { return event->is_done(); });
   return health();
 }
-/// The device does no work because the host asks.
+/// The device works as late as it may: only for a host that asks again and again.
 cudaError_t cudaEventQuery(cudaEvent_t event) {
-  return event->is_done() ? health() : cudaErrorNotReady;
+  constexpr int kPatience = 100;
+  if (!event->is_done() && ++event->asked >= kPatience)
+    streams().advance([event] { return event->is_done(); });
+  if (!event->is_done()) return cudaErrorNotReady;
+  event->asked = 0;
+  return health();
 }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
   if (begin->device != end->device) return cudaErrorInvalidResourceHandle;

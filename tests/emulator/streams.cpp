@@ -154,14 +154,17 @@ void Streams::run_until(const std::function<bool()>& done) {
 }
 
 bool Streams::advance(EmulatedStream* stream) {
+  return advance([&on = stream_of(stream)] { return on.work.empty(); });
+}
+
+bool Streams::advance(const std::function<bool()>& done) {
   require_no_host_function();
   const std::lock_guard lock(mutex_);
   reseed();
-  EmulatedStream& on = stream_of(stream);
-  while (!on.work.empty() && run_any()) {
-  }
+  bool all = done();
+  for (bool ran = true; !all && ran; all = done()) ran = run_any();
   DeviceMemory::get().close();
-  return on.work.empty();
+  return all;
 }
 
 void Streams::finish_all(int device) {

@@ -52,6 +52,8 @@ class Streams {
   /// Runs work until the stream has none left, or only other ranks can make it go on. Returns whether it has
   /// none left.
   bool advance(EmulatedStream* stream);
+  /// Runs work until `done` returns true, or only other ranks can make it go on. Returns whether it does.
+  bool advance(const std::function<bool()>& done);
   /// Runs work until `done` returns true.
   void run_until(const std::function<bool()>& done);
   /// Finishes the streams of a device.

@@ -8,9 +8,12 @@
 
 // NOLINTBEGIN: names, values and signatures are NCCL's
 #define NCCL_MAJOR 2
+#ifndef NCCL_MINOR  // the build compiles against an older one, too
 #define NCCL_MINOR 28
+#endif
 #define NCCL_PATCH 9
-#define NCCL_VERSION_CODE 22809
+#define NCCL_VERSION(X, Y, Z) ((X)*10000 + (Y)*100 + (Z))
+#define NCCL_VERSION_CODE NCCL_VERSION(NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH)
 #define NCCL_UNIQUE_ID_BYTES 128
 #define NCCL_SPLIT_NOCOLOR -1
 #define NCCL_CONFIG_INITIALIZER \
@@ -46,7 +49,9 @@ enum ncclRedOp_t { ncclSum = 0, ncclProd = 1, ncclMax = 2, ncclMin = 3 };
 struct ncclConfig_t {
   int blocking = 1;
   int splitShare = 0;
+#if NCCL_MINOR >= 27
   const char* commName = nullptr;
+#endif
 };
 
 extern "C" {

@@ -1,13 +1,16 @@
 #include "tests/emulator/nccl/fake_comm.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <tuple>
 #include <utility>
 
+#include <poll.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "tests/emulator/memory.h"
@@ -20,7 +23,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-thread_local long launched = 0;  // calls of all communicators of this rank
+// What this rank has asked of all its communicators, by NcclFaults::Where.
+thread_local long asked_before[] = {0, 0, 0};
 
 size_t bytes_of(const SharedCall& call) {
   return call.elements * size_of(static_cast<ncclDataType_t>(call.type));
@@ -50,9 +54,15 @@ FakeComm::FakeComm(const Setup& setup)
     : setup_(setup),
       device_(chosen_device()),
       faults_(NcclFaults::of(setup.origin)),
-      world_(setup.world, setup.size) {
+      world_(setup.world, setup.size),
+      processes_(static_cast<size_t>(setup.size), -1) {
   if (setup.blocking) end_with("nccl: a communicator that blocks; this library starts none");
   world_.join(setup.rank);
+}
+
+FakeComm::~FakeComm() {
+  for (const int process : processes_)
+    if (process >= 0) close(process);
 }
 
 // ---- calls of the host
@@ -79,6 +89,19 @@ void FakeComm::count(const Call& call) {
   bytes_ += static_cast<long>(bytes_of(call.shared)) * (all ? size() : 1);
 }
 
+bool FakeComm::refuses(NcclFaults::Where where) const {
+  return faults_.is(NcclFaults::kRefuse, asked_before[where], where);
+}
+
+/// The number of this call, start or end. If a fault says so, the process dies at it.
+long FakeComm::begin(NcclFaults::Where where) const {
+  const long number = asked_before[where]++;
+  if (!faults_.is(NcclFaults::kKill, number, where)) return number;
+  if (const char* const path = std::getenv("MEGALITH_NCCL_KILLED")) std::ofstream(path) << setup_.origin;
+  kill(getpid(), SIGKILL);
+  return number;
+}
+
 ncclResult_t FakeComm::launch(std::vector<Call> calls) {
   if (!ready_ || finalized_ || split_) return ncclInvalidUsage;
   for (const Call& call : calls) {
@@ -86,8 +109,8 @@ ncclResult_t FakeComm::launch(std::vector<Call> calls) {
     count(call);
     if (call.stream != calls.front().stream) end_with("nccl: a group of calls on several streams");
   }
-  const long number = launched++;
-  if (faults_.is(NcclFaults::kKill, number)) kill(getpid(), SIGKILL);
+  const long number = begin(NcclFaults::kCall);
+  while (faults_.is(NcclFaults::kBlock, number)) pause();
   const std::lock_guard lock(mutex_);
   const bool fails = faults_.is(NcclFaults::kRemote, number);
   auto work = std::make_shared<Work>();
@@ -108,11 +131,28 @@ void FakeComm::put(const std::shared_ptr<Work>& work) {
                                  [self = shared_from_this(), work] { return self->run(*work); });
 }
 
+/// Whether a peer has aborted the communicator, or its process has ended before it left in order.
+bool FakeComm::has_lost_a_peer() {
+  std::vector<pollfd> asked;
+  for (int rank = 0; rank < size(); ++rank) {
+    const SharedWorld::Place& peer = world_.place(rank);
+    if (rank == setup_.rank || !peer.joined || peer.left) continue;
+    if (peer.aborted) return true;
+    if (peer.process == getpid()) continue;
+    int& process = processes_[static_cast<size_t>(rank)];
+    if (process < 0) process = static_cast<int>(syscall(SYS_pidfd_open, peer.process.load(), 0));
+    if (process < 0 && errno == ESRCH) return true;
+    asked.push_back({.fd = process, .events = POLLIN, .revents = 0});
+  }
+  return !asked.empty() && poll(asked.data(), asked.size(), 0) > 0;
+}
+
 ncclResult_t FakeComm::state() {
   constexpr int kPolls = 2;  // so that a host that does not ask again is found out
   std::deque<std::shared_ptr<Work>> begun;
   {
     const std::lock_guard lock(mutex_);
+    failed_ = failed_ || has_lost_a_peer();
     if (failed_) return ncclRemoteError;
     if (++polls_ % kPolls != 0)
       return ready_ && deferred_.empty() && !split_ && !finalized_ ? ncclSuccess : ncclInProgress;
@@ -130,6 +170,7 @@ ncclResult_t FakeComm::state() {
 }
 
 ncclResult_t FakeComm::split(int color, int key, ncclComm_t* made, const ncclConfig_t& config) {
+  begin(NcclFaults::kStart);
   const std::lock_guard lock(mutex_);
   if (!ready_ || finalized_ || split_ || !deferred_.empty()) return ncclInvalidUsage;
   *made = nullptr;
@@ -166,6 +207,7 @@ void FakeComm::finish_split() {
 }
 
 ncclResult_t FakeComm::finalize() {
+  begin(NcclFaults::kEnd);
   const std::lock_guard lock(mutex_);
   finalized_ = true;
   world_.place(rank()).left = true;
@@ -188,6 +230,7 @@ ncclResult_t FakeComm::destroy() {
 void FakeComm::abort() {
   const std::lock_guard lock(mutex_);
   aborted_ = true;
+  world_.place(rank()).aborted = true;
   order_.clear();
   deferred_.clear();
 }

@@ -17,8 +17,9 @@ namespace megalith::emulator {
 /// One rank's side of a communicator. What it keeps of NCCL: calls enqueue; a collective ends when every rank
 /// has come, a message when its other end has; calls of one communicator run one after another, in the order
 /// in which the host made them, whatever their streams; those of a group run together; a communicator that
-/// does not block takes up its work only while its host asks for its state. Stricter than NCCL: no message is
-/// buffered, and ranks whose calls disagree end.
+/// does not block takes up its work only while its host asks for its state; the end of a peer's process, and
+/// a peer that aborts, are reported there. Stricter than NCCL: no message is buffered, and ranks whose calls
+/// disagree end.
 class FakeComm : public std::enable_shared_from_this<FakeComm> {
  public:
   struct Setup {
@@ -37,12 +38,20 @@ class FakeComm : public std::enable_shared_from_this<FakeComm> {
   };
 
   explicit FakeComm(const Setup& setup);
-  ~FakeComm() = default;
+  ~FakeComm();
+  FakeComm(const FakeComm&) = delete;
+  FakeComm& operator=(const FakeComm&) = delete;
 
   int rank() const { return setup_.rank; }
   int size() const { return setup_.size; }
   const Setup& setup() const { return setup_; }
+  int device() const { return device_; }
 
+  /// Whether a fault lets NCCL refuse the next call, start or end.
+  bool refuses(NcclFaults::Where) const;
+
+  /// Notes that the host starts the communicator by itself, not by a split of another one.
+  void begin_start() const { begin(NcclFaults::kStart); }
   /// Calls that run together.
   ncclResult_t launch(std::vector<Call> calls);
   ncclResult_t state();
@@ -50,6 +59,7 @@ class FakeComm : public std::enable_shared_from_this<FakeComm> {
   ncclResult_t finalize();
   /// Writes what the communicator has moved to the file MEGALITH_NCCL_COUNTS.
   ncclResult_t destroy();
+  /// Lets its work end. The caller then waits for the device.
   void abort();
 
  private:
@@ -59,6 +69,7 @@ class FakeComm : public std::enable_shared_from_this<FakeComm> {
     std::string name;
     ncclComm_t* made;
   };
+  long begin(NcclFaults::Where) const;
   void check(const Call& call) const;
   void count(const Call& call);
   void put(const std::shared_ptr<Work>& work);
@@ -67,6 +78,7 @@ class FakeComm : public std::enable_shared_from_this<FakeComm> {
   bool message(Work& work, size_t i);
   void give_result(const Call& call);
   bool agrees(const SharedCall& mine, const SharedCall& theirs, int rank) const;
+  bool has_lost_a_peer();
   bool all_split() const;
   void finish_split();
 
@@ -82,6 +94,7 @@ class FakeComm : public std::enable_shared_from_this<FakeComm> {
   long calls_ = 0, bytes_ = 0;
   std::unique_ptr<Split> split_;
   bool aborted_ = false, failed_ = false;
+  std::vector<int> processes_;  // of the peers that are other processes, as files, by rank; -1: none yet
 };
 
 }  // namespace megalith::emulator

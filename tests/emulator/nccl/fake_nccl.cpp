@@ -12,6 +12,7 @@
 
 #include "tests/emulator/nccl/fake_comm.h"
 #include "tests/emulator/report.h"
+#include "tests/emulator/streams.h"
 
 namespace megalith::emulator {
 namespace {
@@ -20,18 +21,34 @@ namespace {
 struct OpenGroup {
   int depth = 0;
   std::vector<std::pair<std::shared_ptr<FakeComm>, std::vector<FakeComm::Call>>> calls;
+  std::vector<ncclComm_t> aborted;
+  bool refused = false;  // one of its calls
 };
 thread_local OpenGroup group;
 thread_local int own_rank = -1;  // of the thread's first communicator
 
+/// Frees the memory of communicators, for which CUDA waits until the device has done all its work, also that
+/// of other communicators. Their flags are set before, so their own work ends.
+void free_aborted() {
+  const auto aborted = std::exchange(group.aborted, {});
+  for (const ncclComm_t comm : aborted) Streams::get().finish_all(comm->comm->device());
+  for (const ncclComm_t comm : aborted) delete comm;
+}
+
 ncclResult_t launch_group() {
   ncclResult_t worst = ncclSuccess;
   auto calls = std::exchange(group.calls, {});
+  free_aborted();
+  if (std::exchange(group.refused, false)) return ncclInternalError;
   for (auto& [comm, of_comm] : calls) worst = std::max(worst, comm->launch(std::move(of_comm)));
   return worst;
 }
 
 ncclResult_t put(ncclComm_t comm, const FakeComm::Call& call) {
+  if (comm->comm->refuses(NcclFaults::kCall)) {
+    group.refused = group.depth > 0;
+    return ncclInternalError;
+  }
   const auto same = [comm](const auto& entry) { return entry.first == comm->comm; };
   auto found = std::find_if(group.calls.begin(), group.calls.end(), same);
   if (found == group.calls.end()) found = group.calls.insert(found, {comm->comm, {}});
@@ -75,10 +92,13 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id
                                                  .origin = own_rank,
                                                  .name = config->commName == nullptr ? "" : config->commName,
                                                  .blocking = config->blocking != 0})};
+  if ((*comm)->comm->refuses(NcclFaults::kStart)) return ncclInternalError;
+  (*comm)->comm->begin_start();
   return ncclInProgress;
 }
 
 ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* made, ncclConfig_t* config) {
+  if (comm->comm->refuses(NcclFaults::kStart)) return ncclInternalError;
   return comm->comm->split(color, key, made, *config);
 }
 
@@ -88,6 +108,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
 }
 
 ncclResult_t ncclCommFinalize(ncclComm_t comm) {
+  if (comm->comm->refuses(NcclFaults::kEnd)) return ncclInternalError;
   return comm->comm->finalize();
 }
 
@@ -98,8 +119,10 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
 }
 
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
+  if (group.refused) end_with("nccl: a group of calls is still open after one of them was refused");
   comm->comm->abort();
-  delete comm;
+  group.aborted.push_back(comm);
+  if (group.depth == 0) free_aborted();
   return ncclSuccess;
 }
 
@@ -109,6 +132,8 @@ const char* ncclGetErrorString(ncclResult_t result) {
       return "no error";
     case ncclInvalidUsage:
       return "invalid usage";
+    case ncclInternalError:
+      return "internal error";
     case ncclRemoteError:
       return "remote process exited or there was a network error";
     default:

@@ -8,10 +8,17 @@ namespace megalith::emulator {
 namespace {
 
 NcclFaults::Kind kind_of(const std::string& name) {
-  constexpr const char* kNames[] = {"none", "remote", "hang", "kill", "delay"};
+  constexpr const char* kNames[] = {"none", "remote", "hang", "kill", "refuse", "block", "delay"};
   for (int kind = 0; kind <= NcclFaults::kDelay; ++kind)
     if (name == kNames[kind]) return static_cast<NcclFaults::Kind>(kind);
   end_with("MEGALITH_NCCL_FAULT names no kind of fault: " + name);
+}
+
+NcclFaults::Where where_of(const std::string& end) {
+  if (end.empty()) return NcclFaults::kCall;
+  if (end == ":start") return NcclFaults::kStart;
+  if (end == ":end") return NcclFaults::kEnd;
+  end_with("MEGALITH_NCCL_FAULT ends with " + end + ", wanted :start, :end or nothing");
 }
 
 }  // namespace
@@ -27,7 +34,9 @@ NcclFaults NcclFaults::of(int rank) {
   if (second == std::string::npos) end_with("MEGALITH_NCCL_FAULT is not KIND:RANK:NUMBER: " + all);
   if (std::strtol(all.c_str() + first + 1, nullptr, 10) != rank) return faults;
   faults.kind = kind_of(all.substr(0, first));
-  faults.number = std::strtol(all.c_str() + second + 1, nullptr, 10);
+  char* end = nullptr;
+  faults.number = std::strtol(all.c_str() + second + 1, &end, 10);
+  faults.where = where_of(end);
   return faults;
 }
 

@@ -1,9 +1,11 @@
 // What the fake of NCCL promises. Ranks are threads here, each with a device of its own.
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <functional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -35,7 +37,7 @@ class NcclRank {
     EXPECT_EQ(await(comm), ncclSuccess);
   }
   ~NcclRank() {
-    ncclCommAbort(comm);
+    if (comm != nullptr) ncclCommAbort(comm);
     cudaStreamDestroy(stream);
     for (void* const block : blocks_) cudaFree(block);
   }
@@ -142,6 +144,34 @@ TEST(FakeNccl, RunsTheMessagesOfAGroupTogether) {
     EXPECT_EQ(ncclGroupEnd(), ncclInProgress);
     NcclRank::await(rank.comm);
     EXPECT_EQ(rank.get(in, 1)[0], 2.5F - static_cast<float>(number));
+  });
+}
+
+// Its memory is freed when the device is idle, but another communicator's call waits for rank 1 there.
+TEST(FakeNccl, FreesAnAbortedCommunicatorWhenTheDeviceIsIdle) {
+  const ncclUniqueId other_id = new_id();
+  std::atomic<int> ended = 0;
+  run_ranks(2, [&](NcclRank& rank, int number) {
+    NcclRank other(other_id, number, 2);
+    if (number == 1) {
+      while (ended < 1) std::this_thread::yield();
+      return;
+    }
+    float* const tensor = other.put({1});
+    other.sum(tensor, 1);
+    NcclRank::await(other.comm);
+    std::atomic<bool> freed = false;
+    std::thread aborts([&] {
+      ncclCommAbort(std::exchange(rank.comm, nullptr));
+      freed = true;
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    EXPECT_FALSE(freed);
+    ncclCommAbort(std::exchange(other.comm, nullptr));
+    aborts.join();
+    EXPECT_TRUE(freed);
+    EXPECT_EQ(cudaStreamSynchronize(other.stream), cudaSuccess);
+    ++ended;
   });
 }
 

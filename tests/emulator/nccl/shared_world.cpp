@@ -64,6 +64,7 @@ std::byte* SharedWorld::message(int from, int to, size_t bytes) const {
 }
 
 void SharedWorld::join(int rank) {
+  place(rank).process = getpid();
   if (place(rank).joined.exchange(true)) end_with("nccl: two ranks " + std::to_string(rank) + " of " + name_);
   if (all_joined()) shm_unlink(name_.c_str());
 }

@@ -27,7 +27,8 @@ class SharedWorld {
 
   /// A rank's side of collective calls, splits, start and end.
   struct Place {
-    std::atomic<bool> joined, left;
+    std::atomic<int> process;
+    std::atomic<bool> joined, left, aborted;
     std::atomic<uint64_t> posted, finished;  // collective calls
     SharedCall call;                         // the one that was posted last
     std::atomic<uint64_t> splits;
