@@ -56,11 +56,13 @@ class DeviceGroup {
   /// Makes groups of the ranks that give the same color, ordered by key. Collective. Null on a rank whose
   /// group is to have one rank.
   virtual std::unique_ptr<DeviceGroup> split(const DeviceSplit&) = 0;
-  /// Ends the group once its work is done; finish() waits until it has ended on all ranks.
+  /// Ends the group once its work is done; finish() waits until it has ended on this rank, for which NCCL may
+  /// wait for the others.
   virtual void begin_finish() = 0;
   virtual void finish() = 0;
-  /// Ends the group and its work at once.
-  virtual void abort() noexcept = 0;
+  /// Ends groups of this one's device, and their work, at once: where one of them waits for other ranks, none
+  /// of the others could end alone, since CUDA frees memory only when the whole device is idle.
+  virtual void abort(std::span<DeviceGroup* const> groups) noexcept = 0;
 };
 
 /// How one rank starts a group.

@@ -121,6 +121,7 @@ TEST_F(NcclGroups, NameTheFirstCallThatIsNotDone) {
 TEST_F(NcclGroups, EndWithoutTheirWorkWhenAborted) {
   test::emulated_controls().devices = 2;
   const std::string id = new_nccl_id();
+  std::atomic<bool> launched = false;
   std::vector<std::thread> threads;
   for (const int rank : {0, 1})
     threads.emplace_back([&, rank] {
@@ -128,7 +129,10 @@ TEST_F(NcclGroups, EndWithoutTheirWorkWhenAborted) {
       const View tensor = one.put({1, 2});
       const DeviceCall call{.kind = DeviceCall::kSum, .in = tensor, .out = tensor};
       if (rank == 0) one.group->launch(one.stream, {&call, 1}, 1);  // rank 1 never comes
-      one.group->abort();
+      launched = launched || rank == 0;
+      while (!launched) std::this_thread::yield();
+      DeviceGroup* const own = one.group.get();
+      own->abort({&own, 1});
       EXPECT_EQ(one.get(tensor), (std::vector<float>{1, 2}));
       EXPECT_ANY_THROW(one.group->launch(one.stream, {&call, 1}, 2));
     });

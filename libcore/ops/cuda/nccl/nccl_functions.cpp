@@ -5,7 +5,7 @@
 #include "libcore/base/error.h"
 #include "libcore/ops/backend/device_group.h"
 
-#if __has_include(<nccl.h>)
+#ifdef MEGALITH_HAS_NCCL
 #include "libcore/ops/cuda/nccl/nccl_group.h"
 #include "libcore/ops/cuda/nccl/nccl_library.h"
 #endif
@@ -13,7 +13,7 @@
 #pragma GCC visibility push(default)
 extern "C" {
 
-#if __has_include(<nccl.h>)
+#ifdef MEGALITH_HAS_NCCL
 
 void megalith_open_nccl(const std::string& path) {
   megalith::cuda::open_nccl(path);
@@ -37,8 +37,9 @@ void megalith_nccl_version(std::string& version) {
 void megalith_open_nccl(const std::string&) {
   megalith::fail(
       megalith::ErrorKind::kDevice,
-      "cuda: several ranks need NCCL, and this plugin was built without it: nccl.h was not found; build "
-      "Megalith again where NVIDIA's NCCL is (the package libnccl-dev, or the wheel nvidia-nccl-cu13)");
+      "cuda: several ranks need NCCL, and this plugin was built without it: nccl.h 2.18 or later was not "
+      "found; build Megalith again where NVIDIA's NCCL is (the package libnccl-dev, or the wheel "
+      "nvidia-nccl-cu13)");
 }
 
 #endif

@@ -71,10 +71,13 @@ Queue& queue_of(const Stream& stream) {
   return *static_cast<Queue*>(stream.native());
 }
 
-ncclConfig_t config_of(const char* name) {
+/// `name`: for NCCL's messages, if the build's nccl.h has it.
+ncclConfig_t config_of([[maybe_unused]] const char* name) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 27, 0)
   config.commName = name;
+#endif
   return config;
 }
 
@@ -105,19 +108,19 @@ struct Setting {
 class NcclGroup final : public DeviceGroup {
  public:
   NcclGroup(const Setting& setting, int rank, int size) : setting_(setting), rank_(rank), size_(size) {}
-  ~NcclGroup() override { abort(); }
+  ~NcclGroup() override;
   NcclGroup(const NcclGroup&) = delete;
   NcclGroup& operator=(const NcclGroup&) = delete;
 
   void start(const DeviceGroupStart& start);
-  void await_start() override { await_done("start"); }
+  void await_start() override;
   void launch(Stream&, std::span<const DeviceCall>, uint64_t number) override;
   std::optional<uint64_t> pending() override;
   std::string problem() override;
   std::unique_ptr<DeviceGroup> split(const DeviceSplit&) override;
   void begin_finish() override;
   void finish() override;
-  void abort() noexcept override;
+  void abort(std::span<DeviceGroup* const> groups) noexcept override;
 
  private:
   struct Launched {
@@ -137,11 +140,13 @@ class NcclGroup final : public DeviceGroup {
   Part part_of(const DeviceCall&, int rank) const;
   void note(cudaStream_t, uint64_t number);
   void forget_done();
+  void drop_events() noexcept;
 
   const Setting setting_;
   int rank_, size_;
   std::string name_;  // NCCL keeps its address
   ncclComm_t comm_ = nullptr;
+  ncclResult_t started_ = ncclInProgress;
   std::deque<Launched> launched_;
   std::vector<cudaEvent_t> free_;
 };
@@ -188,7 +193,13 @@ void NcclGroup::start(const DeviceGroupStart& start) {
     fail(ErrorKind::kInternal, "an id of NCCL of ", start.id.size(), " bytes");
   std::memcpy(&id, start.id.data(), sizeof id);
   ncclConfig_t config = config_of(name_.c_str());
-  check(nccl().start(&comm_, size_, id, rank_, &config), "start");
+  started_ = nccl().start(&comm_, size_, id, rank_, &config);
+}
+
+/// Reports a start that was refused only here: until the others are told, the group must not end.
+void NcclGroup::await_start() {
+  check(started_, "start");
+  await_done("start");
 }
 
 std::unique_ptr<DeviceGroup> NcclGroup::split(const DeviceSplit& wanted) {
@@ -216,9 +227,24 @@ void NcclGroup::finish() {
   check(nccl().destroy(std::exchange(comm_, nullptr)), "end");
 }
 
-void NcclGroup::abort() noexcept {
+NcclGroup::~NcclGroup() {
+  DeviceGroup* const own = this;
+  NcclGroup::abort({&own, 1});
+}
+
+/// In a group of calls NCCL first tells the kernels of all communicators to end, and then frees memory.
+void NcclGroup::abort(std::span<DeviceGroup* const> groups) noexcept {
   cudaSetDevice(setting_.device);
-  if (comm_ != nullptr) nccl().abort(std::exchange(comm_, nullptr));
+  nccl().begin_group();
+  for (DeviceGroup* const group : groups) {
+    ncclComm_t& comm = static_cast<NcclGroup*>(group)->comm_;
+    if (comm != nullptr) nccl().abort(std::exchange(comm, nullptr));
+  }
+  nccl().end_group();
+  for (DeviceGroup* const group : groups) static_cast<NcclGroup*>(group)->drop_events();
+}
+
+void NcclGroup::drop_events() noexcept {
   for (const Launched& one : std::exchange(launched_, {})) cudaEventDestroy(one.done);
   for (const cudaEvent_t event : std::exchange(free_, {})) cudaEventDestroy(event);
 }
@@ -238,8 +264,12 @@ void NcclGroup::launch(Stream& stream, std::span<const DeviceCall> calls, uint64
 
 void NcclGroup::enqueue(cudaStream_t stream, std::span<const DeviceCall> calls) const {
   check(nccl().begin_group(), "begin a group of calls");
-  for (const DeviceCall& call : calls) check(put(call, stream), "enqueue");
-  check(nccl().end_group(), "end a group of calls");
+  ncclResult_t worst = ncclSuccess;  // the group ends in any case, or NCCL would never leave it
+  for (const DeviceCall& call : calls)
+    if (worst == ncclSuccess) worst = put(call, stream);
+  const ncclResult_t ended = nccl().end_group();
+  check(worst, "enqueue");
+  check(ended, "end a group of calls");
   await_done("enqueue");
 }
 

@@ -10,7 +10,8 @@
 namespace megalith::cuda {
 namespace {
 
-constexpr int kLeast = 21800;  // as NCCL gives versions: 2.18.0
+constexpr int kLeast =
+    22200;  // as NCCL gives versions: 2.22.0, the first that aborts several communicators together
 
 std::mutex mutex;  // guards opened
 std::unique_ptr<NcclLibrary> opened;
@@ -30,7 +31,7 @@ class Finder {
   void find(Function& function, const char* name) const {
     function = reinterpret_cast<Function>(dlsym(handle_, name));
     if (function == nullptr)
-      fail(ErrorKind::kDevice, "cuda: ", path_, " has no function ", name, "; install NCCL 2.18 or later");
+      fail(ErrorKind::kDevice, "cuda: ", path_, " has no function ", name, "; install NCCL 2.22 or later");
   }
 
  private:

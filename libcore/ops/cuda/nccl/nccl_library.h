@@ -32,7 +32,8 @@ struct NcclLibrary {
 };
 
 /// Opens libnccl, unless it is open; `path` is a file, or a name that the dynamic linker finds. Throws
-/// kDevice if it is missing or older than 2.18, the first version that has all these functions.
+/// kDevice if it is missing or older than 2.22, the first version that can abort several communicators
+/// together.
 const NcclLibrary& open_nccl(const std::string& path);
 /// The library that open_nccl() opened.
 const NcclLibrary& nccl();
