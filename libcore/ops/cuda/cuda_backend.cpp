@@ -107,13 +107,12 @@ cudaEvent_t native(const Event& event) {
   return static_cast<cudaEvent_t>(event.native.get());
 }
 
-/// Waits for both events, which have times, and returns the seconds between them. CUDA gives milliseconds in
-/// fp32, which for a quarter of an hour are 60 microseconds apart.
-double seconds_between(const Event& begin, const Event& end) {
+/// Waits for both events of a stream, which have times, and returns the seconds between them. CUDA gives
+/// milliseconds in fp32, which for a quarter of an hour are 60 microseconds apart.
+double seconds_between(const Queue& queue, const Event& begin, const Event& end) {
   constexpr double kSecondsPerMillisecond = 1e-3;
   float milliseconds = 0;
-  for (const Event& event : {begin, end})
-    require_success(cudaEventSynchronize(native(event)), "wait for an event");
+  for (const Event& event : {begin, end}) queue.await(native(event));
   require_success(cudaEventElapsedTime(&milliseconds, native(begin), native(end)), "time work");
   return kSecondsPerMillisecond * static_cast<double>(milliseconds);
 }
@@ -126,7 +125,8 @@ struct TimeOrigin {
 
 class CudaBackend final : public Backend, public LateCopies {
  public:
-  CudaBackend(int device, const LastWaits& waits) : device_(device), waits_{.last = waits} {
+  CudaBackend(int device, const LastWaits& waits)
+      : device_(device), waits_{.last = waits, .is_idle = [this] { return is_idle(); }} {
     require_device(device);
     enter();
     gemm_ = std::make_unique<GemmRunner>();
@@ -194,6 +194,7 @@ class CudaBackend final : public Backend, public LateCopies {
   void enter() const { require_success(cudaSetDevice(device_), "choose a device"); }
   Queue& enter(const Stream&) const;
   Stream make_stream(Queue::Priority priority);
+  bool is_idle();
   /// The origin of all times that note_time() asks for. Waits for the stream when it is first called.
   TimeOrigin time_origin(const Queue&);
 
@@ -234,6 +235,11 @@ Stream CudaBackend::make_stream(Queue::Priority priority) {
   enter();
   const std::lock_guard lock(mutex_);
   return Stream(*this, queues_.emplace_back(std::make_unique<Queue>(waits_, priority)).get());
+}
+
+bool CudaBackend::is_idle() {
+  const std::lock_guard lock(mutex_);
+  return std::all_of(queues_.begin(), queues_.end(), [](const auto& queue) { return queue->is_done(); });
 }
 
 void CudaBackend::copy(Stream& stream, View to, ConstView from) {
@@ -309,14 +315,15 @@ WorkTime CudaBackend::timed(Stream& stream, const std::function<void()>& work) {
   const Queue& queue = enter(stream);
   const Event begin = record_on(queue, timers_);
   work();
-  return {.ask = [begin, end = record_on(queue, timers_)] { return seconds_between(begin, end); }};
+  return {
+      .ask = [&queue, begin, end = record_on(queue, timers_)] { return seconds_between(queue, begin, end); }};
 }
 
 TimeOrigin CudaBackend::time_origin(const Queue& queue) {
   const std::lock_guard lock(mutex_);
   if (!origin_) {
     origin_ = {.event = record_on(queue, timers_), .time = {}};
-    require_success(cudaEventSynchronize(native(origin_->event)), "wait for an event");
+    queue.await(native(origin_->event));
     origin_->time = std::chrono::steady_clock::now();
   }
   return *origin_;
@@ -325,8 +332,8 @@ TimeOrigin CudaBackend::time_origin(const Queue& queue) {
 AskTime CudaBackend::note_time(Stream& stream) {
   const Queue& queue = enter(stream);
   const TimeOrigin origin = time_origin(queue);
-  return [origin, event = record_on(queue, timers_)] {
-    const std::chrono::duration<double> after(seconds_between(origin.event, event));
+  return [&queue, origin, event = record_on(queue, timers_)] {
+    const std::chrono::duration<double> after(seconds_between(queue, origin.event, event));
     return origin.time + std::chrono::duration_cast<std::chrono::steady_clock::duration>(after);
   };
 }
@@ -623,8 +630,8 @@ std::unique_ptr<Backend> make_backend(int device, const LastWaits& waits) {
   return std::make_unique<CudaBackend>(device, waits);
 }
 
-int device_of(Backend& backend) {
-  return static_cast<CudaBackend&>(backend).device();
+int device_of(const Backend& backend) {
+  return static_cast<const CudaBackend&>(backend).device();
 }
 
 void set_watch(Backend& backend, DeviceWatch* watch) {

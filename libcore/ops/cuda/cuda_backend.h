@@ -16,8 +16,8 @@ namespace megalith::cuda {
 /// destructors. Throws kDevice if the device does not respond.
 std::unique_ptr<Backend> make_backend(int device, const LastWaits& waits);
 
-// Of a backend that make_backend() made:
-int device_of(Backend&);
+// These take a backend that make_backend() made.
+int device_of(const Backend&);
 /// From now on the host waits for the backend's streams through `watch`; null: only for the device.
 void set_watch(Backend&, DeviceWatch* watch);
 

@@ -37,6 +37,7 @@ Queue::Queue(const HostWaits& waits, Priority priority) : waits_(waits) {
 
 Queue::~Queue() {
   finish();
+  free_outgrown();
   cudaFree(workspace_);
   if (staging_ != nullptr) cudaFreeHost(staging_);
   cudaStreamDestroy(stream_);
@@ -69,10 +70,9 @@ void Queue::finish_watched(bool drop) const noexcept {
 
 void* Queue::workspace(size_t bytes) {
   if (bytes <= workspace_bytes_) return workspace_;
-  if (workspace_ != nullptr) wait();
-  cudaFree(workspace_);
-  workspace_ = nullptr;
+  if (workspace_ != nullptr) outgrown_.push_back(std::exchange(workspace_, nullptr));
   workspace_bytes_ = 0;
+  if (!outgrown_.empty() && !is_watched()) wait();
   const size_t wanted = std::max(bytes, kMinWorkspace);
   workspace_ = allocate_device(wanted);
   workspace_bytes_ = wanted;
@@ -102,7 +102,17 @@ void Queue::wait() {
   if (is_watched()) waits_.watch->await([this] { return is_done(); });
   require_success(cudaStreamSynchronize(stream_), "wait for a stream");
   staged_ = 0;
+  if (!outgrown_.empty() && (!is_watched() || waits_.is_idle())) free_outgrown();
   rethrow_error();
+}
+
+void Queue::free_outgrown() noexcept {
+  for (void* const block : std::exchange(outgrown_, {})) cudaFree(block);
+}
+
+void Queue::await(cudaEvent_t event) const {
+  if (is_watched()) waits_.watch->await([event] { return cudaEventQuery(event) != cudaErrorNotReady; });
+  require_success(cudaEventSynchronize(event), "wait for an event");
 }
 
 struct Queue::HostWork {

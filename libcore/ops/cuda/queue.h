@@ -4,6 +4,7 @@
 #include <exception>
 #include <functional>
 #include <mutex>
+#include <vector>
 
 #include "libcore/ops/backend/device_group.h"
 #include "libcore/ops/backend/workspace_sizes.h"
@@ -13,10 +14,11 @@
 namespace megalith::cuda {
 
 /// How the host waits for the streams of a backend. `watch`: through which it waits, where a device's work
-/// may wait for other ranks; null: only for the device.
+/// may wait for other ranks; null: only for the device. `is_idle`: whether all of these streams are.
 struct HostWaits {
   LastWaits last;
   DeviceWatch* watch = nullptr;
+  std::function<bool()> is_idle = {};
 };
 
 /// What a Stream's native handle points to: a CUDA stream of one device, its scratch memory, and page-locked
@@ -32,8 +34,9 @@ class Queue {
 
   cudaStream_t stream() const { return stream_; }
   /// Returns at least `bytes` bytes of device memory, 256-byte aligned, for the work that is enqueued on this
-  /// stream until the next call. If the memory must grow, waits for the stream first. Throws kDevice if there
-  /// is not enough memory.
+  /// stream until the next call. If the memory must grow, waits for the stream first; or where the device may
+  /// wait for other ranks, keeps the smaller memory until the device is idle, since to free memory CUDA waits
+  /// for all of the device's work. Throws kDevice if there is not enough memory.
   void* workspace(size_t bytes);
 
   /// Copies host memory to the device in the stream's order. `from` has been read on return. A copy of
@@ -48,6 +51,9 @@ class Queue {
   void enqueue(std::function<void()> work);
   void rethrow_error() const;
   bool is_watched() const { return waits_.watch != nullptr; }
+  /// Waits for a record of an event on this stream. Throws kDevice.
+  void await(cudaEvent_t) const;
+  bool is_done() const { return cudaStreamQuery(stream_) != cudaErrorNotReady; }
   /// Waits until the stream's work is done, for destructors: if it takes too long, the process ends. With
   /// `drop`, work that waits for other ranks is ended first.
   void finish(bool drop = false) const noexcept;
@@ -55,13 +61,14 @@ class Queue {
  private:
   struct HostWork;
   void call(const HostWork&);
-  bool is_done() const { return cudaStreamQuery(stream_) != cudaErrorNotReady; }
   void finish_watched(bool drop) const noexcept;
+  void free_outgrown() noexcept;
 
   const HostWaits& waits_;
   cudaStream_t stream_ = nullptr;
   void* workspace_ = nullptr;
   size_t workspace_bytes_ = 0;
+  std::vector<void*> outgrown_;   // former workspaces
   std::byte* staging_ = nullptr;  // page-locked host memory, kStagingBytes; null until the first upload
   size_t staged_ = 0;             // bytes of it that copies under way may still read
   mutable std::mutex mutex_;      // guards error_
