@@ -98,6 +98,10 @@ cuda::DeviceMemory cuda_memory(int device) {
   return cuda_plugin().function<cuda::DeviceMemory(int)>("megalith_cuda_memory")(device);
 }
 
+cuda::DeviceMemory cuda_memory(const Backend& backend) {
+  return cuda_plugin().function<cuda::DeviceMemory(const Backend&)>("megalith_cuda_memory_of")(backend);
+}
+
 cuda::DeviceFacts cuda_facts(int device) {
   cuda::DeviceFacts facts;
   cuda_plugin().function<void(int, cuda::DeviceFacts&)>("megalith_cuda_facts")(device, facts);

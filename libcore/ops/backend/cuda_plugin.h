@@ -36,8 +36,10 @@ std::unique_ptr<Backend> make_backend(std::string_view device);
 /// be checked on this name.
 std::string resolved_device(const std::string& device);
 
-/// The memory of the device of a backend that make_cuda_backend() made. Throws kDevice.
+/// The memory of a device. Takes some of it for this process, unless it has. Throws kDevice.
 cuda::DeviceMemory cuda_memory(int device);
+/// The same of the device of a backend that make_cuda_backend() made.
+cuda::DeviceMemory cuda_memory(const Backend&);
 /// What is known of the device. Throws kDevice as make_cuda_backend() does.
 cuda::DeviceFacts cuda_facts(int device);
 

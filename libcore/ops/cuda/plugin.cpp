@@ -16,6 +16,12 @@ __attribute__((visibility("default"))) megalith::cuda::DeviceMemory megalith_cud
 }
 
 /// Throws kDevice.
+__attribute__((visibility("default"))) megalith::cuda::DeviceMemory megalith_cuda_memory_of(
+    const megalith::Backend& backend) {
+  return megalith::cuda::memory_of(megalith::cuda::device_of(backend));
+}
+
+/// Throws kDevice.
 __attribute__((visibility("default"))) void megalith_cuda_facts(int device,
                                                                 megalith::cuda::DeviceFacts& facts) {
   facts = megalith::cuda::facts_of(device);

@@ -10,9 +10,9 @@
 #include "libcore/base/text.h"
 #include "libcore/generate/generate.h"
 #include "libcore/parallel/together.h"
-#include "libcore/train/devices/rank_device.h"
 #include "libcore/train/log/device_memory.h"
 #include "libcore/train/log/run_logs.h"
+#include "libcore/train/ranks/rank_device.h"
 #include "libcore/train/run/run_start.h"
 #include "libcore/train/run/step_tracer.h"
 
@@ -44,7 +44,7 @@ TrainRun::TrainRun(const RankInput& in)
       progress_(config_, in.data.train.read),
       skips_(config_.train),
       saves_(in, config_) {
-  const std::optional<size_t> device_memory = free_device_memory(*device_.backend);
+  const std::optional<cuda::DeviceMemory> before = device_memory(*device_.backend);
   const std::optional<StartPoint> start = find_run_start(in_, config_);
   tasks_.emplace(config_, in_.world);
   tasks_->encode(config_, device_.backend->name());
@@ -55,7 +55,7 @@ TrainRun::TrainRun(const RankInput& in)
   auto outputs = in_.world.rank() == 0 ? std::make_unique<RunOutputs>(config_.train) : nullptr;
   trainer_ = std::make_unique<Trainer>(shape, *device_.backend, device_.world ? *device_.world : in_.world);
   const Drain drain(trainer_->stream());  // when it fails, ends what the devices of its ranks wait for
-  observers_.add(device_memory_log(device_memory, trainer_->memory().on_device()));
+  observers_.add(device_memory_log(*device_.backend, before, trainer_->memory().on_device()));
   const auto together = [this](auto&& work) {
     do_together(in_.world, config_.parallel.peer_timeout(), [&](const auto&) { work(); });
   };
