@@ -15,8 +15,8 @@
 #include "libcore/parallel/communicator.h"
 #include "libcore/text/tokenizer.h"
 #include "libcore/train/data/data_set.h"
-#include "libcore/train/devices/rank_device.h"
 #include "libcore/train/objective/preference.h"
+#include "libcore/train/ranks/rank_device.h"
 
 namespace megalith {
 

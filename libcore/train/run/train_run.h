@@ -4,9 +4,9 @@
 #include <optional>
 #include <string>
 
-#include "libcore/train/devices/rank_device.h"
 #include "libcore/train/log/run_observer.h"
 #include "libcore/train/log/run_outputs.h"
+#include "libcore/train/ranks/rank_device.h"
 #include "libcore/train/run/evaluations.h"
 #include "libcore/train/run/loop.h"
 #include "libcore/train/run/run_end.h"

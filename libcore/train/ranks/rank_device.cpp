@@ -1,4 +1,4 @@
-#include "libcore/train/devices/rank_device.h"
+#include "libcore/train/ranks/rank_device.h"
 
 #include <algorithm>
 #include <map>
@@ -42,14 +42,15 @@ void require_own_devices(const std::vector<TakenDevice>& ranks) {
     const TakenDevice& one = ranks[rank];
     if (one.address.empty())
       fail(ErrorKind::kDevice, "cuda: rank ", rank, on_host(one), " has no device: it is number ", one.place,
-           " of its machine's ranks, and there are ", one.devices,
-           " devices, numbered from 0; start one rank for each device (--nproc gpu), or choose --device cpu");
+           " of its machine's ranks, and there ",
+           one.devices == 1 ? "is 1 device" : concat("are ", one.devices, " devices"),
+           ", numbered from 0; start one rank for each device (--nproc gpu), or choose --device cpu");
     const auto [former, is_new] = taken.try_emplace({one.machine, one.address}, rank);
     if (!is_new)
       fail(ErrorKind::kDevice, "cuda: ranks ", former->second, " and ", rank, on_host(one),
            " have the same device, ", one.address,
            "; each needs its own: start one rank for each device, and let CUDA_VISIBLE_DEVICES name others "
-           "for each process, or none");
+           "for each process, or leave it unset");
   }
 }
 
@@ -66,11 +67,13 @@ int device_of_rank(Communicator& world, const DevicePlace& place) {
   return device;
 }
 
-/// The variables of NCCL that this process has: "NCCL_ALGO=Ring, …". They may change the order of its sums.
+/// The variables that change what NCCL does, as this process has them: "NCCL_ALGO=Ring, …". They may change
+/// the order of its sums, or how its kernels run beside ours.
 std::string nccl_variables() {
   std::vector<std::string> set;
   for (char** entry = environ; *entry != nullptr; ++entry)
-    if (std::string_view(*entry).starts_with("NCCL_")) set.emplace_back(*entry);
+    for (const char* name : {"NCCL_", "CUDA_DEVICE_MAX_CONNECTIONS=", "CUDA_MODULE_LOADING="})
+      if (std::string_view(*entry).starts_with(name)) set.emplace_back(*entry);
   std::sort(set.begin(), set.end());
   return set.empty() ? std::string() : "; " + join(set, ", ");
 }

@@ -20,8 +20,8 @@ struct DevicePlace {
 /// What a rank computes with.
 struct RankDevice {
   std::unique_ptr<Backend> backend;
-  /// Of the devices of all ranks; null if the ranks' own communicator takes their tensors, as on the CPU, and
-  /// for one rank.
+  /// Joins the devices of all ranks; null if the ranks' own communicator takes their tensors, as on the CPU,
+  /// and for one rank.
   std::unique_ptr<Communicator> world;
 };
 
