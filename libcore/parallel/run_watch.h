@@ -19,6 +19,8 @@ class RunWatch {
   virtual std::string why_stopped() const = 0;  // the first reason
   /// The longest wait for a peer.
   virtual std::chrono::milliseconds timeout() const = 0;
+  /// Shortens later waits for peers to this time, where the run ends in any case.
+  virtual void hurry(std::chrono::milliseconds timeout) = 0;
   virtual std::string name_of(int rank) const = 0;  // "rank 3 on host a"
   virtual int rank_at(int place) const = 0;         // the rank at a place of this group
 

@@ -60,7 +60,8 @@ std::string cuda_device_address(int device) {
 }
 
 void set_device_watch(Backend& backend, DeviceWatch* watch) {
-  cuda_plugin().function<void(Backend&, DeviceWatch*)>("megalith_set_device_watch")(backend, watch);
+  static auto* const kSet = cuda_plugin().function<void(Backend&, DeviceWatch*)>("megalith_set_device_watch");
+  kSet(backend, watch);
 }
 
 }  // namespace megalith

@@ -23,7 +23,7 @@ int cuda_devices();
 /// The device's address on its machine, which processes with other numbers for it share: "0000:1b:00.0".
 std::string cuda_device_address(int device);
 /// From now on the host waits for a CUDA backend's streams through `watch`, which must outlive them; null: it
-/// waits for them as long as they take.
+/// waits for them as long as they take. Throws only when first called.
 void set_device_watch(Backend&, DeviceWatch* watch);
 
 }  // namespace megalith

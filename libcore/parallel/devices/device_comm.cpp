@@ -1,11 +1,15 @@
 #include "libcore/parallel/devices/device_comm.h"
 
+#include <algorithm>
+#include <cstdlib>
 #include <exception>
+#include <functional>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "libcore/base/error.h"
+#include "libcore/base/log.h"
 #include "libcore/ops/backend/nccl_plugin.h"
 #include "libcore/parallel/devices/device_world.h"
 #include "libcore/parallel/exchange.h"
@@ -35,25 +39,36 @@ class DeviceCommBase : public Communicator {
   void abort(const std::string& why) override { host_.abort(why); }
 
  protected:
-  std::string place(const char* call) const {
-    return concat(name(), ": ", run_.name_of(run_.rank_at(rank())), ": ", call, ", call ", calls_);
+  /// Names a call.
+  std::string place(const char* call) const { return concat(step(call), ", call ", calls_); }
+  /// Names what the group does beside its calls.
+  std::string step(const char* what) const {
+    return concat(name(), ": ", run_.name_of(run_.rank_at(rank())), ": ", what);
   }
   void begin(const char* call, const std::string& problem) {
     ++calls_;
-    world_->check_alive(place(call));
+    world_->check_alive([=, this] { return place(call); });
     if (!problem.empty()) fail(ErrorKind::kInternal, place(call), ": ", problem);
   }
   /// Enqueues the calls of devices that make up this call.
   void launch(DeviceCalls& devices, Stream& stream, std::span<const DeviceCall> calls,
               const GroupCall& call) {
-    const std::string where = place(call.name);
-    const DeviceWorld::Doing doing(*world_, where);
+    world_->attempt([this, name = call.name] { return place(name); },
+                    [&] { devices.launch(stream, calls, calls_, call); });
+  }
+  /// Does `work`, in which groups of NCCL start, split or end.
+  void attempt(const char* what, const std::function<void()>& work) {
+    world_->attempt([=, this] { return step(what); }, work);
+  }
+  /// Ends groups, for a destructor. An error has stopped the run, whose other ranks throw it.
+  void finish(std::span<DeviceCalls* const> devices) noexcept {
     try {
-      devices.launch(stream, calls, calls_, call);
-    } catch (const Error& error) {
-      if (error.kind() == ErrorKind::kComm && !world_->has_ended())
-        world_->stop(concat(where, ": ", error.what()));
-      throw;
+      attempt("end", [&] {
+        for (DeviceCalls* const one : devices) one->group().begin_finish();
+        for (DeviceCalls* const one : devices) one->group().finish();
+      });
+    } catch (const std::exception& error) {
+      tell("error: ", error.what());
     }
   }
   DeviceCalls::Members members(const std::vector<int>& ranks) const {
@@ -83,10 +98,11 @@ class DeviceComm final : public DeviceCommBase {
   }
   /// A rank that fails destroys its communicators while the stack unwinds.
   ~DeviceComm() override {
+    DeviceCalls* const own = &devices_;
     if (fails())
       world_->give_up();
     else
-      finish();
+      finish({&own, 1});
   }
   DeviceComm(const DeviceComm&) = delete;
   DeviceComm& operator=(const DeviceComm&) = delete;
@@ -116,14 +132,6 @@ class DeviceComm final : public DeviceCommBase {
   void call(Stream& stream, const GroupCall& call, const DeviceCall& of_device) {
     begin(call.name, problem_of(call, size(), rank()));
     if (call.in.elements() > 0) launch(devices_, stream, {&of_device, 1}, call);
-  }
-  void finish() noexcept {
-    try {
-      const DeviceWorld::Doing doing(*world_, place("end"));
-      devices_.group().begin_finish();
-      devices_.group().finish();
-    } catch (...) {  // the other ranks have been told
-    }
   }
   [[noreturn]] void refuse_messages(const char* call) const {
     fail(ErrorKind::kInternal, place(call), ": only the groups of a pipeline send messages between devices");
@@ -189,13 +197,16 @@ class PipelineComm final : public DeviceCommBase {
     fail(ErrorKind::kInternal, place(call), ": the group of a pipeline only sends messages between devices");
   }
   int neighbour(int step) const { return (rank() + step + size()) % size(); }
-  std::string problem_of_peer(int peer, int wanted) const {
-    return peer == wanted ? std::string()
-                          : concat("wanted the neighbour, place ", wanted, ", got place ", peer);
+  static std::string problem_of_peer(int peer, int wanted, const Link* link) {
+    if (peer != wanted) return concat("wanted the neighbour, place ", wanted, ", got place ", peer);
+    return link == nullptr ? concat("the pipeline is no ring, and has no link to place ", peer)
+                           : std::string();
   }
   std::unique_ptr<Link> link(const std::string& id, int from, int to) const;
+  std::vector<Link*> links() const;
 
   std::unique_ptr<Communicator> own_host_;
+  const bool is_forward_;
   int next_, previous_;
   std::unique_ptr<Link> out_, in_;
   View slots_;
@@ -207,16 +218,31 @@ PipelineComm::PipelineComm(const std::shared_ptr<DeviceWorld>& world, std::uniqu
                            int step)
     : DeviceCommBase(world, *host),
       own_host_(std::move(host)),
+      is_forward_(step > 0),
       next_(neighbour(step)),
       previous_(neighbour(-step)) {
-  const DeviceWorld::Doing doing(*world_, place("start"));
-  const std::vector<std::string> ids = host_.exchange(new_nccl_id());
-  out_ = link(ids[static_cast<size_t>(rank())], rank(), next_);
-  in_ = link(ids[static_cast<size_t>(previous_)], previous_, rank());
-  for (const auto& one : {out_.get(), in_.get()}) one->devices.group().await_start();
+  std::string id;
+  attempt("start", [&] { id = new_nccl_id(); });
+  const std::vector<std::string> ids = host_.exchange(id);
+  attempt("start", [&] {
+    out_ = link(ids[static_cast<size_t>(rank())], rank(), next_);
+    in_ = link(ids[static_cast<size_t>(previous_)], previous_, rank());
+    for (Link* const one : links()) one->devices.group().await_start();
+  });
 }
 
+/// Those that there are, of the two.
+std::vector<Link*> PipelineComm::links() const {
+  std::vector<Link*> all;
+  for (Link* const one : {out_.get(), in_.get()})
+    if (one != nullptr) all.push_back(one);
+  return all;
+}
+
+/// Null if the pipeline is no ring, and the link would make it one.
 std::unique_ptr<Link> PipelineComm::link(const std::string& id, int from, int to) const {
+  const bool closes_ring = std::abs(from - to) == size() - 1 && (from < to) != is_forward_;
+  if (closes_ring && !world_->options().rings) return nullptr;
   return std::make_unique<Link>(*world_, members({run_.rank_at(from), run_.rank_at(to)}),
                                 start_nccl_group({.backend = world_->backend(),
                                                   .watch = *world_,
@@ -229,21 +255,17 @@ std::unique_ptr<Link> PipelineComm::link(const std::string& id, int from, int to
 /// Waits until all messages have been received.
 PipelineComm::~PipelineComm() {
   if (fails()) world_->give_up();
-  for (const auto& one : {out_.get(), in_.get()}) one->stream.finish(fails());
-  if (fails()) return;
-  try {
-    const DeviceWorld::Doing doing(*world_, place("end"));
-    for (const auto& one : {out_.get(), in_.get()}) one->devices.group().begin_finish();
-    for (const auto& one : {out_.get(), in_.get()}) one->devices.group().finish();
-  } catch (...) {  // the other ranks have been told
+  std::vector<DeviceCalls*> devices;
+  for (Link* const one : links()) {
+    one->stream.finish(fails());
+    devices.push_back(&one->devices);
   }
+  if (!fails()) finish(devices);
 }
 
 void PipelineComm::set_send_slots(View memory, int slots) {
   if (slots < 1) fail(ErrorKind::kInternal, name(), ": ", slots, " slots for messages");
-  if (out_->devices.pending_number() != 0)
-    fail(ErrorKind::kInternal, name(), ": ", run_.name_of(run_.rank_at(rank())),
-         " changes slots that hold a message");
+  if (out_) out_->stream.synchronize();  // until the messages in the former slots have been received
   slots_ = memory;
   free_.assign(static_cast<size_t>(slots), Event{});
   next_slot_ = 0;
@@ -251,7 +273,7 @@ void PipelineComm::set_send_slots(View memory, int slots) {
 
 void PipelineComm::send(Stream& stream, ConstView view, int peer) {
   const size_t slots = free_.size(), bytes = slots == 0 ? 0 : slots_.bytes() / slots;
-  std::string problem = problem_of_peer(peer, next_);
+  std::string problem = problem_of_peer(peer, next_, out_.get());
   if (problem.empty()) problem = slot_problem(view.bytes(), slots, bytes);
   begin("send", problem);
   if (view.bytes() == 0) return;
@@ -266,7 +288,7 @@ void PipelineComm::send(Stream& stream, ConstView view, int peer) {
 }
 
 void PipelineComm::recv(Stream& stream, View view, int peer) {
-  begin("recv", problem_of_peer(peer, previous_));
+  begin("recv", problem_of_peer(peer, previous_, in_.get()));
   if (view.bytes() == 0) return;
   in_->stream.wait(stream.record());  // nothing uses `view` any more
   const DeviceCall call{.kind = DeviceCall::kReceive, .out = view, .peer = 0};
@@ -283,9 +305,15 @@ std::unique_ptr<Communicator> DeviceComm::split(const GroupName& name, int color
     const int step = name.role == GroupRole::kPipelineForward ? 1 : -1;
     return std::make_unique<PipelineComm>(world_, std::move(host), step);
   }
-  const DeviceWorld::Doing doing(*world_, concat(name.text, ": ", place("split")));
-  std::unique_ptr<DeviceGroup> group = devices_.group().split(
-      {.name = name.text, .color = color, .key = key, .rank = host->rank(), .size = host->size()});
+  const std::vector<int> sizes = exchange_values(host_, host->size());
+  if (*std::max_element(sizes.begin(), sizes.end()) == 1) return make_self_comm(name.text);
+  std::unique_ptr<DeviceGroup> group;
+  world_->attempt(
+      [&] { return concat(name.text, ": ", step("split")); },
+      [&] {
+        group = devices_.group().split(
+            {.name = name.text, .color = color, .key = key, .rank = host->rank(), .size = host->size()});
+      });
   if (!group) return make_self_comm(name.text);
   return std::make_unique<DeviceComm>(world_, std::move(host), std::move(group));
 }
@@ -295,17 +323,23 @@ std::unique_ptr<Communicator> DeviceComm::split(const GroupName& name, int color
 std::unique_ptr<Communicator> make_device_comm(Communicator& host, Backend& backend,
                                                const DeviceCommOptions& options) {
   auto world = std::make_shared<DeviceWorld>(host, backend, options);
-  const std::string id = rank0_value(host, host.rank() == 0 ? new_nccl_id() : std::string());
-  const DeviceWorld::Doing doing(*world,
-                                 concat(host.name(), ": ", world->run().name_of(host.rank()), ": start"));
-  std::unique_ptr<DeviceGroup> group = start_nccl_group({.backend = backend,
-                                                         .watch = *world,
-                                                         .name = host.name(),
-                                                         .id = id,
-                                                         .rank = host.rank(),
-                                                         .size = host.size(),
-                                                         .in_rank_order = options.in_rank_order});
-  group->await_start();
+  const DeviceWorld::Place start = [&] {
+    return concat(host.name(), ": ", world->run().name_of(host.rank()), ": start");
+  };
+  std::string id;
+  if (host.rank() == 0) world->attempt(start, [&] { id = new_nccl_id(); });
+  id = rank0_value(host, id);
+  std::unique_ptr<DeviceGroup> group;
+  world->attempt(start, [&] {
+    group = start_nccl_group({.backend = backend,
+                              .watch = *world,
+                              .name = host.name(),
+                              .id = id,
+                              .rank = host.rank(),
+                              .size = host.size(),
+                              .in_rank_order = options.in_rank_order});
+    group->await_start();
+  });
   return std::make_unique<DeviceComm>(world, host, std::move(group));
 }
 

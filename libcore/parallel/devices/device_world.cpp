@@ -16,8 +16,11 @@ namespace {
 constexpr std::chrono::microseconds kBetweenPolls(50);
 constexpr std::chrono::milliseconds kMoment(1);        // so long the host does not sleep between polls
 constexpr std::chrono::milliseconds kBetweenLooks(5);  // at the other ranks
-constexpr std::chrono::milliseconds kGrace(
-    500);  // in which work may end that a rank took part in before it left
+// In which work may end that a rank took part in before it left.
+constexpr std::chrono::milliseconds kGrace(500);
+constexpr std::chrono::milliseconds kToCompare(5000);  // at most
+// In which the hosts notice that a rank is lost, after NCCL has.
+constexpr std::chrono::seconds kToNotice(1);
 
 }  // namespace
 
@@ -42,7 +45,8 @@ DeviceWorld::DeviceWorld(Communicator& host, Backend& backend, const DeviceCommO
       backend_(backend),
       options_(options),
       run_(run_watch_of(host)),
-      to_compare_(host.split("calls of devices", 0, host.rank())) {
+      to_compare_(host.split("calls of devices", 0, host.rank())),
+      guard_(run_, run_.name_of(run_.rank_at(host.rank()))) {
   set_device_watch(backend_, this);
 }
 
@@ -52,11 +56,17 @@ DeviceWorld::~DeviceWorld() {
 
 // ---- waits
 
+void DeviceWorld::require_own_thread() const {
+  if (std::this_thread::get_id() != thread_)
+    fail(ErrorKind::kInternal, host_.name(), ": another thread than the rank's own waits for its device");
+}
+
 void DeviceWorld::await(const std::function<bool()>& done) {
+  require_own_thread();
   if (done()) return;
   Wait wait(run_);
   while (!done()) {
-    if (ended_) check_alive(place());
+    if (ended_) check_alive([this] { return place(); });
     const Clock::time_point now = Clock::now();
     if (now >= wait.next_look) look(wait);
     if (now < wait.begin + kMoment)
@@ -70,14 +80,14 @@ void DeviceWorld::look(Wait& wait) {
   const Clock::time_point now = Clock::now();
   wait.next_look = now + kBetweenLooks;
   if (!std::exchange(wait.told, true)) run_.wait_for_device(true);
-  if (run_.stopped()) check_alive(place());
+  check_alive([this] { return place(); });
   check_groups();
   if (std::vector<uint64_t> at = progress(); at != wait.progress) {
     wait.progress = std::move(at);
     wait.moved = now;
   }
-  const bool for_others = !doing_.empty() || std::any_of(wait.progress.begin(), wait.progress.end(),
-                                                         [](uint64_t number) { return number != 0; });
+  const bool for_others = doing_ != nullptr || std::any_of(wait.progress.begin(), wait.progress.end(),
+                                                           [](uint64_t number) { return number != 0; });
   if (!for_others) return;
   if (now - wait.moved > kGrace)
     if (const std::vector<int> left = run_.left(); !left.empty())
@@ -101,12 +111,12 @@ std::vector<uint64_t> DeviceWorld::progress() const {
 void DeviceWorld::check_groups() {
   for (DeviceCalls* const calls : groups_)
     if (const std::string problem = calls->group().problem(); !problem.empty())
-      stop(concat(place(), ": ", problem));
+      stop_by_nccl(concat(place(), ": ", problem));
 }
 
 /// The call that this rank waits for.
 std::string DeviceWorld::place() const {
-  if (!doing_.empty()) return doing_;
+  if (doing_ != nullptr) return (*doing_)();
   for (DeviceCalls* const calls : groups_)
     if (const auto pending = calls->pending())
       return concat(calls->members().name, ": ", run_.name_of(calls->members().rank), ": ",
@@ -116,17 +126,41 @@ std::string DeviceWorld::place() const {
 
 // ---- the end
 
-void DeviceWorld::check_alive(const std::string& place) {
+void DeviceWorld::check_alive(const Place& place) {
   if (run_.stopped()) {
+    const std::string where = place();
     end_groups();
-    throw Aborted(concat(place, ": stopped: ", run_.why_stopped()));
+    throw Aborted(concat(where, ": stopped: ", run_.why_stopped()));
   }
-  if (ended_) throw Aborted(concat(place, ": stopped: this rank has failed"));
+  if (ended_) throw Aborted(concat(place(), ": stopped: this rank has failed"));
 }
 
+void DeviceWorld::attempt(const Place& place, const std::function<void()>& work) {
+  require_own_thread();
+  struct Doing {
+    Doing(const Place*& doing, const Place& now) : doing_(doing), before_(std::exchange(doing, &now)) {}
+    ~Doing() { doing_ = before_; }
+    Doing(const Doing&) = delete;
+    Doing& operator=(const Doing&) = delete;
+    const Place*& doing_;
+    const Place* const before_;
+  };
+  const Doing doing(doing_, place);
+  try {
+    work();
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kComm || ended_) throw;
+    stop_by_nccl(concat(place(), ": ", error.what()));
+  }
+}
+
+/// Afterwards the device waits for no other rank.
 void DeviceWorld::end_groups() noexcept {
   ended_ = true;
-  for (DeviceCalls* const calls : groups_) calls->group().abort();
+  std::vector<DeviceGroup*> groups;
+  for (DeviceCalls* const calls : groups_) groups.push_back(&calls->group());
+  if (!groups.empty()) groups.front()->abort(groups);
+  guard_.stand_down();
 }
 
 void DeviceWorld::give_up() noexcept {
@@ -137,12 +171,20 @@ void DeviceWorld::give_up() noexcept {
   end_groups();
 }
 
+/// Stops the run unless another rank was first: the other ranks get the message, then this rank's groups end,
+/// and it is thrown as kComm. In this order, since NCCL reports to other ranks that a group ends.
 void DeviceWorld::stop(const std::string& message) {
-  const std::string where = place();
-  end_groups();
-  if (run_.stopped()) check_alive(where);  // another rank was first
+  if (run_.stopped()) check_alive([this] { return place(); });
   host_.abort(message);
+  end_groups();
   throw Error(ErrorKind::kComm, message);
+}
+
+/// NCCL may report the end of a rank first, but does not say which rank it is: the hosts get time to.
+void DeviceWorld::stop_by_nccl(const std::string& message) {
+  const Clock::time_point deadline = Clock::now() + kToNotice;
+  while (!run_.stopped() && Clock::now() < deadline) std::this_thread::sleep_for(kBetweenLooks);
+  stop(message);
 }
 
 void DeviceWorld::give_up_late() {
@@ -152,7 +194,8 @@ void DeviceWorld::give_up_late() {
   stop(concat(place(), ": ", timed_out_text(run_.timeout(), names_of(absent.ranks) + how)));
 }
 
-/// All ranks wait for their devices, and all come here when their time is over.
+/// All ranks wait for their devices, and all come here when their time is over. That of a rank whose calls
+/// still ended when others already waited is over later; they wait half as long again for it.
 void DeviceWorld::compare_calls() {
   const std::string where = place();
   WaitReport mine;
@@ -165,16 +208,18 @@ void DeviceWorld::compare_calls() {
     mine.groups.push_back(std::move(group));
   }
   std::string differs;
+  const std::chrono::milliseconds timeout = run_.timeout();
+  run_.hurry(std::min(timeout / 2, kToCompare));
   try {
     differs =
         differing_call(exchange_values(*to_compare_, mine), [this](int rank) { return run_.name_of(rank); });
-  } catch (...) {
-    end_groups();
+  } catch (const Error&) {
+    check_alive([&where] { return where; });
     throw;
   }
   stop(concat(where, ": ",
               differs.empty()
-                  ? timed_out_text(run_.timeout(), "the devices of ranks that all wait in the same calls")
+                  ? timed_out_text(timeout, "the devices of ranks that all wait in the same calls")
                   : concat("timed out: ", differs)));
 }
 

@@ -1,21 +1,24 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "libcore/ops/backend/backend.h"
 #include "libcore/ops/backend/device_group.h"
 #include "libcore/parallel/devices/device_calls.h"
 #include "libcore/parallel/devices/device_comm.h"
+#include "libcore/parallel/devices/run_guard.h"
 
 namespace megalith {
 
 /// What all groups of devices of one rank share: how it waits for its device, and how that ends when another
 /// rank fails. While the host waits, it watches the device, NCCL, and the other ranks' processes. A rank that
 /// is lost, that fails or that does not come in time ends the work of all devices that wait for it. The
-/// rank's main thread alone calls.
+/// thread that made the object alone calls; another one gets kInternal where it would wait.
 class DeviceWorld final : public DeviceWatch {
  public:
   /// `host` and `backend` must outlive it.
@@ -30,26 +33,13 @@ class DeviceWorld final : public DeviceWatch {
   Backend& backend() const { return backend_; }
   const DeviceCommOptions& options() const { return options_; }
   RunWatch& run() const { return run_; }
+  /// Names a call, or what a group does, for messages: "data: rank 3: all_reduce, call 17". Asked only when
+  /// one is made.
+  using Place = std::function<std::string()>;
   /// If the run was stopped, ends this rank's groups, so that its device waits for nobody, and throws.
-  /// `place`: of a call: "data: rank 3: all_reduce, call 17".
-  void check_alive(const std::string& place);
-  /// Stops the run: this rank's groups end, the other ranks get the message, and it is thrown as kComm.
-  [[noreturn]] void stop(const std::string& message);
-
-  /// Whether this rank's groups have ended because of a failure.
-  bool has_ended() const { return ended_; }
-
-  /// Names what a group is doing, other than its calls, for messages: "data: rank 3: split".
-  class Doing {
-   public:
-    Doing(DeviceWorld& world, std::string what) : world_(world) { world_.doing_ = std::move(what); }
-    ~Doing() { world_.doing_.clear(); }
-    Doing(const Doing&) = delete;
-    Doing& operator=(const Doing&) = delete;
-
-   private:
-    DeviceWorld& world_;
-  };
+  void check_alive(const Place&);
+  /// Does `work`, in which this rank calls NCCL. If NCCL reports an error, the run stops.
+  void attempt(const Place&, const std::function<void()>& work);
 
   void add(DeviceCalls* calls) { groups_.push_back(calls); }
   void remove(DeviceCalls* calls) { std::erase(groups_, calls); }
@@ -57,12 +47,15 @@ class DeviceWorld final : public DeviceWatch {
  private:
   using Clock = std::chrono::steady_clock;
   struct Wait;
+  void require_own_thread() const;
   void look(Wait&);
   void check_groups();
   std::vector<uint64_t> progress() const;
   std::string place() const;
   std::string names_of(const std::vector<int>& ranks) const;
   void end_groups() noexcept;
+  [[noreturn]] void stop(const std::string& message);
+  [[noreturn]] void stop_by_nccl(const std::string& message);
   [[noreturn]] void give_up_late();
   [[noreturn]] void compare_calls();
 
@@ -71,9 +64,11 @@ class DeviceWorld final : public DeviceWatch {
   const DeviceCommOptions options_;
   RunWatch& run_;
   std::unique_ptr<Communicator> to_compare_;  // over it ranks tell each other their last calls
+  const std::thread::id thread_ = std::this_thread::get_id();
   std::vector<DeviceCalls*> groups_;
-  std::string doing_;
-  bool ended_ = false;
+  const Place* doing_ = nullptr;  // in attempt()
+  bool ended_ = false;            // the groups, because of a failure
+  RunGuard guard_;
 };
 
 /// Where a rank waits: its calls that are not done, in each of its groups.

@@ -75,6 +75,7 @@ class ProcessComm final : public Communicator, public RunWatch {
   bool stopped() const override { return group_->world()->stopped(); }
   std::string why_stopped() const override { return group_->world()->why(); }
   std::chrono::milliseconds timeout() const override { return group_->world()->timeout(); }
+  void hurry(std::chrono::milliseconds timeout) override { group_->world()->hurry(timeout); }
   std::string name_of(int rank) const override { return group_->world()->name_of(rank); }
   int rank_at(int place) const override { return group_->world_rank(place); }
   std::vector<int> left() const override { return group_->world()->left(); }

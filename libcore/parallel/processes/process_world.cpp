@@ -78,7 +78,8 @@ ProcessWorld::ProcessWorld(const ProcessCommOptions& options,
                      .exchange = options.exchange,
                      .interface_address = options.interface_address,
                      .timeout = options.timeout,
-                     .name_of = [this](int rank) { return name_of(rank); }})) {
+                     .name_of = [this](int rank) { return name_of(rank); }})),
+      timeout_(options.timeout) {
   options_.exchange = nullptr;  // frees what the function holds
   for (int rank = 0; rank < size(); ++rank) {
     peers_.push_back(rank == options_.rank ? nullptr : std::make_unique<Peer>());

@@ -40,7 +40,8 @@ class ProcessWorld {
 
   int rank() const { return options_.rank; }
   int size() const { return options_.size; }
-  std::chrono::milliseconds timeout() const { return options_.timeout; }
+  std::chrono::milliseconds timeout() const { return timeout_.load(); }
+  void hurry(std::chrono::milliseconds timeout) { timeout_.store(timeout); }
   std::string name_of(int rank) const;  // "rank 3 on host a"
 
   std::unique_ptr<MeshBuffer> buffer(void* memory, size_t bytes) { return mesh_->buffer(memory, bytes); }
@@ -124,6 +125,7 @@ class ProcessWorld {
 
   ProcessCommOptions options_;
   std::unique_ptr<Mesh> mesh_;
+  std::atomic<std::chrono::milliseconds> timeout_;
   std::atomic<bool> stopped_{false};
   std::atomic<Time> calls_end_{};   // when calls begin to fail in a run that was stopped
   std::atomic<int> next_group_{1};  // the world has number 0

@@ -166,6 +166,7 @@ class ThreadComm final : public Communicator, public RunWatch {
   bool stopped() const override { return me_.group->world()->aborted(); }
   std::string why_stopped() const override { return me_.group->world()->why(); }
   std::chrono::milliseconds timeout() const override { return me_.group->world()->timeout(); }
+  void hurry(std::chrono::milliseconds timeout) override { me_.group->world()->hurry(timeout); }
   std::string name_of(int rank) const override { return concat("rank ", rank); }
   int rank_at(int place) const override { return me_.group->world_rank(place); }
   std::vector<int> left() const override {

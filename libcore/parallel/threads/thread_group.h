@@ -23,7 +23,8 @@ class ThreadWorld {
  public:
   ThreadWorld(int size, std::chrono::milliseconds timeout);
 
-  std::chrono::milliseconds timeout() const { return timeout_; }
+  std::chrono::milliseconds timeout() const { return timeout_.load(); }
+  void hurry(std::chrono::milliseconds timeout) { timeout_.store(timeout); }
   int spins() const { return spins_; }
 
   bool aborted() const { return aborted_.load(); }
@@ -53,7 +54,7 @@ class ThreadWorld {
  private:
   void wake_all();
 
-  const std::chrono::milliseconds timeout_;
+  std::atomic<std::chrono::milliseconds> timeout_;
   const int spins_;  // checks before a wait sleeps
   std::vector<std::unique_ptr<RankState>> ranks_;
   std::atomic<bool> aborted_{false};

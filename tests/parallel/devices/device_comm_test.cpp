@@ -13,18 +13,25 @@
 #include <map>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "libcore/base/error.h"
+#include "libcore/io/files/file.h"
 #include "libcore/json/json.h"
 #include "libcore/ops/backend/cuda_plugin.h"
 #include "libcore/ops/backend/nccl_plugin.h"
+#include "libcore/ops/backend/workspace_sizes.h"
+#include "libcore/ops/linear.h"
 #include "tests/parallel/tensors.h"
 #include "tests/support/emulated_cuda.h"
 #include "tests/support/environment.h"
 #include "tests/support/files.h"
+#include "tests/support/large.h"
 #include "tests/support/rank_processes.h"
 
 namespace megalith {
@@ -293,6 +300,27 @@ TEST_P(DeviceComm, MessagesRunAroundTheRingInEveryOrderOfWork) {
   }
 }
 
+// Rank 1 receives the message late.
+TEST_F(DeviceRanks, SlotsMayChangeWhenTheirMessagesHaveBeenReceived) {
+  expect_fine(2, [](Communicator& gloo) {
+    DeviceRank rank(gloo);
+    const View slots[] = {rank.zeros(DType::kU8, 64), rank.zeros(DType::kU8, 128)};
+    const auto link = rank.world->split({"forward", GroupRole::kPipelineForward}, 0, gloo.rank());
+    for (const int64_t elements : {8, 16}) {
+      link->set_send_slots(slots[elements / 16], 2);
+      const Tensor sent = tensor_of(DType::kF32, 0, elements);
+      if (gloo.rank() == 0) {
+        link->send(rank.compute, rank.put(sent), 1);
+        continue;
+      }
+      std::this_thread::sleep_for(300ms);
+      const View got = rank.zeros(DType::kF32, elements);
+      link->recv(rank.compute, got, 0);
+      EXPECT_EQ(rank.get(got), sent);
+    }
+  });
+}
+
 TEST_F(DeviceRanks, AMessageMustFitAndGoToTheNeighbour) {
   const auto ends = Processes(3).run([](Communicator& gloo) {
     DeviceRank rank(gloo);
@@ -350,6 +378,44 @@ TEST_F(DeviceRanks, ARankThatDiesInACallEndsTheOthers) {
   }
 }
 
+// The device of each of the others waits in two groups, on two streams. Neither group could end alone, as
+// CUDA frees NCCL's memory only when the device has done all its work.
+TEST_F(DeviceRanks, GroupsThatWaitAtOnceEndTogether) {
+  const auto ends = Processes(3).run([](Communicator& gloo) {
+    DeviceRank rank(gloo);
+    const auto data = rank.world->split("data", 0, gloo.rank());
+    Stream low = rank.backend->make_queue_stream();
+    const View tensor = rank.zeros(DType::kF32, 100), grads = rank.zeros(DType::kF32, 50);
+    if (gloo.rank() == 1) raise(SIGKILL);
+    data->all_reduce(low, grads, Reduce::kSum);
+    rank.world->all_reduce(rank.compute, tensor, Reduce::kSum);
+    rank.compute.synchronize();
+  });
+  for (const size_t rank : {size_t{0}, size_t{2}})
+    expect_end(ends[rank], 5, {": all_reduce, call 1", "the connection to rank 1 on host h1 is lost"});
+}
+
+// Rank 0's host is in a call that does not return, as that of a driver whose queue is full.
+TEST_F(DeviceRanks, AHostInACallOfTheDriverEndsToo) {
+  const Variable fault("MEGALITH_NCCL_FAULT", "block:0:1");
+  const test::TempDir dir;
+  const auto ends = Processes(2).run([&](Communicator& gloo) {
+    DeviceRank rank(gloo);
+    const View tensor = rank.zeros(DType::kF32, 100);
+    rank.world->all_reduce(rank.compute, tensor, Reduce::kSum);
+    rank.compute.synchronize();
+    if (gloo.rank() == 1) raise(SIGKILL);
+    dup2(open((dir / "stderr").c_str(), O_CREAT | O_WRONLY, 0600), STDERR_FILENO);
+    rank.world->all_reduce(rank.compute, tensor, Reduce::kSum);
+  });
+  expect_end(ends[0], 5, {});
+  const std::string said = read_file(dir / "stderr");
+  EXPECT_TRUE(
+      contains(said, "error: rank 0 on host h0: stopped: the connection to rank 1 on host h1 is lost"))
+      << said;
+  EXPECT_TRUE(contains(said, "a call of the CUDA driver does not end")) << said;
+}
+
 TEST_F(DeviceRanks, AStoppedRankIsNamedAfterTheTimeout) {
   Processes processes(3, 1500ms);
   const auto ends = processes.run([&](Communicator& gloo) { reduce_without_end(gloo, &processes); },
@@ -370,7 +436,7 @@ TEST_F(DeviceRanks, ARankThatDoesSomethingElseIsNamedAfterTheTimeout) {
     DeviceRank rank(gloo);
     const View tensor = rank.zeros(DType::kF32, 100);
     if (gloo.rank() == 2) {
-      std::this_thread::sleep_for(6s);
+      std::this_thread::sleep_for(4s);
       gloo.exchange("");
     }
     rank.world->all_reduce(rank.compute, tensor, Reduce::kSum);
@@ -401,6 +467,25 @@ TEST_F(DeviceRanks, ARankWhoseCallDiffersIsNamedAfterTheTimeout) {
                 "in all_reduce of 96 fp32 (sum), call 2; all ranks of a group have to make the same calls"});
 }
 
+// Rank 1 begins to wait when rank 0 has waited almost long enough.
+TEST_F(DeviceRanks, RanksCompareTheirCallsForHalfTheTimeout) {
+  const Variable hang("MEGALITH_NCCL_DISAGREE", "hang");
+  Processes processes(2, 3s);
+  const auto ends = processes.run([](Communicator& gloo) {
+    DeviceRank rank(gloo);
+    const View tensor = rank.zeros(DType::kF32, 8);
+    if (gloo.rank() == 1) std::this_thread::sleep_for(2500ms);
+    if (gloo.rank() == 1)
+      rank.world->broadcast(rank.compute, tensor, 0);
+    else
+      rank.world->all_reduce(rank.compute, tensor, Reduce::kSum);
+    rank.compute.synchronize();
+  });
+  expect_end(ends[0], 3 + 1.5 + 5,
+             {"world: rank 0 on host h0: all_reduce, call 1: stopped: ", "calls of devices: ",
+              "timed out after 1.5 s waiting for rank 1 on host h1"});
+}
+
 TEST_F(DeviceRanks, ACallThatNoDeviceEndsIsNamedAfterTheTimeout) {
   const Variable fault("MEGALITH_NCCL_FAULT", "hang:1:3");
   Processes processes(2, 1500ms);
@@ -414,6 +499,31 @@ TEST_F(DeviceRanks, WhatNcclReportsEndsAllRanks) {
     expect_end(end, 5,
                {"NCCL 2.28.9: remote process exited or there was a network error (error 6", "NCCL_DEBUG=WARN",
                 "rank 1 on host h1: all_reduce, call 6"});
+}
+
+TEST_F(DeviceRanks, WhatNcclRefusesEndsAllRanks) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"refuse:1:5", "world: rank 1 on host h1: all_reduce, call 6: enqueue: NCCL 2.28.9: internal error"},
+      {"refuse:1:0:start", "world: rank 1 on host h1: start: start: NCCL 2.28.9: internal error"},
+      {"refuse:1:1:start", "pair: world: rank 1 on host h1: split: split: NCCL 2.28.9: internal error"},
+      {"refuse:1:0:end", "pair: rank 1 on host h1: end: end: NCCL 2.28.9: internal error"}};
+  for (const auto& [fault, words] : cases) {
+    const Variable set("MEGALITH_NCCL_FAULT", fault);
+    const auto ends = Processes(2).run([](Communicator& gloo) {
+      DeviceRank rank(gloo);
+      const auto pair = rank.world->split("pair", 0, gloo.rank());
+      const View tensor = rank.zeros(DType::kF32, 100);
+      for (int call = 0; call < 8; ++call) {
+        rank.world->all_reduce(rank.compute, tensor, Reduce::kSum);
+        rank.compute.synchronize();
+      }
+    });
+    const bool at_end = contains(fault, "end");
+    EXPECT_TRUE(ends[1].is_exit(at_end ? 0 : 75)) << fault << ' ' << ends[1].status << ends[1].error;
+    EXPECT_TRUE(ends[0].is_exit(at_end ? 0 : 75)) << fault << ' ' << ends[0].status << ends[0].error;
+    for (const RankEnd& end : ends)
+      if (!at_end) expect_end(end, 5, {words});
+  }
 }
 
 TEST_F(DeviceRanks, ARankThatThrowsWakesTheOthers) {
@@ -456,6 +566,42 @@ TEST_F(DeviceRanks, ADelayedRankIsWaitedFor) {
   });
 }
 
+// To free memory, CUDA waits for all of the device's work, also for what waits for rank 1, which waits here.
+// Millions of emulated threads write to that memory.
+TEST_F(DeviceRanks, AKernelMayNeedMoreMemoryWhileTheDeviceWaits) {
+  if (!test::large_tests_wanted()) GTEST_SKIP() << test::kOnlyAmongLargeTests;
+  expect_fine(2, [](Communicator& gloo) {
+    constexpr int64_t kFew = 64, kMany = cuda::kMinWorkspace / (2 * sizeof(float)) + 64;
+    ASSERT_GT(cuda::column_sums_bytes(1, kMany), cuda::kMinWorkspace);
+    DeviceRank rank(gloo);
+    const auto data = rank.world->split("data", 0, gloo.rank());
+    Stream low = rank.backend->make_queue_stream();
+    const View grads = rank.zeros(DType::kF32, 8), dy = rank.zeros(DType::kBf16, kMany),
+               sums = rank.zeros(DType::kF32, kMany);
+    if (gloo.rank() == 1) gloo.exchange("");
+    data->all_reduce(low, grads, Reduce::kSum);
+    const auto sum_columns = [&](int64_t columns) {
+      rank.backend->run(rank.compute, BiasGrad{.dbias = View{sums.data, DType::kF32, {columns}},
+                                               .dy = View{dy.data, DType::kBf16, {1, columns}}});
+    };
+    sum_columns(kFew);
+    if (gloo.rank() == 0) sum_columns(kMany);
+    if (gloo.rank() == 0) gloo.exchange("");
+    rank.compute.synchronize();
+    low.synchronize();
+  });
+}
+
+// Another thread that waited would look at groups that the rank's own changes.
+TEST_F(DeviceRanks, OnlyTheRanksOwnThreadWaits) {
+  expect_fine(2, [](Communicator& gloo) {
+    DeviceRank rank(gloo);
+    Stream other = rank.backend->make_queue_stream();
+    std::thread([&other] { EXPECT_THROW(other.synchronize(), Error); }).join();
+    other.synchronize();
+  });
+}
+
 // ---- the library
 
 TEST_F(DeviceRanks, SayHowToGetNcclWhereItIsUnusableOrOld) {
@@ -465,8 +611,8 @@ TEST_F(DeviceRanks, SayHowToGetNcclWhereItIsUnusableOrOld) {
     EXPECT_TRUE(contains(ends[0].error, words)) << ends[0].error;
   };
   {
-    const Variable old("MEGALITH_NCCL_VERSION", "21602");
-    expect("is NCCL 2.16.2; install 2.18.0 or later");
+    const Variable old("MEGALITH_NCCL_VERSION", "22105");
+    expect("is NCCL 2.21.5; install 2.22.0 or later");
   }
   const test::TempDir dir;
   std::filesystem::create_symlink(test::emulated_cuda_folder() + "/libmegalith_cuda.so",
@@ -474,6 +620,36 @@ TEST_F(DeviceRanks, SayHowToGetNcclWhereItIsUnusableOrOld) {
   std::ofstream(dir / "libnccl.so.2").close();  // no library
   const Variable folder("MEGALITH_CUDA_LIBS", dir.path().string());
   expect("several ranks need NCCL, and libnccl.so.2 cannot be loaded");
+}
+
+// A communicator takes memory of the device, and seconds to start.
+TEST_F(DeviceRanks, StartNoGroupThatNothingUses) {
+  const test::TempDir dir;
+  const Variable counts("MEGALITH_NCCL_COUNTS", dir / "counts.jsonl");
+  expect_fine(3, [](Communicator& gloo) {
+    DeviceRank rank(gloo, {.rings = false});
+    const auto alone = rank.world->split("alone", gloo.rank(), 0);
+    EXPECT_EQ(alone->size(), 1);
+    const View slots = rank.zeros(DType::kU8, 64), message = rank.zeros(DType::kF32, 8);
+    const std::unique_ptr<Communicator> links[2] = {
+        rank.world->split({"forward", GroupRole::kPipelineForward}, 0, gloo.rank()),
+        rank.world->split({"backward", GroupRole::kPipelineBackward}, 0, gloo.rank())};
+    for (const auto& link : links) link->set_send_slots(slots, 2);
+    if (gloo.rank() == 2) {
+      EXPECT_THROW(links[0]->send(rank.compute, message, 0), Error);
+    }
+    if (gloo.rank() == 0) {
+      EXPECT_THROW(links[0]->recv(rank.compute, message, 2), Error);
+    }
+    if (gloo.rank() == 0) {
+      EXPECT_THROW(links[1]->send(rank.compute, message, 2), Error);
+    }
+  });
+  std::map<std::string, int> groups;
+  std::ifstream file(dir / "counts.jsonl");
+  for (std::string line; std::getline(file, line);)
+    ++groups[Json::parse(line, "counts")["group"].as_string()];
+  EXPECT_EQ(groups, (std::map<std::string, int>{{"world", 3}, {"forward", 4}, {"backward", 4}}));
 }
 
 TEST_F(DeviceRanks, CountTheBytesOfEachGroup) {
