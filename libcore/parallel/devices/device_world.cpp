@@ -56,14 +56,9 @@ DeviceWorld::~DeviceWorld() {
 
 // ---- waits
 
-void DeviceWorld::require_own_thread() const {
-  if (std::this_thread::get_id() != thread_)
-    fail(ErrorKind::kInternal, host_.name(), ": another thread than the rank's own waits for its device");
-}
-
 void DeviceWorld::await(const std::function<bool()>& done) {
-  require_own_thread();
-  if (done()) return;
+  while (!in_own_thread() && !done()) std::this_thread::sleep_for(kBetweenPolls);
+  if (!in_own_thread() || done()) return;
   Wait wait(run_);
   while (!done()) {
     if (ended_) check_alive([this] { return place(); });
@@ -136,7 +131,8 @@ void DeviceWorld::check_alive(const Place& place) {
 }
 
 void DeviceWorld::attempt(const Place& place, const std::function<void()>& work) {
-  require_own_thread();
+  if (!in_own_thread())
+    fail(ErrorKind::kInternal, place(), ": another thread than the rank's own calls NCCL");
   struct Doing {
     Doing(const Place*& doing, const Place& now) : doing_(doing), before_(std::exchange(doing, &now)) {}
     ~Doing() { doing_ = before_; }

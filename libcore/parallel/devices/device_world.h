@@ -18,7 +18,8 @@ namespace megalith {
 /// What all groups of devices of one rank share: how it waits for its device, and how that ends when another
 /// rank fails. While the host waits, it watches the device, NCCL, and the other ranks' processes. A rank that
 /// is lost, that fails or that does not come in time ends the work of all devices that wait for it. The
-/// thread that made the object alone calls; another one gets kInternal where it would wait.
+/// thread that made the object alone calls. Another one, such as a save's, may wait for the device alone: its
+/// owner looks at the other ranks, and after a failure the guard bounds the wait.
 class DeviceWorld final : public DeviceWatch {
  public:
   /// `host` and `backend` must outlive it.
@@ -47,7 +48,7 @@ class DeviceWorld final : public DeviceWatch {
  private:
   using Clock = std::chrono::steady_clock;
   struct Wait;
-  void require_own_thread() const;
+  bool in_own_thread() const { return std::this_thread::get_id() == thread_; }
   void look(Wait&);
   void check_groups();
   std::vector<uint64_t> progress() const;

@@ -592,13 +592,19 @@ TEST_F(DeviceRanks, AKernelMayNeedMoreMemoryWhileTheDeviceWaits) {
   });
 }
 
-// Another thread that waited would look at groups that the rank's own changes.
-TEST_F(DeviceRanks, OnlyTheRanksOwnThreadWaits) {
+// A save's thread copies what it writes. It could not look at groups that the rank's own thread changes.
+TEST_F(DeviceRanks, AnotherThreadMayWaitButNotCall) {
   expect_fine(2, [](Communicator& gloo) {
     DeviceRank rank(gloo);
+    const Tensor sent = tensor_of(DType::kF32, gloo.rank(), 8);
+    const View there = rank.put(sent);
     Stream other = rank.backend->make_queue_stream();
-    std::thread([&other] { EXPECT_THROW(other.synchronize(), Error); }).join();
-    other.synchronize();
+    std::thread([&] {
+      Tensor got(DType::kF32, 8);
+      other.to_host(got.view().data, there);
+      EXPECT_EQ(got, sent);
+      EXPECT_THROW(rank.world->all_reduce(other, there, Reduce::kSum), Error);
+    }).join();
   });
 }
 
