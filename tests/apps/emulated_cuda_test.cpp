@@ -264,7 +264,6 @@ TEST_F(EmulatedCudaPretrain, WritesTheSamplesOfTheCpu) {
   EXPECT_EQ(texts[1], texts[0]);
 }
 
-// "gpu" is "cuda" here, and what cuda refuses must not slip past under that name.
 /// Runs with as much device memory as the estimate says that they need, and what is left to the driver.
 class EmulatedCudaMemory : public EmulatedCudaPretrain {
  protected:

@@ -1,14 +1,15 @@
 // Ranks that are processes, or threads, each with an emulated GPU of its own, over the fake of NCCL: every
 // layout trains as one rank does on the CPU, but for the order of sums.
+#include "tests/apps/pretrain/emulated_ranks.h"
+
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include "tests/apps/pretrain/pretrain_app.h"
-#include "tests/support/emulated_cuda.h"
-#include "tests/support/environment.h"
+#include "tests/support/large.h"
 
 namespace megalith::test {
 namespace {
@@ -37,70 +38,31 @@ const RankLayout kLayouts[] = {
     {"Data2Tensor2Pipeline2", 8, 2, "--tensor-model-parallel-size 2 --pipeline-model-parallel-size 2"},
 };
 
-/// Lets programs load emulated GPUs, whose work runs in this order.
-class EmulatedGpus {
- public:
-  explicit EmulatedGpus(int order, int devices = 8)
-      : folder_("MEGALITH_CUDA_LIBS", emulated_cuda_folder()),
-        order_("MEGALITH_EMULATOR_ORDER", std::to_string(order)),
-        devices_("MEGALITH_EMULATOR_DEVICES", std::to_string(devices)) {}
-
- private:
-  Variable folder_, order_, devices_;
-};
-
-class EmulatedRanksApp : public PretrainApp {
+class EmulatedLayouts : public EmulatedRanksApp, public testing::WithParamInterface<RankLayout> {
  protected:
-  /// "0,1,2": what --gpus takes for a process for each of so many GPUs.
-  static std::string gpus(int ranks) {
-    std::string list = "0";
-    for (int rank = 1; rank < ranks; ++rank) list += "," + std::to_string(rank);
-    return list;
-  }
-  CommandResult train_on_gpus(int ranks, const std::string& options) const {
-    return train(kLonger + options + " --device cuda --log-dir logs --gpus " + gpus(ranks));
-  }
-  std::vector<double> figures(const std::string& name, const char* type,
-                              const std::string& key = "loss") const {
-    std::vector<double> all;
-    for (const Json& line : lines(name, type)) all.push_back(line[key].as_double());
-    return all;
-  }
-  /// The norms of the gradients of each step of a run on four GPUs whose work runs in this order.
-  std::vector<double> norms(const std::string& options, int order) const {
-    const EmulatedGpus gpus(order);
-    const CommandResult result = train_on_gpus(4, options + " --log-json norms.jsonl");
-    EXPECT_EQ(result.code, 0) << result.all() << file("logs/workerlog.0");
-    std::vector<double> all = figures("norms.jsonl", "train", "grad_norm");
-    std::filesystem::remove(dir_ / "norms.jsonl");
-    return all;
-  }
-  void expect_same(const std::string& wanted, const std::string& got) const {
-    for (const char* type : {"train", "valid"}) {
-      const std::vector<double> a = figures(wanted, type), b = figures(got, type);
-      ASSERT_EQ(a.size(), b.size()) << type;
-      ASSERT_FALSE(a.empty()) << type;
-      for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(b[i] / a[i], 1, 1e-5) << type << ' ' << i;
+  void expect_same_as_one(const std::vector<int>& orders) const {
+    const CommandResult one = train(kLonger + "--log-json one.jsonl");
+    ASSERT_EQ(one.code, 0) << one.all();
+    for (const int order : orders) {
+      SCOPED_TRACE(order);
+      const EmulatedGpus gpus(order);
+      std::filesystem::remove(dir_ / "ranks.jsonl");
+      const CommandResult ranks =
+          train_on_gpus(GetParam().ranks, concat(GetParam().options, " --log-json ranks.jsonl"));
+      ASSERT_EQ(ranks.code, 0) << ranks.all() << file("logs/workerlog.0");
+      expect_same("one.jsonl", "ranks.jsonl");
     }
   }
-  const std::string kLonger =
-      "--num-layers 4 --micro-batch-size 1 --global-batch-size 8 --train-iters 5 --eval-interval 3 "
-      "--eval-iters 1 "
-      "--attention-dropout 0 --hidden-dropout 0 --distributed-timeout-minutes 1 ";
 };
-
-class EmulatedLayouts : public EmulatedRanksApp, public testing::WithParamInterface<RankLayout> {};
 INSTANTIATE_TEST_SUITE_P(All, EmulatedLayouts, testing::ValuesIn(kLayouts),
                          [](const auto& instance) { return instance.param.name; });
 
 TEST_P(EmulatedLayouts, TrainAsOneRankOnTheCpuDoes) {
-  const CommandResult one = train(kLonger + "--log-json one.jsonl");
-  ASSERT_EQ(one.code, 0) << one.all();
-  const EmulatedGpus gpus(GetParam().order);
-  const CommandResult ranks =
-      train_on_gpus(GetParam().ranks, concat(GetParam().options, " --log-json ranks.jsonl"));
-  ASSERT_EQ(ranks.code, 0) << ranks.all() << file("logs/workerlog.0");
-  expect_same("one.jsonl", "ranks.jsonl");
+  expect_same_as_one({GetParam().order});
+}
+TEST_P(EmulatedLayouts, TrainAlikeInThreeOrdersOfWork) {
+  if (!large_tests_wanted()) GTEST_SKIP() << kOnlyAmongLargeTests;
+  expect_same_as_one({1, 2, 3});
 }
 
 // Each thread has its own device of the one process.
@@ -137,17 +99,80 @@ TEST_F(EmulatedRanksApp, ResumeUnderAnotherLayout) {
   EXPECT_NEAR(figures("ranks.jsonl", "train").back() / figures("one.jsonl", "train").back(), 1, 1e-5);
 }
 
-// A rank's process dies at a call of NCCL: at the start, in the first step, later.
-TEST_F(EmulatedRanksApp, EndWhenOneIsKilledAndNameIt) {
-  const EmulatedGpus gpus(1);
-  for (const int call : {0, 3, 10, 25, 40}) {
-    const Variable fault("MEGALITH_NCCL_FAULT", concat("kill:1:", call));
-    const CommandResult result = train_on_gpus(2, "");
-    EXPECT_NE(result.code, 0) << call;
-    const std::string log = file("logs/workerlog.0");
-    EXPECT_NE(log.find("rank 1"), std::string::npos) << call << result.all() << log;
-    EXPECT_NE(log.find("lost"), std::string::npos) << call << log;
+TEST_F(EmulatedRanksApp, LogWhatChangesWhatNcclDoes) {
+  const EmulatedGpus gpus(1, 2);
+  const Variable algorithm("NCCL_ALGO", "Ring"), queues("CUDA_DEVICE_MAX_CONNECTIONS", "1");
+  const auto expect = [&](const std::string& loading) {
+    const CommandResult ranks = train(kLonger + "--train-iters 1 --eval-iters 0 --nproc 2 --device cuda");
+    EXPECT_EQ(ranks.code, 0) << ranks.all();
+    EXPECT_NE(ranks.all().find("> NCCL 2.28.9 (NCCL_DEBUG=INFO shows its interfaces and transports); "
+                               "CUDA_DEVICE_MAX_CONNECTIONS=1, CUDA_MODULE_LOADING=" +
+                               loading + ", NCCL_ALGO=Ring"),
+              std::string::npos)
+        << ranks.all();
+  };
+  expect("EAGER");
+  const Variable lazy("CUDA_MODULE_LOADING", "LAZY");
+  expect("LAZY");
+}
+
+// A save passes through page-locked memory while the next step runs, and --trace waits for events.
+TEST_F(EmulatedRanksApp, SaveBesideTrainingAndTrace) {
+  const EmulatedGpus gpus(2);
+  const std::string options = "--use-distributed-optimizer --save-interval 2 ";
+  for (const std::string way : {"--async-save", "--no-async-save"}) {
+    const CommandResult ranks =
+        train_on_gpus(2, options + way + " --save s" + way +
+                             " --profile-step-start 1 --profile-step-end 4 --trace trace" + way + ".json");
+    ASSERT_EQ(ranks.code, 0) << ranks.all() << file("logs/workerlog.0");
   }
+  for (const std::string iteration : {"/iter_0000002", "/iter_0000004", "/iter_0000005"}) {
+    const auto beside = checkpoint_contents(dir_ / ("s--async-save" + iteration));
+    EXPECT_FALSE(beside.empty());
+    EXPECT_EQ(beside, checkpoint_contents(dir_ / ("s--no-async-save" + iteration)));
+  }
+  const std::string trace = file("trace--async-save.json");
+  for (const char* rank : {"0", "1"})
+    EXPECT_TRUE(Pattern(concat("\"F0.0\".*\"ph\": \"X\".*\"pid\": ", rank)).is_in(trace))
+        << trace.substr(0, 3000);
+}
+
+// A context on a device takes hundreds of megabytes of its memory.
+TEST_F(EmulatedRanksApp, UseTheirOwnDeviceAlone) {
+  const EmulatedGpus gpus(1, 2);
+  const Variable contexts("MEGALITH_EMULATOR_CONTEXTS", dir_ / "contexts");
+  const CommandResult ranks = train_on_gpus(2, "");
+  ASSERT_EQ(ranks.code, 0) << ranks.all() << file("logs/workerlog.0");
+  std::vector<std::string> used = split(trim(file("contexts")), '\n');
+  std::sort(used.begin(), used.end());
+  EXPECT_EQ(used, (std::vector<std::string>{"0", "1"}));
+}
+
+TEST_F(EmulatedRanksApp, NameTheRankWhoseDeviceIsFull) {
+  const EmulatedGpus gpus(1, 2);
+  constexpr size_t kMemory = size_t{16} << 30, kLeft = size_t{72} << 20;
+  const Variable taken("MEGALITH_EMULATOR_TAKEN", concat("1:", kMemory - kLeft));
+  const CommandResult ranks = train_on_gpus(2, "--hidden-size 512 --ffn-hidden-size 8192");
+  const std::string log = ranks.all() + file("logs/workerlog.0");
+  EXPECT_EQ(ranks.code, 64) << log;
+  EXPECT_TRUE(Pattern("the run needs .* of device memory .*, the device of rank 1 has .* left").is_in(log))
+      << log;
+}
+
+TEST_F(EmulatedRanksApp, CarryNoTensorsOverGloo) {
+  const EmulatedGpus gpus(1, 2);
+  const CommandResult refused = train(kLonger + "--nproc 2 --device cuda --distributed-backend gloo");
+  EXPECT_EQ(refused.code, 64) << refused.all();
+  EXPECT_NE(refused.err.find("--distributed-backend gloo and --device cuda contradict each other"),
+            std::string::npos)
+      << refused.all();
+  const std::string replaced = "nccl is for GPUs";
+  const CommandResult on_gpus = train(kLonger + "--nproc 2 --device cuda --distributed-backend nccl");
+  EXPECT_EQ(on_gpus.code, 0) << on_gpus.all();
+  EXPECT_EQ(on_gpus.all().find(replaced), std::string::npos) << on_gpus.all();
+  const CommandResult on_cpus = train(kLonger + "--nproc 2 --distributed-backend nccl");
+  EXPECT_EQ(on_cpus.code, 0) << on_cpus.all();
+  EXPECT_NE(on_cpus.all().find(replaced), std::string::npos) << on_cpus.all();
 }
 
 TEST_F(EmulatedRanksApp, NeedADeviceEach) {
