@@ -241,7 +241,7 @@ TEST(MindFormers, ObeysOrNamesEveryKeyOfAWholeFile) {
   EXPECT_EQ(c.train.log_interval, 3);
   EXPECT_EQ(c.train.eval_iters, 0);
   EXPECT_EQ(c.train.seed, 7);
-  EXPECT_EQ(c.train.device, "cpu");  // because there are several ranks
+  EXPECT_EQ(c.train.device, "gpu");
   EXPECT_EQ(c.model.layers, 40);
   EXPECT_EQ(c.model.hidden, 5120);
   EXPECT_EQ(c.model.heads, 40);
