@@ -34,7 +34,7 @@ class RunWatch {
     bool silent = false;  // whether their processes do not answer
   };
   /// The ranks that do not wait for their devices: those that do not answer, if there are any; otherwise
-  /// those that do something else. Asks only once in a run; later calls return none.
+  /// those that do something else. Processes answer once in a run; later calls return none of them.
   virtual Absent absent() = 0;
 };
 
