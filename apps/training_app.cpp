@@ -120,6 +120,13 @@ std::vector<const char*> with_named_file(int argc, const char* const* argv) {
   return words;
 }
 
+/// CUDA loads a kernel when it is first called, for which it may wait for the device, while that waits for a
+/// rank that waits for this one. It reads the variable when it starts.
+void load_kernels_early() {
+  constexpr int kKeep = 0;
+  ::setenv("CUDA_MODULE_LOADING", "EAGER", kKeep);
+}
+
 }  // namespace
 
 int run_training_app(const char* name, const std::function<int()>& body) {
@@ -159,6 +166,7 @@ const LaunchPlan& TrainingApp::plan(ParallelConfig& parallel) {
   parallel.processes = plan_.world();
   threads_ = std::max(1, ParallelConfig::ranks_of(parallel.nproc));
   if (plan_.world() > 0) parallel.nproc = 0;  // --nproc only gave the number of ranks to start
+  if (std::max(plan_.world(), threads_) > 1) load_kernels_early();
   return plan_;
 }
 
@@ -183,6 +191,18 @@ int TrainingApp::start_ranks(const Run& run) {
   return run_restarted_ranks(*plan_.server, command, restart_rules(launch_.restarts, run), stop_);
 }
 
+/// Says where --distributed-backend is not what carries the tensors of the run's ranks.
+void TrainingApp::check_transport(const std::string& device, int rank) const {
+  const int ranks = plan_.rank ? plan_.rank->world : threads_;
+  const bool on_gpus = device == "cuda" && ranks > 1;
+  if (on_gpus && launch_.transport == Transport::kGloo)
+    fail(ErrorKind::kUsage,
+         "--distributed-backend gloo and --device cuda contradict each other: the tensors of GPUs go over "
+         "NCCL; leave out --distributed-backend, or give --device cpu");
+  if (!on_gpus && launch_.transport == Transport::kNccl && rank == 0)
+    log("--distributed-backend nccl is for GPUs: messages between processes go over gloo");
+}
+
 int TrainingApp::run(const Options& options, const Run& run) {
   silence_.reset();
   if (plan_.server) return start_ranks(run);
@@ -190,8 +210,7 @@ int TrainingApp::run(const Options& options, const Run& run) {
   if (launch_.log_dir) keep_log(*launch_.log_dir, rank);
   if (!run.train.log_file.empty() && rank == 0)
     add_log_file({.descriptor = open_to_append(run.train.log_file), .path = run.train.log_file});
-  if (options.given("distributed-backend") && launch_.transport == Transport::kNccl && rank == 0)
-    log("--distributed-backend nccl is for GPUs: messages between processes go over gloo");
+  if (options.given("distributed-backend")) check_transport(run.train.device, rank);
   if (run.train.log_throughput && rank == 0) measure_machine(run.train);
   std::optional<LaunchedRank> launched;
   if (plan_.rank) launched = {.launch = *plan_.rank, .logs = rank == 0 || launch_.log_dir.has_value()};

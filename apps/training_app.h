@@ -21,8 +21,8 @@ namespace megalith {
 
 /// For --help: where the programs train, and how far that is proved (docs/cuda.md).
 inline constexpr char kWhereItTrains[] =
-    "It trains on CPUs, in many ranks on one machine or several. On a GPU\n"
-    "(--device cuda, one rank) it has not run yet, only in an emulator.\n";
+    "It trains on CPUs, in many ranks on one machine or several. On GPUs\n"
+    "(--device cuda) it has not run yet, only in an emulator.\n";
 
 /// As run_app(), for a program that trains: a signal that comes before there is a run, while files are
 /// opened, ends it as a signal before the first step does.
@@ -59,6 +59,7 @@ class TrainingApp {
 
  private:
   int start_ranks(const Run& run);
+  void check_transport(const std::string& device, int rank) const;
 
   int argc_;
   char** argv_;

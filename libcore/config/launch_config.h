@@ -33,7 +33,8 @@ struct LaunchConfig {
   template <class V>
   void fields(V&& v) {
     v("gpus", gpus,
-      "Start one rank as a process for each of these devices, such as 4,5; on a CPU they need not exist.",
+      "Start one rank as a process for each of these devices, such as 4,5: on it with --device cuda; on the "
+      "CPU they need not exist.",
       metavar("N,N"), alias({"devices"}));
     v("log-dir", log_dir,
       "Write the output of each started rank N to workerlog.N there; rank 0 also prints it.", metavar("DIR"),
@@ -59,7 +60,8 @@ struct LaunchConfig {
     v("task-type", task_type, "With llmacc.megatron.GPT, RANK and WORLD_SIZE count servers.", metavar("NAME"),
       one_of({"llmacc.megatron.GPT"}), unlisted());
     v("distributed-backend", transport,
-      "The library that carries messages between processes; nccl on a CPU means gloo.");
+      "The library that carries tensors between processes; nccl on a CPU means gloo, and gloo is refused "
+      "with --device cuda.");
   }
   void finish() {
     if (gpus && !log_dir) log_dir = "log";  // the default of Paddle's launcher

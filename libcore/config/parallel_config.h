@@ -48,6 +48,7 @@ struct ParallelConfig {
   int world = 0, local_world = 0;        // derived: nproc, or the ranks that the other sizes need
   int processes = 0;         // ranks that a launcher started; not an option; 0: there is no launcher
   int timeout_minutes = 10;  // longest wait for another rank
+  bool rank_order = false;   // sums of GPU ranks are in rank order, as those of CPU ranks always are
   std::optional<int> timeout_seconds = {};  // the same once all ranks are connected; unset: timeout_minutes
 
   template <class V>
@@ -101,6 +102,9 @@ struct ParallelConfig {
       "Longest wait for another rank; after it the run ends and names that rank.", between(1, 1 << 20));
     v("distributed-timeout-seconds-after-init", timeout_seconds, "The same once all ranks have connected.",
       between(1, 1 << 20), default_text("--distributed-timeout-minutes"));
+    v("deterministic-collectives", rank_order,
+      "Add the tensors of GPU ranks in rank order, as those of CPU ranks always are. Slower; the bits then "
+      "do not depend on the algorithm that NCCL chooses.");
   }
   /// The number of ranks that --nproc means. kUsage for gpu without a GPU.
   static int ranks_of(int nproc);

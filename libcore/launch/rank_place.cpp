@@ -1,6 +1,8 @@
 #include "libcore/launch/rank_place.h"
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include <sched.h>
 #include <unistd.h>
@@ -32,8 +34,9 @@ std::vector<int> allowed_cpus() {
 
 }  // namespace
 
-RankPlace this_place(const std::string& address) {
-  RankPlace place{.host = host_name(), .address = address, .cpus = allowed_cpus()};
+RankPlace this_place(const std::string& address, std::optional<int> local_rank) {
+  RankPlace place{
+      .host = host_name(), .address = address, .cpus = allowed_cpus(), .local_rank = local_rank.value_or(-1)};
   place.machine = file_exists(kBootId) ? std::string(trim(read_file(kBootId))) : place.host;
   return place;
 }
@@ -42,6 +45,17 @@ int ranks_beside(const std::vector<RankPlace>& places, int rank) {
   const std::string& machine = places[static_cast<size_t>(rank)].machine;
   return static_cast<int>(
       std::count_if(places.begin(), places.end(), [&](const RankPlace& p) { return p.machine == machine; }));
+}
+
+int number_beside(const std::vector<RankPlace>& places, int rank) {
+  const std::string& machine = places[static_cast<size_t>(rank)].machine;
+  std::set<std::pair<std::string, int>> seen;  // address and local rank
+  const bool numbered = std::all_of(places.begin(), places.end(), [&](const RankPlace& p) {
+    return p.machine != machine || (p.local_rank >= 0 && seen.emplace(p.address, p.local_rank).second);
+  });
+  if (numbered) return places[static_cast<size_t>(rank)].local_rank;
+  return static_cast<int>(std::count_if(places.begin(), places.begin() + rank,
+                                        [&](const RankPlace& p) { return p.machine == machine; }));
 }
 
 int cpu_share(const std::vector<RankPlace>& places, int rank) {

@@ -24,7 +24,8 @@ RankWorld enter_rank_world(const RankWorldOptions& options) {
                                                  .interface_name = interface ? interface : ""});
   RankWorld world;
   std::vector<std::string> names;
-  world.places = exchange_values(rendezvous.exchange, this_place(rendezvous.interface_address));
+  world.places = exchange_values(rendezvous.exchange,
+                                 this_place(rendezvous.interface_address, options.launch.local_rank));
   for (RankPlace& place : world.places) {
     place.host = printable(place.host, kMaxHost);
     place.address = printable(place.address, kMaxHost);

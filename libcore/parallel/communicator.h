@@ -9,7 +9,7 @@
 
 namespace megalith {
 
-enum class Reduce { kSum, kMax };  // kMax gives NaN if any rank has NaN
+enum class Reduce { kSum, kMax };  // kMax gives NaN if any rank has NaN; over NCCL it may lose it
 
 /// What a group is for: one of the groups of a run (parallel/groups.h), or another one (kOther).
 enum class GroupRole {
@@ -38,11 +38,11 @@ struct GroupName {
 /// used by one stream at a time, which must be synchronized before exchange() and split(). All ranks of a
 /// group make the same collective calls (same dtype, same number of elements) in the same order.
 ///
-/// Reductions accept fp32, bf16, fp16, fp64, i32 and i64. They add in rank order, 16-bit types in fp32 with
-/// one rounding at the end, so a result is the same on every rank and in every run.
+/// Reductions accept fp32, bf16, fp16, fp64, i32 and i64. On hosts they add in rank order, 16-bit types in
+/// fp32 with one rounding, so a result is the same on all ranks and in all runs; for NCCL see device_comm.h.
 ///
-/// An error names the group, the rank, the call and the call's number: kComm when a peer failed or did not
-/// come in time, kInternal when the ranks' calls disagree. After an error every call fails.
+/// An error names the group, the rank, the call and its number: kComm when a peer failed or did not come in
+/// time, kInternal (over NCCL kComm) when the ranks' calls disagree. After an error every call fails.
 class Communicator {
  public:
   virtual ~Communicator() = default;

@@ -31,14 +31,6 @@ std::string parts_problem(const ConstView& whole, const ConstView& part, int siz
   return {};
 }
 
-std::string describe(const GroupCall& call) {
-  std::string text = call.name;
-  if (call.in.shape.rank > 0) text += " of " + megalith::describe(call.in);
-  if (call.reduce) text += *call.reduce == Reduce::kSum ? " (sum)" : " (max)";
-  if (call.root >= 0) text += concat(" from place ", call.root);
-  return text;
-}
-
 }  // namespace
 
 GroupCall all_reduce_call(const View& view, Reduce reduce) {
@@ -101,6 +93,14 @@ std::vector<Wish> members_of(int color, const std::vector<Wish>& all) {
 
 std::string describe(const ConstView& view) {
   return concat(view.elements(), " ", name_of(view.dtype));
+}
+
+std::string describe(const GroupCall& call) {
+  std::string text = call.name;
+  if (call.in.shape.rank > 0) text += " of " + describe(call.in);
+  if (call.reduce) text += *call.reduce == Reduce::kSum ? " (sum)" : " (max)";
+  if (call.root >= 0) text += concat(" from place ", call.root);
+  return text;
 }
 
 std::string list_ranks(const std::vector<int>& ranks) {

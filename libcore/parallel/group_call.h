@@ -65,6 +65,8 @@ std::vector<Wish> members_of(int color, const std::vector<Wish>& all);
 
 /// "8 fp32"
 std::string describe(const ConstView&);
+/// "all_reduce of 8 fp32 (sum)"
+std::string describe(const GroupCall&);
 /// "rank 3", "ranks 3, 5"
 std::string list_ranks(const std::vector<int>& ranks);
 /// "timed out after 600 s waiting for rank 3; ..."

@@ -264,17 +264,6 @@ TEST_F(EmulatedCudaPretrain, WritesTheSamplesOfTheCpu) {
   EXPECT_EQ(texts[1], texts[0]);
 }
 
-// "gpu" is "cuda" here, and what cuda refuses must not slip past under that name.
-TEST_F(EmulatedCudaPretrain, RefusesWhatCudaRefusesUnderTheNameGpuToo) {
-  const EmulatedDeviceForPrograms emulated;
-  for (const std::string device : {"cuda", "gpu"}) {
-    const CommandResult result = train("--nproc 2 --device " + device);
-    EXPECT_EQ(result.code, 64) << result.all();
-    EXPECT_NE(result.all().find("--nproc 2"), std::string::npos) << result.all();
-    EXPECT_NE(result.all().find("--device"), std::string::npos) << result.all();
-  }
-}
-
 /// Runs with as much device memory as the estimate says that they need, and what is left to the driver.
 class EmulatedCudaMemory : public EmulatedCudaPretrain {
  protected:

@@ -28,6 +28,11 @@ Controls make_controls() {
     made.devices = static_cast<int>(std::strtol(devices, nullptr, 10));
   if (const char* const memory = std::getenv("MEGALITH_EMULATOR_MEMORY"))
     made.memory = std::strtoull(memory, nullptr, 10);
+  if (const char* const taken = std::getenv("MEGALITH_EMULATOR_TAKEN")) {
+    char* end = nullptr;
+    made.taken_device = static_cast<int>(std::strtol(taken, &end, 10));
+    made.taken = *end == ':' ? std::strtoull(end + 1, nullptr, 10) : 0;
+  }
   if (const char* const fault = std::getenv("MEGALITH_EMULATOR_FAULT")) {
     char* end = nullptr;
     made.fault = static_cast<int>(std::strtol(fault, &end, 10));

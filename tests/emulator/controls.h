@@ -42,14 +42,16 @@ struct CallCounts {
 
 /// What tests set and read in the emulated device. A program's test sets the environment instead:
 /// MEGALITH_EMULATOR_ORDER, _DEVICES and _MEMORY give the first three, MEGALITH_EMULATOR_FAULT=ERROR:AFTER
-/// the fault, and the counts are written as a JSON object to the file MEGALITH_EMULATOR_COUNTS when the
-/// process ends.
+/// the fault, MEGALITH_EMULATOR_TAKEN=DEVICE:BYTES what another program has taken, and the counts are written
+/// as a JSON object to the file MEGALITH_EMULATOR_COUNTS when the process ends.
 struct Controls {
   /// Seeds the order in which the work of several streams runs. Where it is odd, the blocks of a kernel and
   /// the threads of a block run last to first.
   unsigned order = 1;
   int devices = 1;
   size_t memory = size_t{16} << 30;  // bytes of each device
+  int taken_device = 0;              // by its number on the machine: other programs have taken
+  size_t taken = 0;                  // so many bytes of its memory
   bool never_done = false;           // the work of no stream ends, as far as the host can tell
   /// An error of the runtime with which the device fails after so many kernels; of cudaErrorMemoryAllocation,
   /// with which it refuses memory after so many allocations. 0: it does not fail.

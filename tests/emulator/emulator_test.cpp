@@ -223,6 +223,29 @@ TEST_F(EmulatedDevice, HasAClockThatDoesNotDependOnTheOrderOfWork) {
   for (unsigned order = 0; order < 10; ++order) EXPECT_EQ(milliseconds_of_three_kernels(order), 750);
 }
 
+// The event is recorded behind a kernel, and again on an idle stream before the first record has run.
+TEST_F(EmulatedDevice, KeepsEachRecordOfAnEventApart) {
+  for (unsigned order = 0; order < 20; ++order) {
+    controls().order = order;
+    float *const x = floats(1), *const y = floats(1);
+    cudaStream_t others[3] = {};
+    for (cudaStream_t& stream : others) cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    cudaEvent_t event = nullptr;
+    cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+    for (int i = 0; i < 20; ++i) run(1, [] {});
+    run(1, [=] { *x = 1; });
+    cudaEventRecord(event, stream_);
+    cudaStreamWaitEvent(others[0], event, 0);
+    cuda::run_grid(others[0], 1, kThreads, 0, [=] { *y = *x; });
+    cudaEventRecord(event, others[1]);
+    cudaStreamWaitEvent(others[2], event, 0);
+    for (const cudaStream_t stream : others) EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+    EXPECT_EQ(read(y, 1)[0], 1);
+    for (const cudaStream_t stream : others) cudaStreamDestroy(stream);
+    cudaEventDestroy(event);
+  }
+}
+
 TEST_F(EmulatedDevice, TellsNoTimeOfEventsThatHaveNone) {
   cudaEvent_t event = nullptr;
   cudaEventCreateWithFlags(&event, cudaEventDisableTiming);

@@ -86,7 +86,6 @@ void DeviceMemory::require_clean_edges(const std::byte* begin, const Block& bloc
 void DeviceMemory::release(void* address) {
   const std::lock_guard lock(mutex_);
   const auto found = blocks_.find(reinterpret_cast<uintptr_t>(address));
-  if (found == blocks_.end()) end_with("cudaFree of an address that cudaMalloc did not return");
   const Block block = found->second;
   protect(block.first, block.pages, PROT_READ | PROT_WRITE);
   require_clean_edges(static_cast<std::byte*>(address), block);
@@ -94,6 +93,13 @@ void DeviceMemory::release(void* address) {
   protect(block.first, block.pages, PROT_NONE);
   used_[block.device] -= block.bytes;
   blocks_.erase(found);
+}
+
+int DeviceMemory::device_of(void* block) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = blocks_.find(reinterpret_cast<uintptr_t>(block));
+  if (found == blocks_.end()) end_with("cudaFree of an address that cudaMalloc did not return");
+  return found->second.device;
 }
 
 size_t DeviceMemory::used(int device) const {

@@ -21,6 +21,8 @@ class DeviceMemory {
   void* allocate(size_t bytes, int device);
   /// Ends the process if `block` is not a block, or if bytes beside it were written.
   void release(void* block);
+  /// The device of a block. Ends the process if `block` is not a block.
+  int device_of(void* block) const;
   size_t used(int device) const;
 
   /// Whether the address is a device's.

@@ -1,12 +1,19 @@
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <set>
+#include <sstream>
 #include <string>
 #include <utility>
+#include <vector>
 
-#include <cuda_runtime.h>
+#include <cuda_runtime_api.h>
 
 #include "tests/emulator/controls.h"
 #include "tests/emulator/fault.h"
@@ -20,12 +27,11 @@ megalith::emulator::KernelIndex threadIdx, blockIdx, blockDim, gridDim;
 namespace megalith::emulator {
 namespace {
 
-/// Numbers of the last record() that was enqueued and of the last that has run, and the time of that one.
-struct EventState {
-  uint64_t enqueued = 0;
-  std::atomic<uint64_t> done = 0;
+/// One record of an event. An event may be recorded again, on another stream, while streams still wait for
+/// this.
+struct EventRecord {
+  std::atomic<bool> done = false;
   double time = 0;
-  bool is_done() const { return done == enqueued; }
 };
 
 DeviceMemory& memory() {
@@ -33,6 +39,50 @@ DeviceMemory& memory() {
 }
 Streams& streams() {
   return Streams::get();
+}
+
+/// The devices of the machine that the process sees, as CUDA_VISIBLE_DEVICES chooses them, by their numbers
+/// there.
+std::vector<int> visible_devices() {
+  std::vector<int> visible;
+  const char* const chosen = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (chosen == nullptr) {
+    for (int device = 0; device < controls().devices; ++device) visible.push_back(device);
+    return visible;
+  }
+  std::istringstream list(chosen);
+  for (std::string word; std::getline(list, word, ',');) {
+    const int device = std::atoi(word.c_str());
+    if (device >= controls().devices) break;  // as CUDA does: what follows an unknown device is not seen
+    visible.push_back(device);
+  }
+  return visible;
+}
+int device_count() {
+  return static_cast<int>(visible_devices().size());
+}
+
+/// The chosen device's number on the machine.
+int chosen_on_machine() {
+  const std::vector<int> visible = visible_devices();
+  const auto chosen = static_cast<size_t>(chosen_device());
+  return chosen < visible.size() ? visible[chosen] : -1;
+}
+
+size_t taken_by_others() {
+  return chosen_on_machine() == controls().taken_device ? controls().taken : 0;
+}
+
+/// A process has a context on a device as soon as it uses it, which takes memory there. Its first use of each
+/// device is a line of the file MEGALITH_EMULATOR_CONTEXTS: the device's number on the machine.
+void note_context() {
+  static const char* const path = std::getenv("MEGALITH_EMULATOR_CONTEXTS");
+  if (path == nullptr) return;
+  static std::mutex mutex;
+  static std::set<int> noted;
+  const std::lock_guard lock(mutex);
+  const int device = chosen_on_machine();
+  if (noted.insert(device).second) std::ofstream(path, std::ios::app) << device << std::endl;
 }
 
 cudaError_t enqueue(cudaStream_t stream, const std::function<void()>& work) {
@@ -83,7 +133,9 @@ using namespace megalith::emulator;
 struct EmulatedEvent {
   int device;
   bool timed;
-  std::shared_ptr<EventState> state = std::make_shared<EventState>();
+  std::shared_ptr<EventRecord> last = nullptr;  // null: it was never recorded
+  int asked = 0;                                // how often it was not done
+  bool is_done() const { return !last || last->done; }
 };
 
 const char* cudaGetErrorString(cudaError_t error) {
@@ -118,11 +170,11 @@ cudaError_t cudaRuntimeGetVersion(int* version) {
   return cudaSuccess;
 }
 cudaError_t cudaGetDeviceCount(int* count) {
-  *count = controls().devices;
+  *count = device_count();
   return health();
 }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
-  if (device < 0 || device >= controls().devices) return cudaErrorInvalidDevice;
+  if (device < 0 || device >= device_count()) return cudaErrorInvalidDevice;
   *properties = {.name = "emulated device",
                  .totalGlobalMem = controls().memory,
                  .major = 8,
@@ -136,27 +188,36 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) {
   *value = 0;
   return health();
 }
+cudaError_t cudaDeviceGetPCIBusId(char* address, int bytes, int device) {
+  if (device < 0 || device >= device_count()) return cudaErrorInvalidDevice;
+  std::snprintf(address, static_cast<size_t>(bytes), "0000:%02x:00.0",
+                static_cast<unsigned>(visible_devices()[static_cast<size_t>(device)]));
+  return health();
+}
 cudaError_t cudaSetDevice(int device) {
   streams().require_no_host_function();
-  if (device < 0 || device >= controls().devices) return cudaErrorInvalidDevice;
+  if (device < 0 || device >= device_count()) return cudaErrorInvalidDevice;
   chosen_device() = device;
+  note_context();
   return health();
 }
 cudaError_t cudaMemGetInfo(size_t* left, size_t* all) {
+  note_context();
   *all = controls().memory;
-  *left = *all - memory().used(chosen_device());
+  *left = *all - memory().used(chosen_device()) - taken_by_others();
   return health();
 }
 cudaError_t cudaMalloc(void** block, size_t bytes) {
   streams().require_no_host_function();
   ++controls().counts.allocations;
+  note_context();
   if (health() != cudaSuccess) return health();
   *block = refuses_memory() ? nullptr : memory().allocate(bytes, chosen_device());
   return *block == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
 }
 cudaError_t cudaFree(void* block) {
   if (block == nullptr) return cudaSuccess;
-  streams().finish_all();
+  streams().finish_all(memory().device_of(block));
   memory().release(block);
   return health();
 }
@@ -190,19 +251,29 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
   return copy_within(to, from, bytes, stream);
 }
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
+  note_context();
   *stream = new EmulatedStream{.device = chosen_device()};
   streams().add(*stream);
   return health();
+}
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  *least = 0;
+  *greatest = -5;
+  return health();
+}
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int) {
+  return cudaStreamCreateWithFlags(stream, flags);
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   streams().remove(stream);
   delete stream;
   return health();
 }
-/// The device works as late as it may: a host that asks waits.
+/// The device works as late as it may: a host that asks waits, unless the stream waits for another rank.
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
   if (controls().never_done) return cudaErrorNotReady;
-  return cudaStreamSynchronize(stream);
+  ++controls().counts.waits;
+  return streams().advance(stream) ? health() : cudaErrorNotReady;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   ++controls().counts.waits;
@@ -210,9 +281,10 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   return health();
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
-  streams().enqueue_event(stream, [state = event->state, number = event->state->enqueued](double& clock) {
-    if (state->done < number) return false;
-    clock = std::max(clock, state->time);
+  streams().enqueue_event(stream, [record = event->last](double& clock) {
+    if (!record) return true;
+    if (!record->done) return false;
+    clock = std::max(clock, record->time);
     return true;
   });
   return health();
@@ -224,30 +296,41 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, void (*work)(void*), void* d
 }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   ++controls().counts.events;
+  note_context();
   *event = new EmulatedEvent{.device = chosen_device(), .timed = (flags & cudaEventDisableTiming) == 0};
   return health();
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   if (event->device != streams().device_of(stream)) return cudaErrorInvalidResourceHandle;
-  streams().enqueue_event(stream, [state = event->state, number = ++event->state->enqueued](double& clock) {
-    state->time = clock;
-    state->done = number;
+  event->last = std::make_shared<EventRecord>();
+  streams().enqueue_event(stream, [record = event->last](double& clock) {
+    record->time = clock;
+    record->done = true;
     return true;
   });
   return health();
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  if (!event->state->is_done()) ++controls().counts.waits;
-  streams().run_until([state = event->state] { return state->is_done(); });
+  if (!event->is_done()) ++controls().counts.waits;
+  streams().run_until([event] { return event->is_done(); });
+  return health();
+}
+/// The device works as late as it may: only for a host that asks again and again.
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  constexpr int kPatience = 100;
+  if (!event->is_done() && ++event->asked >= kPatience)
+    streams().advance([event] { return event->is_done(); });
+  if (!event->is_done()) return cudaErrorNotReady;
+  event->asked = 0;
   return health();
 }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
   if (begin->device != end->device) return cudaErrorInvalidResourceHandle;
   for (const cudaEvent_t event : {begin, end}) {
-    if (!event->timed || event->state->enqueued == 0) return cudaErrorInvalidResourceHandle;
-    if (!event->state->is_done()) return cudaErrorNotReady;
+    if (!event->timed || !event->last) return cudaErrorInvalidResourceHandle;
+    if (!event->is_done()) return cudaErrorNotReady;
   }
-  *milliseconds = static_cast<float>(1e3 * (end->state->time - begin->state->time));
+  *milliseconds = static_cast<float>(1e3 * (end->last->time - begin->last->time));
   return cudaSuccess;
 }
 cudaError_t cudaEventDestroy(cudaEvent_t event) {

@@ -1,7 +1,9 @@
 #include "tests/emulator/streams.h"
 
 #include <algorithm>
+#include <chrono>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "tests/emulator/controls.h"
@@ -75,6 +77,10 @@ void Streams::enqueue_event(EmulatedStream* stream, const std::function<bool(dou
   put(on, {.run = [run, &on] { return run(on.clock); }, .takes_time = false});
 }
 
+void Streams::enqueue_outside(EmulatedStream* stream, const std::function<bool()>& run) {
+  put(stream_of(stream), {.run = run, .takes_time = true, .outside = true});
+}
+
 void Streams::enqueue_host_function(EmulatedStream* stream, const std::function<void()>& work) {
   EmulatedStream& on = stream_of(stream);
   const auto run = [work, device = on.device] {
@@ -115,22 +121,60 @@ void Streams::finish(EmulatedStream* stream) {
   run_until([&on = stream_of(stream)] { return on.work.empty(); });
 }
 
-void Streams::run_until(const std::function<bool()>& done) {
-  require_no_host_function();
-  const std::lock_guard lock(mutex_);
+void Streams::reseed() {
   if (const unsigned order = controls().order; order != seed_) random_.seed(seed_ = order);
+}
+
+/// Runs some work of any stream. Returns false if only other ranks can make the streams go on; ends the
+/// process if nothing can.
+bool Streams::run_any() {
+  std::vector<EmulatedStream*> busy = busy_streams();
+  std::shuffle(busy.begin(), busy.end(), random_);
+  if (run_some(busy)) return true;
+  const bool outside = std::any_of(busy.begin(), busy.end(),
+                                   [](const EmulatedStream* stream) { return stream->work.front().outside; });
+  if (!outside) end_with("streams wait for each other for ever");
+  return false;
+}
+
+void Streams::run_until(const std::function<bool()>& done) {
+  constexpr std::chrono::microseconds kBetweenLooks(50);
+  require_no_host_function();
+  std::unique_lock lock(mutex_);
+  reseed();
   if (done()) return;
   while (!done()) {
-    std::vector<EmulatedStream*> busy = busy_streams();
-    std::shuffle(busy.begin(), busy.end(), random_);
-    if (!run_some(busy)) end_with("streams wait for each other for ever");
+    if (run_any()) continue;
+    DeviceMemory::get().close();
+    lock.unlock();
+    std::this_thread::sleep_for(kBetweenLooks);
+    lock.lock();
   }
   DeviceMemory::get().close();
 }
 
-void Streams::finish_all() {
+bool Streams::advance(EmulatedStream* stream) {
+  return advance([&on = stream_of(stream)] { return on.work.empty(); });
+}
+
+bool Streams::advance(const std::function<bool()>& done) {
+  require_no_host_function();
   const std::lock_guard lock(mutex_);
-  for (EmulatedStream* const stream : busy_streams()) finish(stream);
+  reseed();
+  bool all = done();
+  for (bool ran = true; !all && ran; all = done()) ran = run_any();
+  DeviceMemory::get().close();
+  return all;
+}
+
+void Streams::finish_all(int device) {
+  std::vector<EmulatedStream*> busy;
+  {
+    const std::lock_guard lock(mutex_);
+    busy = busy_streams();
+  }
+  for (EmulatedStream* const stream : busy)
+    if (stream->device == device) finish(stream);
 }
 
 }  // namespace megalith::emulator

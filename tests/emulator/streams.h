@@ -9,13 +9,15 @@
 #include <random>
 #include <vector>
 
-/// A stream: its work that has not run yet, and its clock. An item returns false while it waits for an event.
-/// The clock advances by Controls::work_seconds with each item that takes time, and to the time of an event
-/// when the stream waits for it, so it does not depend on the order of work.
+/// A stream: its work that has not run yet, and its clock. An item returns false while it waits: for an
+/// event, or for the device of another rank (`outside`), whose host is another thread or process. The clock
+/// advances by Controls::work_seconds with each item that takes time, and to the time of an event when the
+/// stream waits for it, so it does not depend on the order of work.
 struct EmulatedStream {
   struct Item {
     std::function<bool()> run;
     bool takes_time;
+    bool outside = false;
   };
   int device = 0;
   std::deque<Item> work = {};
@@ -44,10 +46,18 @@ class Streams {
   /// An event's record, or a wait for it: `run` gets the stream's clock and returns whether it is done.
   void enqueue_event(EmulatedStream* stream, const std::function<bool(double& clock)>& run);
   void enqueue_host_function(EmulatedStream* stream, const std::function<void()>& work);
+  /// Work of the device in which devices of other ranks take part: `run` returns whether it is done.
+  void enqueue_outside(EmulatedStream* stream, const std::function<bool()>& run);
   void finish(EmulatedStream* stream);
+  /// Runs work until the stream has none left, or only other ranks can make it go on. Returns whether it has
+  /// none left.
+  bool advance(EmulatedStream* stream);
+  /// Runs work until `done` returns true, or only other ranks can make it go on. Returns whether it does.
+  bool advance(const std::function<bool()>& done);
   /// Runs work until `done` returns true.
   void run_until(const std::function<bool()>& done);
-  void finish_all();
+  /// Finishes the streams of a device.
+  void finish_all(int device);
   /// Ends the process if a host function calls this.
   void require_no_host_function() const;
 
@@ -55,7 +65,9 @@ class Streams {
   Streams() = default;
   EmulatedStream& stream_of(EmulatedStream* stream);
   void put(EmulatedStream& stream, EmulatedStream::Item item);
+  void reseed();
   bool run_some(const std::vector<EmulatedStream*>& busy);
+  bool run_any();
   std::vector<EmulatedStream*> busy_streams() const;
 
   std::recursive_mutex

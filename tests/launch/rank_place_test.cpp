@@ -1,5 +1,7 @@
 #include "libcore/launch/rank_place.h"
 
+#include <utility>
+
 #include <gtest/gtest.h>
 
 #include "libcore/base/process.h"
@@ -22,6 +24,8 @@ TEST(RankPlace, ComesBackFromItsBytes) {
   EXPECT_EQ(back.machine, here.machine);
   EXPECT_EQ(back.address, "127.0.0.1");
   EXPECT_EQ(back.cpus, here.cpus);
+  EXPECT_EQ(back.local_rank, -1);
+  EXPECT_EQ(unpacked<RankPlace>(packed(this_place("127.0.0.1", 3))).local_rank, 3);
 }
 
 TEST(CpuShare, IsWhatTheRanksOfAMachineHaveEach) {
@@ -32,6 +36,36 @@ TEST(CpuShare, IsWhatTheRanksOfAMachineHaveEach) {
   EXPECT_EQ(cpu_share(places, 2), 4);
   EXPECT_EQ(ranks_beside(places, 0), 2);
   EXPECT_EQ(ranks_beside(places, 2), 1);
+}
+
+/// A rank on machine "a", of which its launcher says this.
+RankPlace numbered(const std::string& address, int local_rank) {
+  return {.host = "h", .machine = "a", .address = address, .local_rank = local_rank};
+}
+
+// mpirun --rank-by may number the ranks of a machine otherwise than the run does.
+TEST(NumberBeside, IsTheLaunchersLocalRank) {
+  const std::vector<RankPlace> places = {numbered("1", 1), numbered("1", 0), numbered("1", 2)};
+  EXPECT_EQ(number_beside(places, 0), 1);
+  EXPECT_EQ(number_beside(places, 1), 0);
+  EXPECT_EQ(number_beside(places, 2), 2);
+}
+
+TEST(NumberBeside, CountsInEachContainerFromZero) {
+  const std::vector<RankPlace> places = {numbered("1", 0), numbered("1", 1), numbered("2", 0),
+                                         numbered("2", 1)};
+  EXPECT_EQ(number_beside(places, 1), 1);
+  EXPECT_EQ(number_beside(places, 2), 0);
+  EXPECT_EQ(number_beside(places, 3), 1);
+}
+
+TEST(NumberBeside, CountsLowerRanksWhereLocalRanksAreUnknownOrTheSame) {
+  for (const auto& [first, second] : {std::pair(-1, -1), std::pair(-1, 1), std::pair(0, 0)}) {
+    const std::vector<RankPlace> places = {place("b", {}), numbered("1", first), numbered("1", second)};
+    EXPECT_EQ(number_beside(places, 0), 0);
+    EXPECT_EQ(number_beside(places, 1), 0);
+    EXPECT_EQ(number_beside(places, 2), 1);
+  }
 }
 
 // mpirun may bind each rank to cores of its own; these must not be divided again.

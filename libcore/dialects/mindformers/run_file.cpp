@@ -367,11 +367,7 @@ class Translator {
                             ", wanted CPU, GPU or Ascend");
       return;
     }
-    int64_t ranks = 1;  // several ranks compute on the CPU
-    for (const char* option : {"data-parallel-size", "tensor-model-parallel-size",
-                               "pipeline-model-parallel-size", "context-parallel-size"})
-      ranks *= std::max<int64_t>(1, made_number(option).value_or(1));
-    if (!made("device")) put("device", *target, {ranks > 1 || is(target, "CPU") ? "cpu" : "gpu"});
+    if (!made("device")) put("device", *target, {is(target, "CPU") ? "cpu" : "gpu"});
   }
 
   FileTranslation& file_;

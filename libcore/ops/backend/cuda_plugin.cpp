@@ -14,12 +14,16 @@ namespace megalith {
 namespace {
 namespace fs = std::filesystem;
 
+void log_no_gpu(const Error& error) {
+  log("no GPU, using the CPU: ", error.what());
+}
+
 std::unique_ptr<Backend> make_gpu_backend() {
   try {
     return make_cuda_backend(0);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kDevice) throw;
-    log("no GPU, using the CPU: ", error.what());
+    log_no_gpu(error);
     return make_cpu_backend();
   }
 }
@@ -62,15 +66,6 @@ fs::path own_environment() {
   return program.parent_path().parent_path().parent_path();
 }
 
-Plugin cuda_plugin() {
-  return Plugin(
-      "libmegalith_cuda.so",
-      {.folders = cuda_library_folders(),
-       .if_missing = "build Megalith where the CUDA toolkit is (docs/cuda.md), name the plugin's folder in "
-                     "MEGALITH_CUDA_LIBS, or choose --device cpu",
-       .if_library_missing = "install NVIDIA's libraries, or name their folder in MEGALITH_CUDA_LIBS"});
-}
-
 }  // namespace
 
 std::vector<std::string> cuda_library_folders() {
@@ -85,6 +80,15 @@ std::vector<std::string> cuda_library_folders() {
   return folders.take();
 }
 
+Plugin cuda_plugin() {
+  return Plugin(
+      "libmegalith_cuda.so",
+      {.folders = cuda_library_folders(),
+       .if_missing = "build Megalith where the CUDA toolkit is (docs/cuda.md), name the plugin's folder in "
+                     "MEGALITH_CUDA_LIBS, or choose --device cpu",
+       .if_library_missing = "install NVIDIA's libraries, or name their folder in MEGALITH_CUDA_LIBS"});
+}
+
 std::unique_ptr<Backend> make_cuda_backend(int device) {
   return std::unique_ptr<Backend>(
       cuda_plugin().function<Backend*(int, const LastWaits&)>("megalith_cuda_backend")(device, {}));
@@ -94,14 +98,27 @@ cuda::DeviceMemory cuda_memory(int device) {
   return cuda_plugin().function<cuda::DeviceMemory(int)>("megalith_cuda_memory")(device);
 }
 
+cuda::DeviceMemory cuda_memory(const Backend& backend) {
+  return cuda_plugin().function<cuda::DeviceMemory(const Backend&)>("megalith_cuda_memory_of")(backend);
+}
+
 cuda::DeviceFacts cuda_facts(int device) {
   cuda::DeviceFacts facts;
   cuda_plugin().function<void(int, cuda::DeviceFacts&)>("megalith_cuda_facts")(device, facts);
   return facts;
 }
 
+/// Makes no backend: each rank's process asks, and its backend may be that of another device.
 std::string resolved_device(const std::string& device) {
-  return device == "gpu" ? make_gpu_backend()->name() : device;
+  if (device != "gpu") return device;
+  try {
+    cuda_facts(0);
+    return "cuda";
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kDevice) throw;
+    log_no_gpu(error);
+    return "cpu";
+  }
 }
 
 std::unique_ptr<Backend> make_backend(std::string_view device) {

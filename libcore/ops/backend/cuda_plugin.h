@@ -11,6 +11,8 @@
 
 namespace megalith {
 
+class Plugin;
+
 /// The CUDA backend for one device, numbered as in the CUDA runtime (after CUDA_VISIBLE_DEVICES). It is in
 /// libmegalith_cuda.so, which is loaded on the first call and stays loaded: this library and the programs do
 /// not depend on CUDA and start on machines without it. Throws kDevice if the plugin, a library that it
@@ -23,6 +25,9 @@ std::unique_ptr<Backend> make_cuda_backend(int device);
 /// those on PATH. Only existing folders, each once.
 std::vector<std::string> cuda_library_folders();
 
+/// libmegalith_cuda.so itself. Throws as make_cuda_backend() does.
+Plugin cuda_plugin();
+
 /// The backend for --device: "cpu"; "cuda": the first CUDA device; "gpu": the first CUDA device or, if there
 /// is none, the CPU, with a log message. Throws kUsage for any other value.
 std::unique_ptr<Backend> make_backend(std::string_view device);
@@ -31,8 +36,10 @@ std::unique_ptr<Backend> make_backend(std::string_view device);
 /// be checked on this name.
 std::string resolved_device(const std::string& device);
 
-/// The memory of the device of a backend that make_cuda_backend() made. Throws kDevice.
+/// The memory of a device. Takes some of it for this process, unless it has. Throws kDevice.
 cuda::DeviceMemory cuda_memory(int device);
+/// The same of the device of a backend that make_cuda_backend() made.
+cuda::DeviceMemory cuda_memory(const Backend&);
 /// What is known of the device. Throws kDevice as make_cuda_backend() does.
 cuda::DeviceFacts cuda_facts(int device);
 

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include <cuda_runtime_api.h>
+
 #include "libcore/ops/backend/cuda_workspaces.h"
 #include "libcore/ops/backend/kernel_arguments.h"
 #include "libcore/ops/backend/late_copies.h"
@@ -105,13 +107,12 @@ cudaEvent_t native(const Event& event) {
   return static_cast<cudaEvent_t>(event.native.get());
 }
 
-/// Waits for both events, which have times, and returns the seconds between them. CUDA gives milliseconds in
-/// fp32, which for a quarter of an hour are 60 microseconds apart.
-double seconds_between(const Event& begin, const Event& end) {
+/// Waits for both events of a stream, which have times, and returns the seconds between them. CUDA gives
+/// milliseconds in fp32, which for a quarter of an hour are 60 microseconds apart.
+double seconds_between(const Queue& queue, const Event& begin, const Event& end) {
   constexpr double kSecondsPerMillisecond = 1e-3;
   float milliseconds = 0;
-  for (const Event& event : {begin, end})
-    require_success(cudaEventSynchronize(native(event)), "wait for an event");
+  for (const Event& event : {begin, end}) queue.await(native(event));
   require_success(cudaEventElapsedTime(&milliseconds, native(begin), native(end)), "time work");
   return kSecondsPerMillisecond * static_cast<double>(milliseconds);
 }
@@ -124,7 +125,8 @@ struct TimeOrigin {
 
 class CudaBackend final : public Backend, public LateCopies {
  public:
-  CudaBackend(int device, const LastWaits& waits) : device_(device), waits_(waits) {
+  CudaBackend(int device, const LastWaits& waits)
+      : device_(device), waits_{.last = waits, .is_idle = [this] { return is_idle(); }} {
     require_device(device);
     enter();
     gemm_ = std::make_unique<GemmRunner>();
@@ -133,7 +135,9 @@ class CudaBackend final : public Backend, public LateCopies {
   const char* name() const override { return "cuda"; }
   Memory allocate(size_t bytes) override;
   Stream make_stream() override;
-  Stream make_queue_stream() override { return make_stream(); }
+  Stream make_queue_stream() override { return make_stream(Queue::Priority::kLow); }
+  int device() const { return device_; }
+  void set_watch(DeviceWatch* watch) { waits_.watch = watch; }
 
   void copy(Stream&, View to, ConstView from) override;
   void to_host(Stream&, void* to, ConstView from) override;
@@ -189,11 +193,13 @@ class CudaBackend final : public Backend, public LateCopies {
   /// Makes this the calling thread's device: CUDA keeps the choice per thread.
   void enter() const { require_success(cudaSetDevice(device_), "choose a device"); }
   Queue& enter(const Stream&) const;
+  Stream make_stream(Queue::Priority priority);
+  bool is_idle();
   /// The origin of all times that note_time() asks for. Waits for the stream when it is first called.
   TimeOrigin time_origin(const Queue&);
 
   int device_;
-  LastWaits waits_;
+  HostWaits waits_;
   std::unique_ptr<GemmRunner> gemm_;
   // Shared with the events, which may outlive this object.
   std::shared_ptr<EventPool> events_ = std::make_shared<EventPool>(cudaEventDisableTiming);
@@ -222,9 +228,18 @@ Memory CudaBackend::allocate(size_t bytes) {
 }
 
 Stream CudaBackend::make_stream() {
+  return make_stream(Queue::Priority::kNormal);
+}
+
+Stream CudaBackend::make_stream(Queue::Priority priority) {
   enter();
   const std::lock_guard lock(mutex_);
-  return Stream(*this, queues_.emplace_back(std::make_unique<Queue>(waits_)).get());
+  return Stream(*this, queues_.emplace_back(std::make_unique<Queue>(waits_, priority)).get());
+}
+
+bool CudaBackend::is_idle() {
+  const std::lock_guard lock(mutex_);
+  return std::all_of(queues_.begin(), queues_.end(), [](const auto& queue) { return queue->is_done(); });
 }
 
 void CudaBackend::copy(Stream& stream, View to, ConstView from) {
@@ -243,8 +258,10 @@ void CudaBackend::copy_out(Stream& stream, void* to, ConstView from) {
 }
 
 void CudaBackend::to_host(Stream& stream, void* to, ConstView from) {
+  Queue& queue = enter(stream);
+  if (queue.is_watched()) queue.wait();  // the driver's own wait for the copy has no limit
   copy_out(stream, to, from);
-  enter(stream).wait();
+  queue.wait();
 }
 
 std::shared_ptr<void> CudaBackend::lock_pages(void* memory, size_t bytes) {
@@ -270,9 +287,9 @@ void CudaBackend::add(Stream& stream, View to, ConstView from) {
              to.elements());
 }
 
-/// Ignores `drop`: work that was launched cannot be dropped.
-void CudaBackend::finish(Stream& stream, bool) noexcept {
-  static_cast<Queue*>(stream.native())->finish();
+/// With `drop`, drops only what waits for other ranks.
+void CudaBackend::finish(Stream& stream, bool drop) noexcept {
+  static_cast<Queue*>(stream.native())->finish(drop);
 }
 
 void CudaBackend::enqueue(Stream& stream, std::function<void()> work, std::function<void()>) {
@@ -298,14 +315,15 @@ WorkTime CudaBackend::timed(Stream& stream, const std::function<void()>& work) {
   const Queue& queue = enter(stream);
   const Event begin = record_on(queue, timers_);
   work();
-  return {.ask = [begin, end = record_on(queue, timers_)] { return seconds_between(begin, end); }};
+  return {
+      .ask = [&queue, begin, end = record_on(queue, timers_)] { return seconds_between(queue, begin, end); }};
 }
 
 TimeOrigin CudaBackend::time_origin(const Queue& queue) {
   const std::lock_guard lock(mutex_);
   if (!origin_) {
     origin_ = {.event = record_on(queue, timers_), .time = {}};
-    require_success(cudaEventSynchronize(native(origin_->event)), "wait for an event");
+    queue.await(native(origin_->event));
     origin_->time = std::chrono::steady_clock::now();
   }
   return *origin_;
@@ -314,8 +332,8 @@ TimeOrigin CudaBackend::time_origin(const Queue& queue) {
 AskTime CudaBackend::note_time(Stream& stream) {
   const Queue& queue = enter(stream);
   const TimeOrigin origin = time_origin(queue);
-  return [origin, event = record_on(queue, timers_)] {
-    const std::chrono::duration<double> after(seconds_between(origin.event, event));
+  return [&queue, origin, event = record_on(queue, timers_)] {
+    const std::chrono::duration<double> after(seconds_between(queue, origin.event, event));
     return origin.time + std::chrono::duration_cast<std::chrono::steady_clock::duration>(after);
   };
 }
@@ -610,6 +628,28 @@ void CudaBackend::run(Stream& stream, const AdamW& op) {
 
 std::unique_ptr<Backend> make_backend(int device, const LastWaits& waits) {
   return std::make_unique<CudaBackend>(device, waits);
+}
+
+int device_of(const Backend& backend) {
+  return static_cast<const CudaBackend&>(backend).device();
+}
+
+void set_watch(Backend& backend, DeviceWatch* watch) {
+  static_cast<CudaBackend&>(backend).set_watch(watch);
+}
+
+int count_devices() {
+  int devices = 0;
+  require_device(0);
+  require_success(cudaGetDeviceCount(&devices), "count devices");
+  return devices;
+}
+
+std::string address_of(int device) {
+  char address[32] = {};
+  require_device(device);
+  require_success(cudaDeviceGetPCIBusId(address, sizeof address, device), "ask for a device's address");
+  return address;
 }
 
 DeviceMemory memory_of(int device) {

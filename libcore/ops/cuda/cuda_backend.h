@@ -1,9 +1,11 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "libcore/ops/backend/backend.h"
 #include "libcore/ops/backend/device_facts.h"
+#include "libcore/ops/backend/device_group.h"
 #include "libcore/ops/backend/device_memory.h"
 #include "libcore/threads/last_wait.h"
 
@@ -14,6 +16,15 @@ namespace megalith::cuda {
 /// destructors. Throws kDevice if the device does not respond.
 std::unique_ptr<Backend> make_backend(int device, const LastWaits& waits);
 
+// These take a backend that make_backend() made.
+int device_of(const Backend&);
+/// From now on the host waits for the backend's streams through `watch`; null: only for the device.
+void set_watch(Backend&, DeviceWatch* watch);
+
+/// The devices that this process sees. Throws kDevice if there is none.
+int count_devices();
+/// The device's address on its machine: "0000:1b:00.0". Throws kDevice.
+std::string address_of(int device);
 /// The memory of a device. Throws kDevice.
 DeviceMemory memory_of(int device);
 /// Throws kDevice.

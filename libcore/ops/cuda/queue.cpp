@@ -7,6 +7,8 @@
 #include <thread>
 #include <utility>
 
+#include <cuda_runtime_api.h>
+
 #include "libcore/base/error.h"
 #include "libcore/ops/backend/workspace_sizes.h"
 #include "libcore/ops/cuda/device_failure.h"
@@ -24,12 +26,18 @@ void* allocate_device(size_t bytes) {
   fail_with(status, concat("allocate ", bytes, " bytes, of ", all, " bytes ", left, " are free"));
 }
 
-Queue::Queue(const LastWaits& waits) : waits_(waits) {
-  require_success(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "make a stream");
+Queue::Queue(const HostWaits& waits, Priority priority) : waits_(waits) {
+  int least = 0, greatest = 0;
+  require_success(cudaDeviceGetStreamPriorityRange(&least, &greatest), "ask for priorities of streams");
+  // 0, a stream's usual priority, is the lowest: with a normal stream above it, the others get in its way
+  // less.
+  const int wanted = priority == Priority::kLow ? least : std::max(greatest, least - 1);
+  require_success(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, wanted), "make a stream");
 }
 
 Queue::~Queue() {
   finish();
+  free_outgrown();
   cudaFree(workspace_);
   if (staging_ != nullptr) cudaFreeHost(staging_);
   cudaStreamDestroy(stream_);
@@ -37,13 +45,14 @@ Queue::~Queue() {
 
 /// Polls, since CUDA's own wait has no limit. After a moment it sleeps between polls, to leave the core to
 /// others.
-void Queue::finish() const noexcept {
+void Queue::finish(bool drop) const noexcept {
+  if (is_watched()) finish_watched(drop);
   using Clock = std::chrono::steady_clock;
   constexpr auto kMoment = std::chrono::milliseconds(1);
   const Clock::time_point begin = Clock::now();
-  while (cudaStreamQuery(stream_) == cudaErrorNotReady) {
+  while (!is_done()) {
     const Clock::duration waited = Clock::now() - begin;
-    if (waited > waits_.limit()) waits_.end_process("the work of a CUDA stream");
+    if (waited > waits_.last.limit()) waits_.last.end_process("the work of a CUDA stream");
     if (waited < kMoment)
       std::this_thread::yield();
     else
@@ -51,12 +60,19 @@ void Queue::finish() const noexcept {
   }
 }
 
+void Queue::finish_watched(bool drop) const noexcept {
+  if (drop) return waits_.watch->give_up();
+  try {
+    waits_.watch->await([this] { return is_done(); });
+  } catch (...) {  // await() has ended the work
+  }
+}
+
 void* Queue::workspace(size_t bytes) {
   if (bytes <= workspace_bytes_) return workspace_;
-  if (workspace_ != nullptr) wait();
-  cudaFree(workspace_);
-  workspace_ = nullptr;
+  if (workspace_ != nullptr) outgrown_.push_back(std::exchange(workspace_, nullptr));
   workspace_bytes_ = 0;
+  if (!outgrown_.empty() && !is_watched()) wait();
   const size_t wanted = std::max(bytes, kMinWorkspace);
   workspace_ = allocate_device(wanted);
   workspace_bytes_ = wanted;
@@ -83,9 +99,20 @@ void Queue::upload(void* to, const void* from, size_t bytes) {
 }
 
 void Queue::wait() {
+  if (is_watched()) waits_.watch->await([this] { return is_done(); });
   require_success(cudaStreamSynchronize(stream_), "wait for a stream");
   staged_ = 0;
+  if (!outgrown_.empty() && (!is_watched() || waits_.is_idle())) free_outgrown();
   rethrow_error();
+}
+
+void Queue::free_outgrown() noexcept {
+  for (void* const block : std::exchange(outgrown_, {})) cudaFree(block);
+}
+
+void Queue::await(cudaEvent_t event) const {
+  if (is_watched()) waits_.watch->await([event] { return cudaEventQuery(event) != cudaErrorNotReady; });
+  require_success(cudaEventSynchronize(event), "wait for an event");
 }
 
 struct Queue::HostWork {

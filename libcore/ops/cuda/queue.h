@@ -4,27 +4,39 @@
 #include <exception>
 #include <functional>
 #include <mutex>
+#include <vector>
 
+#include "libcore/ops/backend/device_group.h"
 #include "libcore/ops/backend/workspace_sizes.h"
 #include "libcore/ops/cuda/runtime.h"
 #include "libcore/threads/last_wait.h"
 
 namespace megalith::cuda {
 
+/// How the host waits for the streams of a backend. `watch`: through which it waits, where a device's work
+/// may wait for other ranks; null: only for the device. `is_idle`: whether all of these streams are.
+struct HostWaits {
+  LastWaits last;
+  DeviceWatch* watch = nullptr;
+  std::function<bool()> is_idle = {};
+};
+
 /// What a Stream's native handle points to: a CUDA stream of one device, its scratch memory, and page-locked
 /// host memory through which its copies to the device pass.
 class Queue {
  public:
-  /// Creates the stream on the current device. Throws kDevice.
-  explicit Queue(const LastWaits& waits);
+  enum class Priority { kNormal, kLow };
+  /// Creates the stream on the current device. `waits` must outlive the object. Throws kDevice.
+  explicit Queue(const HostWaits& waits, Priority priority = Priority::kNormal);
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;
   ~Queue();
 
   cudaStream_t stream() const { return stream_; }
   /// Returns at least `bytes` bytes of device memory, 256-byte aligned, for the work that is enqueued on this
-  /// stream until the next call. If the memory must grow, waits for the stream first. Throws kDevice if there
-  /// is not enough memory.
+  /// stream until the next call. If the memory must grow, waits for the stream first; or where the device may
+  /// wait for other ranks, keeps the smaller memory until the device is idle, since to free memory CUDA waits
+  /// for all of the device's work. Throws kDevice if there is not enough memory.
   void* workspace(size_t bytes);
 
   /// Copies host memory to the device in the stream's order. `from` has been read on return. A copy of
@@ -38,17 +50,25 @@ class Queue {
   /// host work after it is not called, and later calls of enqueue() throw the error.
   void enqueue(std::function<void()> work);
   void rethrow_error() const;
-  /// Waits until the stream's work is done, for destructors: if it takes too long, the process ends.
-  void finish() const noexcept;
+  bool is_watched() const { return waits_.watch != nullptr; }
+  /// Waits for a record of an event on this stream. Throws kDevice.
+  void await(cudaEvent_t) const;
+  bool is_done() const { return cudaStreamQuery(stream_) != cudaErrorNotReady; }
+  /// Waits until the stream's work is done, for destructors: if it takes too long, the process ends. With
+  /// `drop`, work that waits for other ranks is ended first.
+  void finish(bool drop = false) const noexcept;
 
  private:
   struct HostWork;
   void call(const HostWork&);
+  void finish_watched(bool drop) const noexcept;
+  void free_outgrown() noexcept;
 
-  LastWaits waits_;
+  const HostWaits& waits_;
   cudaStream_t stream_ = nullptr;
   void* workspace_ = nullptr;
   size_t workspace_bytes_ = 0;
+  std::vector<void*> outgrown_;   // former workspaces
   std::byte* staging_ = nullptr;  // page-locked host memory, kStagingBytes; null until the first upload
   size_t staged_ = 0;             // bytes of it that copies under way may still read
   mutable std::mutex mutex_;      // guards error_

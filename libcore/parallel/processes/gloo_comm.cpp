@@ -8,6 +8,7 @@
 #include "libcore/base/plugins/plugin.h"
 #include "libcore/parallel/exchange.h"
 #include "libcore/parallel/processes/process_group.h"
+#include "libcore/parallel/run_watch.h"
 
 namespace megalith {
 namespace {
@@ -26,7 +27,7 @@ std::unique_ptr<Mesh> connect_gloo(const MeshOptions& options) {
   return mesh;
 }
 
-class ProcessComm final : public Communicator {
+class ProcessComm final : public Communicator, public RunWatch {
  public:
   explicit ProcessComm(std::shared_ptr<ProcessGroup> group) : group_(std::move(group)) {}
   /// A rank that fails destroys its communicators while the stack unwinds. The destructor then stops the run,
@@ -70,6 +71,19 @@ class ProcessComm final : public Communicator {
   }
   std::unique_ptr<Communicator> split(const GroupName& name, int color, int key) override;
   void abort(const std::string& why) override { group_->world()->stop(why); }
+
+  bool stopped() const override { return group_->world()->stopped(); }
+  std::string why_stopped() const override { return group_->world()->why(); }
+  std::chrono::milliseconds timeout() const override { return group_->world()->timeout(); }
+  void hurry(std::chrono::milliseconds timeout) override { group_->world()->hurry(timeout); }
+  std::string name_of(int rank) const override { return group_->world()->name_of(rank); }
+  int rank_at(int place) const override { return group_->world_rank(place); }
+  std::vector<int> left() const override { return group_->world()->left(); }
+  void wait_for_device(bool waits) override { group_->world()->note_device_wait(waits); }
+  Absent absent() override {
+    const ProcessWorld::Culprits away = group_->world()->away_from_devices();
+    return {away.ranks, away.silent};
+  }
 
  private:
   /// If the work fails, ends the run for all ranks, since others may wait for this rank in other groups.

@@ -78,7 +78,8 @@ ProcessWorld::ProcessWorld(const ProcessCommOptions& options,
                      .exchange = options.exchange,
                      .interface_address = options.interface_address,
                      .timeout = options.timeout,
-                     .name_of = [this](int rank) { return name_of(rank); }})) {
+                     .name_of = [this](int rank) { return name_of(rank); }})),
+      timeout_(options.timeout) {
   options_.exchange = nullptr;  // frees what the function holds
   for (int rank = 0; rank < size(); ++rank) {
     peers_.push_back(rank == options_.rank ? nullptr : std::make_unique<Peer>());
@@ -184,6 +185,13 @@ bool ProcessWorld::has_left(int rank) const {
   return peer(rank).state == Peer::kLeft;
 }
 
+std::vector<int> ProcessWorld::left() const {
+  std::vector<int> ranks;
+  for (int rank = 0; rank < size(); ++rank)
+    if (rank != options_.rank && has_left(rank)) ranks.push_back(rank);
+  return ranks;
+}
+
 /// The peers that have neither left nor been lost. The mutex must be held.
 std::vector<int> ProcessWorld::present_peers() const {
   std::vector<int> ranks;
@@ -213,18 +221,40 @@ std::vector<int> ProcessWorld::silent_of(std::vector<int> asked) {
   return asked;
 }
 
-ProcessWorld::Culprits ProcessWorld::held_up_by(const std::vector<int>& missing) {
+void ProcessWorld::note_device_wait(bool waits) {
+  at_device_ = waits;
+  note_wait(-1);
+}
+
+/// Asks all other ranks whom they wait for, and returns those that do not answer; the others' answers are in
+/// Peer::waits_for. Nothing if they have been asked before: a peer answers once.
+std::optional<std::vector<int>> ProcessWorld::ask_all() {
   std::vector<int> asked;
   {
     const std::lock_guard lock(mutex_);
-    if (std::exchange(asked_, true)) return {missing};  // another call of this rank has already asked
+    if (std::exchange(asked_, true)) return std::nullopt;
     asked = present_peers();
   }
   for (const int rank : asked)
     peer(rank).waits_for_in->receive(rank, {slot_of(0, SlotKind::kWaitsFor, 0), 0, sizeof waits_for_});
-  const std::vector<int> silent = silent_of(asked);
-  if (stopped()) return {missing};
-  if (!silent.empty()) return {silent, true};
+  return silent_of(asked);
+}
+
+ProcessWorld::Culprits ProcessWorld::away_from_devices() {
+  const auto silent = ask_all();
+  if (!silent || stopped()) return {};
+  if (!silent->empty()) return {*silent, true};
+  Culprits away;
+  for (int rank = 0; rank < size(); ++rank)
+    if (rank != options_.rank && (has_left(rank) || peer(rank).waits_for != kAtDevice))
+      away.ranks.push_back(rank);
+  return away;
+}
+
+ProcessWorld::Culprits ProcessWorld::held_up_by(const std::vector<int>& missing) {
+  const auto silent = ask_all();
+  if (!silent || stopped()) return {missing};
+  if (!silent->empty()) return {*silent, true};
   int last = missing.front();
   for (int step = 0; step < size(); ++step) {
     const int next = last == rank() ? last : peer(last).waits_for;

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -39,7 +40,8 @@ class ProcessWorld {
 
   int rank() const { return options_.rank; }
   int size() const { return options_.size; }
-  std::chrono::milliseconds timeout() const { return options_.timeout; }
+  std::chrono::milliseconds timeout() const { return timeout_.load(); }
+  void hurry(std::chrono::milliseconds timeout) { timeout_.store(timeout); }
   std::string name_of(int rank) const;  // "rank 3 on host a"
 
   std::unique_ptr<MeshBuffer> buffer(void* memory, size_t bytes) { return mesh_->buffer(memory, bytes); }
@@ -48,9 +50,13 @@ class ProcessWorld {
   /// Like await(), but waits at most as long as given here.
   Waited await_for(std::chrono::milliseconds, MeshBuffer& buffer, MeshBuffer::Direction, int peer);
   bool has_left(int rank) const;
+  std::vector<int> left() const;
   /// Sets this rank's answer to peers that ask whom it waits for; -1: nobody. A peer's held_up_by() follows
   /// these answers to the rank that holds up the run.
-  void note_wait(int peer) { waits_for_.store(peer); }
+  void note_wait(int peer) { waits_for_.store(at_device_ ? kAtDevice : peer); }
+  /// Sets whether this rank waits for its device. If it does, that is its answer, whatever else it does
+  /// meanwhile.
+  void note_device_wait(bool waits);
 
   /// The ranks that hold up the run.
   struct Culprits {
@@ -61,6 +67,9 @@ class ProcessWorld {
   /// rank at the end of the chain of waits that begins at `missing`, or `missing` if the chain leads to no
   /// other rank. A process answers as long as it runs, whatever its threads do.
   Culprits held_up_by(const std::vector<int>& missing);
+  /// The ranks that do not wait for their devices, as RunWatch::absent() has it. One of these two functions
+  /// asks, once in a run.
+  Culprits away_from_devices();
 
   bool stopped() const { return stopped_.load(); }
   /// Whether calls must fail from now on. When this rank stops the run, they fail at once. When another rank
@@ -106,6 +115,7 @@ class ProcessWorld {
   void end_by_loss();
   std::vector<std::string> names_of_lost() const;
   std::vector<int> present_peers() const;
+  std::optional<std::vector<int>> ask_all();
   bool has_answered(int rank, std::chrono::milliseconds moment);
   std::vector<int> silent_of(std::vector<int> asked);
   void end_run(const std::string& why, bool by_this_rank);
@@ -115,10 +125,13 @@ class ProcessWorld {
 
   ProcessCommOptions options_;
   std::unique_ptr<Mesh> mesh_;
+  std::atomic<std::chrono::milliseconds> timeout_;
   std::atomic<bool> stopped_{false};
   std::atomic<Time> calls_end_{};   // when calls begin to fail in a run that was stopped
   std::atomic<int> next_group_{1};  // the world has number 0
+  static constexpr int32_t kAtDevice = -2;
   std::atomic<int32_t> waits_for_{-1};
+  std::atomic<bool> at_device_{false};
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable peer_ended_;
   std::string why_;

@@ -12,6 +12,7 @@
 #include "libcore/base/error.h"
 #include "libcore/parallel/exchange.h"
 #include "libcore/parallel/kernels_reduce.h"
+#include "libcore/parallel/run_watch.h"
 #include "libcore/parallel/threads/thread_group.h"
 
 namespace megalith {
@@ -112,7 +113,7 @@ void broadcast(const Caller& me, const View& view, int root) {
 
 // ---- the communicator
 
-class ThreadComm final : public Communicator {
+class ThreadComm final : public Communicator, public RunWatch {
  public:
   ThreadComm(std::shared_ptr<ThreadGroup> group, int rank) : me_{std::move(group), rank} {}
   /// A rank that fails destroys its communicators while the stack unwinds. The destructor must not wait for
@@ -162,6 +163,22 @@ class ThreadComm final : public Communicator {
   std::unique_ptr<Communicator> split(const GroupName& name, int color, int key) override;
   void abort(const std::string& why) override { me_.group->world()->abort(why); }
 
+  bool stopped() const override { return me_.group->world()->aborted(); }
+  std::string why_stopped() const override { return me_.group->world()->why(); }
+  std::chrono::milliseconds timeout() const override { return me_.group->world()->timeout(); }
+  void hurry(std::chrono::milliseconds timeout) override { me_.group->world()->hurry(timeout); }
+  std::string name_of(int rank) const override { return concat("rank ", rank); }
+  int rank_at(int place) const override { return me_.group->world_rank(place); }
+  std::vector<int> left() const override {
+    return ranks_that([](const ThreadWorld::RankState& state) { return state.left.load(); });
+  }
+  void wait_for_device(bool waits) override {
+    me_.group->world()->state_of(me_.group->world_rank(me_.rank)).at_device = waits;
+  }
+  Absent absent() override {
+    return {ranks_that([](const ThreadWorld::RankState& state) { return !state.at_device || state.left; })};
+  }
+
  private:
   /// If the work fails, ends the run for all ranks, since others may wait for this rank in other groups.
   template <class Work>
@@ -180,6 +197,14 @@ class ThreadComm final : public Communicator {
         [me = me_] { me.group->world()->abort(concat("rank ", me.group->world_rank(me.rank), " failed")); });
   }
   std::vector<Wish> members(int color, int key);
+  template <class Predicate>
+  std::vector<int> ranks_that(const Predicate& predicate) const {
+    std::vector<int> ranks;
+    ThreadWorld& world = *me_.group->world();
+    for (int rank = 0; rank < world.size(); ++rank)
+      if (predicate(world.state_of(rank))) ranks.push_back(rank);
+    return ranks;
+  }
 
   Caller me_;
   int exceptions_ = std::uncaught_exceptions();
@@ -216,6 +241,7 @@ void run_rank(const std::shared_ptr<ThreadGroup>& all, int rank,
   } catch (...) {
     all->world()->fail(rank, std::current_exception());
   }
+  all->world()->state_of(rank).left = true;
 }
 
 }  // namespace

@@ -37,7 +37,9 @@ void copy_bytes(void* to, const void* from, size_t bytes) {
 // ---- the run
 
 ThreadWorld::ThreadWorld(int size, std::chrono::milliseconds timeout)
-    : timeout_(timeout), spins_(spins_for(size)) {}
+    : timeout_(timeout), spins_(spins_for(size)) {
+  for (int rank = 0; rank < size; ++rank) ranks_.push_back(std::make_unique<RankState>());
+}
 
 std::string ThreadWorld::why() const {
   const std::lock_guard lock(end_mutex_);

@@ -23,7 +23,8 @@ class ThreadWorld {
  public:
   ThreadWorld(int size, std::chrono::milliseconds timeout);
 
-  std::chrono::milliseconds timeout() const { return timeout_; }
+  std::chrono::milliseconds timeout() const { return timeout_.load(); }
+  void hurry(std::chrono::milliseconds timeout) { timeout_.store(timeout); }
   int spins() const { return spins_; }
 
   bool aborted() const { return aborted_.load(); }
@@ -36,18 +37,26 @@ class ThreadWorld {
   void abort(const std::string& why);
   /// abort() with what `rank` threw.
   void fail(int rank, const std::exception_ptr& error);
-  /// Throws the run's first error, with its rank, or Stopped as it is. To be called when all ranks have ended,
-  /// since the first error may be reported only then.
+  /// Throws the run's first error, with its rank, or Stopped as it is. To be called when all ranks have
+  /// ended, since the first error may be reported only then.
   void rethrow_error() const;
 
   void add(ThreadGroup*);
   void remove(ThreadGroup*);
 
+  int size() const { return static_cast<int>(ranks_.size()); }
+  /// What a rank does, as RunWatch asks.
+  struct RankState {
+    std::atomic<bool> at_device = false, left = false;
+  };
+  RankState& state_of(int rank) { return *ranks_[static_cast<size_t>(rank)]; }
+
  private:
   void wake_all();
 
-  const std::chrono::milliseconds timeout_;
+  std::atomic<std::chrono::milliseconds> timeout_;
   const int spins_;  // checks before a wait sleeps
+  std::vector<std::unique_ptr<RankState>> ranks_;
   std::atomic<bool> aborted_{false};
   std::mutex groups_mutex_;  // guards groups_; locked before a group's mutex
   std::vector<ThreadGroup*> groups_;

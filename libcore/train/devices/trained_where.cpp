@@ -20,8 +20,9 @@ const TrainedThere kTrained[] = {
      {DeviceRanks::kOne, DeviceRanks::kThreads, DeviceRanks::kProcesses},
      {DeviceMethod::kPretrain, DeviceMethod::kFull, DeviceMethod::kLora, DeviceMethod::kEightBitLora,
       DeviceMethod::kPrefix, DeviceMethod::kPacked, DeviceMethod::kPreferences}},
+    // Several ranks: emulated (docs/cuda.md), not yet run on a GPU.
     {"cuda",
-     {DeviceRanks::kOne},
+     {DeviceRanks::kOne, DeviceRanks::kThreads, DeviceRanks::kProcesses},
      {DeviceMethod::kPretrain, DeviceMethod::kFull, DeviceMethod::kLora, DeviceMethod::kPrefix,
       DeviceMethod::kPacked, DeviceMethod::kPreferences}},
 };
@@ -66,20 +67,6 @@ DeviceRun device_run(const PretrainConfig& config) {
           .ranks = config.parallel.processes > 1 ? DeviceRanks::kProcesses
                    : config.parallel.world > 1   ? DeviceRanks::kThreads
                                                  : DeviceRanks::kOne};
-}
-
-void check_device(const PretrainConfig& config, Problems& problems) {
-  const std::string& device = config.train.device;
-  if (device == "gpu") return;  // becomes cuda or cpu when the devices are known
-  if (config.parallel.nproc > 1 && !lacking_there({.device = device, .ranks = DeviceRanks::kThreads}).empty())
-    problems.add(Opt{"nproc"}, ' ', config.parallel.nproc, " and ", Opt{"device"}, ' ', device,
-                 " contradict each other: the ranks of one process compute on the CPU; give ", Opt{"device"},
-                 " cpu");
-  if (config.parallel.processes > 1 &&
-      !lacking_there({.device = device, .ranks = DeviceRanks::kProcesses}).empty())
-    problems.add(config.parallel.processes, " processes and ", Opt{"device"}, ' ', device,
-                 " contradict each other: messages between processes are in host memory; give ",
-                 Opt{"device"}, " cpu");
 }
 
 }  // namespace megalith

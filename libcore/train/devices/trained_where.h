@@ -24,7 +24,4 @@ DeviceRun device_run(const PretrainConfig&);
 /// GPUs"; empty: it can. The rules of a run and the planner read this one table.
 std::string lacking_there(const DeviceRun&);
 
-/// Reports what the device of a run lacks for its ranks, with what to give.
-void check_device(const PretrainConfig&, Problems&);
-
 }  // namespace megalith

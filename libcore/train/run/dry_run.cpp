@@ -129,10 +129,20 @@ std::string schedule_picture(const ParallelConfig& parallel, const ModelConfig& 
   return out;
 }
 
+namespace {
+
+/// What is known of the memory of GPUs without the run's ranks; nothing for a run on the CPU.
+std::vector<RankMemory> first_gpu(const RunShape& run) {
+  if (!on_gpu(run)) return {};
+  return {{.device = cuda_memory(0)}};
+}
+
+}  // namespace
+
 DryMemory dry_memory(const PretrainConfig& config) {
   RunShape run = run_shape(config);
   run.train.device = resolved_device(config.train.device);
-  const MemoryLeft left = ask_memory(run, config.parallel.local_world);
+  const MemoryLeft left = ask_memory(run, config.parallel.local_world, first_gpu(run));
   const std::unique_ptr<Communicator> alone = make_self_comm();
   RunTasks tasks(config, *alone);
   tasks.encode(config, run.train.device);

@@ -38,7 +38,7 @@ PretrainResult train(const PretrainConfig& config, const DataSets& data, const T
   const int threads = threads_of_a_rank(config, usable_cpus() / config.parallel.world);
   const auto run = [&](Communicator& world) {
     set_cpu_threads(threads);
-    return train_rank({config, data, tokenizer, stop, world, 0, tuning});
+    return train_rank({config, data, tokenizer, stop, world, 0, tuning, {.number = world.rank()}});
   };
   if (config.parallel.world == 1) return run(*make_self_comm());
   PretrainResult result;
@@ -60,7 +60,7 @@ PretrainResult train(const PretrainConfig& config, const DataSets& data, const T
     warn("OMP_NUM_THREADS=", threads, " in the environment (torchrun sets it to 1) leaves ",
          rank.cpu_share - threads, " of each rank's ", rank.cpu_share, " cores idle; give --threads ",
          rank.cpu_share);
-  return train_rank({config, data, tokenizer, stop, rank.world, rank.ranks_here, tuning});
+  return train_rank({config, data, tokenizer, stop, rank.world, rank.ranks_here, tuning, rank.place});
 }
 
 }  // namespace megalith

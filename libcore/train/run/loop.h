@@ -16,6 +16,7 @@
 #include "libcore/text/tokenizer.h"
 #include "libcore/train/data/data_set.h"
 #include "libcore/train/objective/preference.h"
+#include "libcore/train/ranks/rank_device.h"
 
 namespace megalith {
 
@@ -62,6 +63,7 @@ struct RankInput {
   Communicator& world;
   int ranks_here = 0;              // ranks of `world` on this machine; 0: all of them
   const Tuning* tuning = nullptr;  // null: pretraining, not fine-tuning
+  DevicePlace place = {};
 
   int ranks_on_machine() const { return ranks_here > 0 ? ranks_here : world.size(); }
 };
@@ -93,6 +95,7 @@ struct ProcessRank {
   Communicator& world;
   int ranks_here = 1;  // ranks of `world` on this machine
   int cpu_share = 1;   // CPUs of this machine per rank
+  DevicePlace place = {};
 };
 
 /// Runs the rank of this process, with cpu_share threads unless --threads or OMP_NUM_THREADS sets the number.

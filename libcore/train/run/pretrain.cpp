@@ -408,9 +408,14 @@ void describe_run(PretrainConfig config, const std::function<void(const std::str
 
 ProcessRank process_rank(const RankWorld& ranks) {
   const int rank = ranks.comm->rank();
+  const RankPlace& place = ranks.places[static_cast<size_t>(rank)];
   return {.world = *ranks.comm,
           .ranks_here = ranks_beside(ranks.places, rank),
-          .cpu_share = cpu_share(ranks.places, rank)};
+          .cpu_share = cpu_share(ranks.places, rank),
+          .place = {.number = number_beside(ranks.places, rank),
+                    .own_process = true,
+                    .machine = place.machine,
+                    .host = place.host}};
 }
 
 PretrainResult as_rank(const PretrainConfig& config, const Json& agreed,

@@ -7,7 +7,6 @@
 #include "libcore/config/tokenizer_config.h"
 #include "libcore/convert/sources/model_files.h"
 #include "libcore/io/run/run_files.h"
-#include "libcore/train/devices/trained_where.h"
 #include "libcore/train/log/run_outputs.h"
 #include "libcore/train/saves/checkpoint_store.h"
 #include "libcore/train/tasks/run_tasks.h"
@@ -90,7 +89,6 @@ void check_sample_prompt(const PretrainConfig& config, Problems& problems) {
 
 void check_run(const PretrainConfig& config, Problems& problems) {
   check_ranks(config.parallel, problems);
-  check_device(config, problems);
   check_checkpoint_format(config, problems);
   check_data(config, problems);
   check_need_of_tokenizer(config, problems);

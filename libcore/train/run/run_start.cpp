@@ -14,6 +14,7 @@
 #include "libcore/io/streams/stop_signal.h"
 #include "libcore/json/json_names.h"
 #include "libcore/parallel/exchange.h"
+#include "libcore/train/log/device_memory.h"
 #include "libcore/train/run/run_rules.h"
 #include "libcore/train/run/same_data.h"
 #include "libcore/train/saves/same_start.h"
@@ -116,6 +117,13 @@ std::vector<Origin> origins_of(const RankInput& in, const StartPoint* start) {
           {"--adapter", in.tuning->adapters}};
 }
 
+/// The memory of the GPUs of all ranks; empty on the CPU. Collective.
+std::vector<RankMemory> memory_of_gpus(Communicator& world, const Backend& backend) {
+  const std::optional<cuda::DeviceMemory> mine = device_memory(backend);
+  if (!mine) return {};
+  return exchange_values(world, RankMemory{.device = *mine, .rank = world.rank()});
+}
+
 }  // namespace
 
 std::optional<StartPoint> find_run_start(const RankInput& in, PretrainConfig& config) {
@@ -139,8 +147,9 @@ RunShape agreed_shape(const RankInput& in, const PretrainConfig& config, const B
     shape.samples.short_ones = in.tuning->short_samples;
     shape.tuning = in.tuning->plan;
   }
+  const std::vector<RankMemory> gpus = memory_of_gpus(in.world, backend);
   if (in.world.rank() == 0) {
-    const MemoryLeft left = ask_memory(shape, in.ranks_on_machine());
+    const MemoryLeft left = ask_memory(shape, in.ranks_on_machine(), gpus);
     shape.task_bytes = tasks.bytes(shape);
     const SaveCopyChoice chosen =
         chosen_save_copy(config.train.eval_only ? CheckpointConfig{} : config.checkpoint, shape, left);

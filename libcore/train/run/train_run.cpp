@@ -9,10 +9,10 @@
 #include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
 #include "libcore/generate/generate.h"
-#include "libcore/ops/backend/cuda_plugin.h"
 #include "libcore/parallel/together.h"
 #include "libcore/train/log/device_memory.h"
 #include "libcore/train/log/run_logs.h"
+#include "libcore/train/ranks/rank_device.h"
 #include "libcore/train/run/run_start.h"
 #include "libcore/train/run/step_tracer.h"
 
@@ -40,21 +40,22 @@ TrainRun::TrainRun(const RankInput& in)
     : in_(in),
       config_(in.config),
       end_(in),
-      backend_(make_backend(config_.train.device)),
+      device_(open_rank_device(in.world, in.place, in.config)),
       progress_(config_, in.data.train.read),
       skips_(config_.train),
       saves_(in, config_) {
-  const std::optional<size_t> device_memory = free_device_memory(*backend_);
+  const std::optional<cuda::DeviceMemory> before = device_memory(*device_.backend);
   const std::optional<StartPoint> start = find_run_start(in_, config_);
   tasks_.emplace(config_, in_.world);
-  tasks_->encode(config_, backend_->name());
+  tasks_->encode(config_, device_.backend->name());
   const RunShape shape =
       // Before take_folder(), so that a run refused for lack of memory leaves no folder.
-      agreed_shape(in_, config_, *backend_, *tasks_);
+      agreed_shape(in_, config_, *device_.backend, *tasks_);
   saves_.take_folder(start ? &*start : nullptr);
   auto outputs = in_.world.rank() == 0 ? std::make_unique<RunOutputs>(config_.train) : nullptr;
-  trainer_ = std::make_unique<Trainer>(shape, *backend_, in_.world);
-  observers_.add(device_memory_log(device_memory, trainer_->memory().on_device()));
+  trainer_ = std::make_unique<Trainer>(shape, *device_.backend, device_.world ? *device_.world : in_.world);
+  const Drain drain(trainer_->stream());  // when it fails, ends what the devices of its ranks wait for
+  observers_.add(device_memory_log(*device_.backend, before, trainer_->memory().on_device()));
   const auto together = [this](auto&& work) {
     do_together(in_.world, config_.parallel.peer_timeout(), [&](const auto&) { work(); });
   };
@@ -112,6 +113,7 @@ void TrainRun::observe(std::unique_ptr<RunOutputs> outputs) {
 }
 
 PretrainResult TrainRun::go() {
+  const Drain drain(trainer_->stream());                            // as in the constructor
   if (!in_.tuning) warn_of_missing_evaluations(config_, in_.data);  // fine-tuning has no splits to warn of
   if (!config_.train.eval_only) warn_of_long_warmup(config_.train);
   if (!config_.train.eval_only) run_steps();

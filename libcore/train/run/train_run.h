@@ -4,9 +4,9 @@
 #include <optional>
 #include <string>
 
-#include "libcore/ops/backend/backend.h"
 #include "libcore/train/log/run_observer.h"
 #include "libcore/train/log/run_outputs.h"
+#include "libcore/train/ranks/rank_device.h"
 #include "libcore/train/run/evaluations.h"
 #include "libcore/train/run/loop.h"
 #include "libcore/train/run/run_end.h"
@@ -42,7 +42,7 @@ class TrainRun {
   const RankInput& in_;
   PretrainConfig config_;  // a resumed run takes some values from its checkpoint
   RunEnd end_;             // starts the clock of --exit-duration-in-mins
-  const std::unique_ptr<Backend> backend_;
+  const RankDevice device_;
   std::unique_ptr<Trainer> trainer_;
   RunProgress progress_;
   SkipWatch skips_;

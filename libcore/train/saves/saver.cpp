@@ -79,8 +79,9 @@ Saver::Saver(Trainer& trainer, SaverOptions options)
       copy_(trainer.memory().save_copy),
       late_(dynamic_cast<LateCopies*>(&trainer.stream().backend())),
       joint_(trainer.groups().world, options_.peer_timeout) {
+  // Also on a rank that saves nothing: all ranks begin to write at the same step.
+  if (in_background() && late_) copying_ = trainer.stream().backend().make_queue_stream();
   if (copy_.as<char>().empty()) return;
-  if (late_) copying_ = trainer.stream().backend().make_queue_stream();
   // The first touch of memory may take as long as the copy, so it is not done while training waits.
   touching_ = std::make_unique<Beside>("the first touch of a save's copy", [this, memory = copy_.as<char>()] {
     for (size_t at = 0; at < memory.size(); at += kPage) static_cast<volatile char&>(memory[at]) = 0;

@@ -8,16 +8,20 @@
 #include "libcore/base/log.h"
 #include "libcore/base/machine/proc.h"
 #include "libcore/base/text.h"
-#include "libcore/ops/backend/cuda_plugin.h"
 
 namespace megalith {
 
-MemoryLeft ask_memory(RunShape& run, int ranks_here) {
+MemoryLeft ask_memory(RunShape& run, int ranks_here, const std::vector<RankMemory>& gpus) {
   MemoryLeft left{.machine = available_memory(), .ranks_here = ranks_here};
-  if (!on_gpu(run)) return left;
-  const cuda::DeviceMemory memory = cuda_memory(0);
-  run.vocabulary = gpu_vocabulary(memory.all);
-  left.device = memory.left;
+  if (gpus.empty()) return left;
+  const RankMemory& fullest = *std::min_element(
+      gpus.begin(), gpus.end(),
+      [](const RankMemory& a, const RankMemory& b) { return a.device.left < b.device.left; });
+  size_t smallest = fullest.device.all;
+  for (const RankMemory& one : gpus) smallest = std::min(smallest, one.device.all);
+  run.vocabulary = gpu_vocabulary(smallest);
+  left.device = fullest.device.left;
+  left.device_rank = fullest.rank;
   return left;
 }
 
@@ -121,7 +125,9 @@ void require_memory(const RunShape& run, const std::vector<ModelRank>& ranks, co
   require_device_memory(run, ranks, left);
   if (const ModelRank* const rank = beyond_device(run, ranks, left))
     fail(ErrorKind::kUsage, "the run needs ", in_bytes(rank->memory.on_device()), " of device memory (",
-         rank->memory.text(), "), the device has ", in_bytes(*left.device), " left; ", advice(run, left));
+         rank->memory.text(), "), the device",
+         run.parallel.world > 1 ? concat(" of rank ", left.device_rank) : std::string(), " has ",
+         in_bytes(*left.device), " left; ", advice(run, left));
 }
 
 void require_device_memory(const RunShape& run, const std::vector<ModelRank>& ranks, const MemoryLeft& left) {

@@ -7,21 +7,28 @@
 #include <vector>
 
 #include "libcore/config/checkpoint_config.h"
+#include "libcore/ops/backend/device_memory.h"
 #include "libcore/train/step/layout.h"
 #include "libcore/train/step/memory.h"
 
 /// What a run may use of the memory that it needs (memory.h), and what to change when that is not enough.
 namespace megalith {
 
-/// What is left of the memory of the first rank, in bytes; nothing: unknown.
+/// What is left of a run's memory, in bytes; nothing: unknown.
 struct MemoryLeft {
-  std::optional<size_t> machine;
-  int ranks_here = 1;                 // ranks of the run on this machine
-  std::optional<size_t> device = {};  // of its GPU; nothing on the CPU
+  std::optional<size_t> machine;      // of the first rank
+  int ranks_here = 1;                 // ranks of the run on that machine
+  std::optional<size_t> device = {};  // of the GPU that has the least left; nothing on the CPU
+  int device_rank = 0;                // whose GPU that is
 };
-/// Asks what is left for a run that has this many ranks on this machine. Gives a run on a GPU its
-/// gpu_vocabulary(). Throws kDevice.
-MemoryLeft ask_memory(RunShape&, int ranks_here);
+/// The memory of a rank's GPU.
+struct RankMemory {
+  cuda::DeviceMemory device;
+  int rank = 0;
+};
+/// Asks what is left for a run that has this many ranks on this machine. `gpus`: of all ranks, or of one if
+/// only one is known; empty on the CPU. Gives a run on GPUs its gpu_vocabulary().
+MemoryLeft ask_memory(RunShape&, int ranks_here, const std::vector<RankMemory>& gpus);
 
 /// Logs what the run needs. Throws kUsage if that is more than what is left on the machine or on a rank's
 /// GPU, or than the run's own limit (require_device_memory). The message names the least change that fits.

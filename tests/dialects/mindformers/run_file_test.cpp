@@ -241,7 +241,7 @@ TEST(MindFormers, ObeysOrNamesEveryKeyOfAWholeFile) {
   EXPECT_EQ(c.train.log_interval, 3);
   EXPECT_EQ(c.train.eval_iters, 0);
   EXPECT_EQ(c.train.seed, 7);
-  EXPECT_EQ(c.train.device, "cpu");  // because there are several ranks
+  EXPECT_EQ(c.train.device, "gpu");
   EXPECT_EQ(c.model.layers, 40);
   EXPECT_EQ(c.model.hidden, 5120);
   EXPECT_EQ(c.model.heads, 40);
@@ -550,10 +550,21 @@ TEST(MindFormers, TakesTheMoreSpecificOfTwoKeys) {
 
 TEST(MindFormers, CountsContextRanksAsRanks) {
   const std::string ascend = "context:\n  device_target: Ascend\nparallel_config:\n  context_parallel: 2\n";
-  EXPECT_EQ(train_on(small(ascend)).config.train.device, "cpu");
+  EXPECT_EQ(train_on(small(ascend)).config.parallel.context, 2);
   EXPECT_NE(
       train_on(small(ascend + "parallel:\n  parallel_mode: 0\n")).error.find("contradicts parallel_mode 0"),
       std::string::npos);
+}
+
+TEST(MindFormers, TrainsOnGpusWhereTheFileDoesNotNameTheCpu) {
+  for (const char* ranks : {"", "parallel_config:\n  data_parallel: 4\n"}) {
+    const auto device = [&](const std::string& target) {
+      return train_on(small("context:\n  device_target: " + target + "\n" + ranks)).config.train.device;
+    };
+    EXPECT_EQ(device("Ascend"), "gpu") << ranks;
+    EXPECT_EQ(device("GPU"), "gpu") << ranks;
+    EXPECT_EQ(device("CPU"), "cpu") << ranks;
+  }
 }
 
 TEST(MindFormers, BeginsWithWeightsOrResumes) {

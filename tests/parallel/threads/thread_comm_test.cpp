@@ -19,6 +19,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/io/streams/stop_signal.h"
+#include "libcore/parallel/run_watch.h"
 #include "libcore/parallel/threads/thread_group.h"
 #include "libcore/threads/last_wait.h"
 #include "tests/parallel/tensors.h"
@@ -626,6 +627,42 @@ TEST(ThreadRanks, DoNotWaitForThoseThatHaveLeft) {
     EXPECT_EQ(failure.kind, ErrorKind::kComm);
     EXPECT_TRUE(failure.tells("forever for rank 1, which left the group")) << failure.message;
   }
+}
+
+// What a rank sees of the others while its device waits for theirs.
+TEST(ThreadRanks, SeeWhoIsAtItsDeviceWhoIsElsewhereAndWhoHasLeft) {
+  Beginning noted(4);
+  run_thread_ranks(4, {}, [&](Communicator& world) {
+    RunWatch& run = run_watch_of(world);
+    EXPECT_FALSE(run.stopped());
+    EXPECT_EQ(run.left(), std::vector<int>());
+    if (world.rank() < 2) run.wait_for_device(true);
+    noted.wait();
+    if (world.rank() != 0) {
+      while (world.rank() == 2 && run.left().size() < 2) std::this_thread::sleep_for(1ms);
+      return;
+    }
+    while (run.left().size() < 3) std::this_thread::sleep_for(1ms);
+    EXPECT_EQ(run.left(), (std::vector<int>{1, 2, 3}));
+    EXPECT_EQ(run.absent().ranks, (std::vector<int>{1, 2, 3}));
+    EXPECT_FALSE(run.absent().silent);
+  });
+  Beginning both(2);
+  const Failure failure = failure_of(2, {}, [&](Communicator& world) {
+    const auto group = world.split("group", 0, -world.rank());
+    RunWatch& run = run_watch_of(*group);
+    run.wait_for_device(world.rank() == 0);
+    both.wait();
+    EXPECT_EQ(run.rank_at(0), 1);
+    if (world.rank() == 0) {
+      EXPECT_EQ(run.absent().ranks, std::vector<int>{1});
+    }
+    world.exchange({});
+    world.abort("no more of this");
+    EXPECT_TRUE(run.stopped());
+    EXPECT_EQ(run.why_stopped(), "no more of this");
+  });
+  EXPECT_TRUE(failure.tells("no more of this")) << failure.message;
 }
 
 // The failing rank destroys its backend, and with it a queue stream that waits for peers. These peers wait

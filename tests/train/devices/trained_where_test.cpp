@@ -12,16 +12,14 @@ constexpr DeviceMethod kMethods[] = {
     DeviceMethod::kPretrain, DeviceMethod::kFull,   DeviceMethod::kLora,       DeviceMethod::kEightBitLora,
     DeviceMethod::kPrefix,   DeviceMethod::kPacked, DeviceMethod::kPreferences};
 
-// docs/cuda.md: one rank, no weights of 8 bits.
+// docs/cuda.md: no weights of 8 bits.
 TEST(TrainedWhere, NamesWhatEveryCombinationLacks) {
   for (const DeviceRanks ranks : kRanks)
     for (const DeviceMethod method : kMethods) {
       EXPECT_EQ(lacking_there({"cpu", ranks, method}), "");
       EXPECT_EQ(lacking_there({"a toaster", ranks, method}), "devices such as a toaster");
       const std::string cuda = lacking_there({"cuda", ranks, method});
-      if (ranks != DeviceRanks::kOne)
-        EXPECT_EQ(cuda, "several GPUs");
-      else if (method == DeviceMethod::kEightBitLora)
+      if (method == DeviceMethod::kEightBitLora)
         EXPECT_EQ(cuda, "GPUs by LoRA over weights of 8 bits");
       else
         EXPECT_EQ(cuda, "");

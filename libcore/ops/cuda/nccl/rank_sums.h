@@ -1,0 +1,25 @@
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "libcore/ops/cuda/runtime.h"
+
+namespace megalith::cuda {
+
+enum class SumType { kF32, kBf16, kF16, kF64, kI32, kI64 };
+
+/// The elements of several ranks, reduced as reduce_slice() of parallel/kernels_reduce.h does, bit for bit:
+/// element by element in rank order, 16-bit types in fp32 with one rounding; a maximum is NaN if any element
+/// is.
+struct RankSum {
+  const void* parts;  // one rank's elements after the other's
+  int ranks;
+  int64_t elements;
+  SumType type;
+  bool max;
+  void* out;
+};
+void launch_rank_sum(cudaStream_t, const RankSum&);
+
+}  // namespace megalith::cuda

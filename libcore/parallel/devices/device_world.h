@@ -1,0 +1,100 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "libcore/ops/backend/backend.h"
+#include "libcore/ops/backend/device_group.h"
+#include "libcore/parallel/devices/device_calls.h"
+#include "libcore/parallel/devices/device_comm.h"
+#include "libcore/parallel/devices/run_guard.h"
+
+namespace megalith {
+
+/// What all groups of devices of one rank share: how it waits for its device, and how that ends when another
+/// rank fails. While the host waits, it watches the device, NCCL, and the other ranks' processes. A rank that
+/// is lost, that fails or that does not come in time ends the work of all devices that wait for it. The
+/// thread that made the object alone calls. Another one, such as a save's, may wait for the device alone: its
+/// owner looks at the other ranks, and after a failure the guard bounds the wait.
+class DeviceWorld final : public DeviceWatch {
+ public:
+  /// `host` and `backend` must outlive it.
+  DeviceWorld(Communicator& host, Backend& backend, const DeviceCommOptions&);
+  ~DeviceWorld() override;
+  DeviceWorld(const DeviceWorld&) = delete;
+  DeviceWorld& operator=(const DeviceWorld&) = delete;
+
+  void await(const std::function<bool()>& done) override;
+  void give_up() noexcept override;
+
+  Backend& backend() const { return backend_; }
+  const DeviceCommOptions& options() const { return options_; }
+  RunWatch& run() const { return run_; }
+  /// Names a call, or what a group does, for messages: "data: rank 3: all_reduce, call 17". Asked only when
+  /// one is made.
+  using Place = std::function<std::string()>;
+  /// If the run was stopped, ends this rank's groups, so that its device waits for nobody, and throws.
+  void check_alive(const Place&);
+  /// Does `work`, in which this rank calls NCCL. If NCCL reports an error, the run stops.
+  void attempt(const Place&, const std::function<void()>& work);
+
+  void add(DeviceCalls* calls) { groups_.push_back(calls); }
+  void remove(DeviceCalls* calls) { std::erase(groups_, calls); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Wait;
+  bool in_own_thread() const { return std::this_thread::get_id() == thread_; }
+  void look(Wait&);
+  void check_groups();
+  std::vector<uint64_t> progress() const;
+  std::string place() const;
+  std::string names_of(const std::vector<int>& ranks) const;
+  void end_groups() noexcept;
+  [[noreturn]] void stop(const std::string& message);
+  [[noreturn]] void stop_by_nccl(const std::string& message);
+  [[noreturn]] void give_up_late();
+  [[noreturn]] void compare_calls();
+
+  Communicator& host_;
+  Backend& backend_;
+  const DeviceCommOptions options_;
+  RunWatch& run_;
+  std::unique_ptr<Communicator> to_compare_;  // over it ranks tell each other their last calls
+  const std::thread::id thread_ = std::this_thread::get_id();
+  std::vector<DeviceCalls*> groups_;
+  const Place* doing_ = nullptr;  // in attempt()
+  bool ended_ = false;            // the groups, because of a failure
+  RunGuard guard_;
+};
+
+/// Where a rank waits: its calls that are not done, in each of its groups.
+struct WaitReport {
+  struct Group {
+    std::string name;
+    std::vector<int> ranks;
+    uint64_t number = 0;  // 0: all calls are done
+    std::string call;
+    template <class V>
+    void members(V&& visit) {
+      visit(name, ranks, number, call);
+    }
+  };
+  std::vector<Group> groups;
+  template <class V>
+  void members(V&& visit) {
+    visit(groups);
+  }
+};
+
+/// Names the rank whose call differs from those of the other ranks of its group: "tensor: rank 1 waits in
+/// all_gather of 8 fp32, call 17, rank 0 in …". `reports`: of all ranks of the run. `name_of` gives a rank's
+/// name. Empty if no rank differs.
+std::string differing_call(const std::vector<WaitReport>& reports,
+                           const std::function<std::string(int rank)>& name_of);
+
+}  // namespace megalith

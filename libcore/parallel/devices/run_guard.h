@@ -1,0 +1,37 @@
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <string>
+
+#include "libcore/parallel/run_watch.h"
+#include "libcore/threads/beside.h"
+
+namespace megalith {
+
+/// A thread that ends the process when the run was stopped and the rank does not end its work in time: its
+/// main thread may be in a call of CUDA's driver that waits for the device, while the device waits for a rank
+/// that is lost.
+class RunGuard {
+ public:
+  /// `name`: of the rank, for the message. `run` must outlive it.
+  RunGuard(const RunWatch& run, std::string name);
+  ~RunGuard();
+  RunGuard(const RunGuard&) = delete;
+  RunGuard& operator=(const RunGuard&) = delete;
+
+  /// The device waits for nobody any more.
+  void stand_down();
+
+ private:
+  void watch();
+
+  const RunWatch& run_;
+  const std::string name_;
+  std::mutex mutex_;  // guards down_
+  std::condition_variable changed_;
+  bool down_ = false;
+  Beside thread_;
+};
+
+}  // namespace megalith

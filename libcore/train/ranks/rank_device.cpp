@@ -1,0 +1,92 @@
+#include "libcore/train/ranks/rank_device.h"
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <unistd.h>
+
+#include "libcore/base/error.h"
+#include "libcore/base/log.h"
+#include "libcore/base/text.h"
+#include "libcore/ops/backend/cuda_plugin.h"
+#include "libcore/ops/backend/nccl_plugin.h"
+#include "libcore/parallel/devices/device_comm.h"
+#include "libcore/parallel/exchange.h"
+
+namespace megalith {
+namespace {
+
+/// The device that a rank takes.
+struct TakenDevice {
+  std::string machine, host;
+  int place = 0;  // among the ranks of the machine
+  int devices = 0;
+  std::string address;  // empty if there are too few devices
+
+  template <class V>
+  void members(V&& visit) {
+    visit(machine, host, place, devices, address);
+  }
+};
+
+std::string on_host(const TakenDevice& rank) {
+  return rank.host.empty() ? std::string() : " on " + rank.host;
+}
+
+void require_own_devices(const std::vector<TakenDevice>& ranks) {
+  std::map<std::pair<std::string, std::string>, size_t> taken;
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    const TakenDevice& one = ranks[rank];
+    if (one.address.empty())
+      fail(ErrorKind::kDevice, "cuda: rank ", rank, on_host(one), " has no device: it is number ", one.place,
+           " of its machine's ranks, and there ",
+           one.devices == 1 ? "is 1 device" : concat("are ", one.devices, " devices"),
+           ", numbered from 0; start one rank for each device (--nproc gpu), or choose --device cpu");
+    const auto [former, is_new] = taken.try_emplace({one.machine, one.address}, rank);
+    if (!is_new)
+      fail(ErrorKind::kDevice, "cuda: ranks ", former->second, " and ", rank, on_host(one),
+           " have the same device, ", one.address,
+           "; each needs its own: start one rank for each device, and let CUDA_VISIBLE_DEVICES name others "
+           "for each process, or leave it unset");
+  }
+}
+
+/// The number of this rank's device.
+int device_of_rank(Communicator& world, const DevicePlace& place) {
+  TakenDevice mine{.machine = place.machine,
+                   .host = place.host,
+                   .place = place.number,
+                   .devices = cuda_devices(),
+                   .address = {}};
+  const int device = mine.devices == 1 && place.own_process ? 0 : mine.place;
+  if (device < mine.devices) mine.address = cuda_device_address(device);
+  require_own_devices(exchange_values(world, mine));
+  return device;
+}
+
+/// The variables that change what NCCL does, as this process has them: "NCCL_ALGO=Ring, …". They may change
+/// the order of its sums, or how its kernels run beside ours.
+std::string nccl_variables() {
+  std::vector<std::string> set;
+  for (char** entry = environ; *entry != nullptr; ++entry)
+    for (const char* name : {"NCCL_", "CUDA_DEVICE_MAX_CONNECTIONS=", "CUDA_MODULE_LOADING="})
+      if (std::string_view(*entry).starts_with(name)) set.emplace_back(*entry);
+  std::sort(set.begin(), set.end());
+  return set.empty() ? std::string() : "; " + join(set, ", ");
+}
+
+}  // namespace
+
+RankDevice open_rank_device(Communicator& world, const DevicePlace& place, const PretrainConfig& config) {
+  const std::string& device = config.train.device;
+  if (device != "cuda" || world.size() == 1) return {.backend = make_backend(device), .world = nullptr};
+  RankDevice out{.backend = make_cuda_backend(device_of_rank(world, place)), .world = nullptr};
+  out.world = make_device_comm(world, *out.backend, {.in_rank_order = config.parallel.rank_order});
+  log(" > NCCL ", nccl_version(), " (NCCL_DEBUG=INFO shows its interfaces and transports)", nccl_variables());
+  return out;
+}
+
+}  // namespace megalith

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "libcore/config/pretrain_config.h"
+#include "libcore/ops/backend/backend.h"
+#include "libcore/parallel/communicator.h"
+
+namespace megalith {
+
+/// Where a rank runs, as far as its device depends on it.
+struct DevicePlace {
+  int number = 0;            // among the ranks of its machine
+  bool own_process = false;  // whether it is the only rank of its process
+  std::string machine = {};  // equal for processes of one machine
+  std::string host = {};     // for messages; empty: ranks are threads
+};
+
+/// What a rank computes with.
+struct RankDevice {
+  std::unique_ptr<Backend> backend;
+  /// Joins the devices of all ranks; null if the ranks' own communicator takes their tensors, as on the CPU,
+  /// and for one rank.
+  std::unique_ptr<Communicator> world;
+};
+
+/// Opens --device as make_backend() does; for several ranks on CUDA, each rank's own device: that of its
+/// number, or the only one that its process sees. Collective. All ranks throw kDevice if a machine has fewer
+/// devices than ranks, or if two ranks have the same device. `world` must outlive the result.
+RankDevice open_rank_device(Communicator& world, const DevicePlace&, const PretrainConfig&);
+
+}  // namespace megalith

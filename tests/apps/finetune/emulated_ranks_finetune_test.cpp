@@ -1,0 +1,49 @@
+// Fine-tuning by two ranks with an emulated GPU each, over the fake of NCCL, beside one rank on the CPU.
+#include <filesystem>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "tests/apps/finetune/finetune_app.h"
+#include "tests/support/emulated_cuda.h"
+#include "tests/support/environment.h"
+
+namespace megalith::test {
+namespace {
+
+class EmulatedRanksFinetune : public FinetuneApp {
+ protected:
+  /// Six steps of the same batches.
+  void expect_same_losses(const std::string& method) const {
+    SCOPED_TRACE(method);
+    const std::string steps =
+        method + " --max-steps 6 --lr 0.001 --log-json log.jsonl --distributed-timeout-minutes 1 ";
+    const auto tune_by = [&](const std::string& ranks) {
+      for (const char* old : {"out", "log.jsonl"}) std::filesystem::remove_all(dir_ / old);
+      const CommandResult result = tune(steps + ranks);
+      ASSERT_EQ(result.code, 0) << result.all();
+    };
+    tune_by("--per-device-train-batch-size 2");
+    const std::vector<double> wanted = losses("log.jsonl");
+    ASSERT_EQ(wanted.size(), 6U);
+    tune_by("--per-device-train-batch-size 1 --device cuda --nproc 2");
+    expect_losses("log.jsonl", wanted);
+    tune_by("--per-device-train-batch-size 1 --device cuda --log-dir logs --gpus 0,1");
+    expect_losses("log.jsonl", wanted);
+  }
+  const Variable folder_{"MEGALITH_CUDA_LIBS", emulated_cuda_folder()};
+  const Variable devices_{"MEGALITH_EMULATOR_DEVICES", "2"};
+};
+
+TEST_F(EmulatedRanksFinetune, TunesWeightsAndAdaptersAsOneRankDoes) {
+  for (const char* method : {"", "--lora", "--prefix-tuning --num-prefix-tokens 5"})
+    expect_same_losses(method);
+}
+
+TEST_F(EmulatedRanksFinetune, PrefersAnswersAsOneRankDoes) {
+  write_pairs();
+  expect_same_losses("--dpo --lora");
+}
+
+}  // namespace
+}  // namespace megalith::test

@@ -1,0 +1,195 @@
+// Ranks that are processes, or threads, each with an emulated GPU of its own, over the fake of NCCL: every
+// layout trains as one rank does on the CPU, but for the order of sums.
+#include "tests/apps/pretrain/emulated_ranks.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/support/large.h"
+
+namespace megalith::test {
+namespace {
+
+struct RankLayout {
+  const char* name;
+  int ranks;
+  int order;  // of the devices' work
+  const char* options;
+};
+void PrintTo(const RankLayout& layout, std::ostream* out) {
+  *out << layout.name;
+}
+
+const RankLayout kLayouts[] = {
+    {"Data2", 2, 1, ""},
+    {"Data4", 4, 2, ""},
+    {"Zero1", 2, 3, "--use-distributed-optimizer"},
+    {"Zero2", 2, 1, "--sharding stage2"},
+    {"Tensor2", 2, 2, "--tensor-model-parallel-size 2"},
+    {"TensorSequence2", 2, 3, "--tensor-model-parallel-size 2 --sequence-parallel"},
+    {"Pipeline2", 2, 1, "--pipeline-model-parallel-size 2"},
+    {"Pipeline4", 4, 2, "--pipeline-model-parallel-size 4"},
+    {"Interleaved2", 2, 3, "--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 1"},
+    {"Context2", 2, 1, "--context-parallel-size 2"},
+    {"Data2Tensor2Pipeline2", 8, 2, "--tensor-model-parallel-size 2 --pipeline-model-parallel-size 2"},
+};
+
+class EmulatedLayouts : public EmulatedRanksApp, public testing::WithParamInterface<RankLayout> {
+ protected:
+  void expect_same_as_one(const std::vector<int>& orders) const {
+    const CommandResult one = train(kLonger + "--log-json one.jsonl");
+    ASSERT_EQ(one.code, 0) << one.all();
+    for (const int order : orders) {
+      SCOPED_TRACE(order);
+      const EmulatedGpus gpus(order);
+      std::filesystem::remove(dir_ / "ranks.jsonl");
+      const CommandResult ranks =
+          train_on_gpus(GetParam().ranks, concat(GetParam().options, " --log-json ranks.jsonl"));
+      ASSERT_EQ(ranks.code, 0) << ranks.all() << file("logs/workerlog.0");
+      expect_same("one.jsonl", "ranks.jsonl");
+    }
+  }
+};
+INSTANTIATE_TEST_SUITE_P(All, EmulatedLayouts, testing::ValuesIn(kLayouts),
+                         [](const auto& instance) { return instance.param.name; });
+
+TEST_P(EmulatedLayouts, TrainAsOneRankOnTheCpuDoes) {
+  expect_same_as_one({GetParam().order});
+}
+TEST_P(EmulatedLayouts, TrainAlikeInThreeOrdersOfWork) {
+  if (!large_tests_wanted()) GTEST_SKIP() << kOnlyAmongLargeTests;
+  expect_same_as_one({1, 2, 3});
+}
+
+// Each thread has its own device of the one process.
+TEST_F(EmulatedRanksApp, ThreadsTrainAsOneRankOnTheCpuDoes) {
+  const CommandResult one = train(kLonger + "--log-json one.jsonl");
+  ASSERT_EQ(one.code, 0) << one.all();
+  const EmulatedGpus gpus(2);
+  for (const std::string layout : {"--nproc 2", "--nproc 2 --pipeline-model-parallel-size 2"}) {
+    const CommandResult ranks = train(kLonger + layout + " --device cuda --log-json threads.jsonl");
+    ASSERT_EQ(ranks.code, 0) << ranks.all();
+    expect_same("one.jsonl", "threads.jsonl");
+    std::filesystem::remove(dir_ / "threads.jsonl");
+  }
+}
+
+TEST_F(EmulatedRanksApp, AddInRankOrderIfAsked) {
+  const std::vector<double> one = norms("--deterministic-collectives", 1);
+  ASSERT_EQ(one.size(), 5);
+  EXPECT_EQ(norms("--deterministic-collectives", 3), one);
+  EXPECT_NE(norms("", 1), one) << "the fake's own order is another";
+}
+
+// The layout may change, and so may the order of work.
+TEST_F(EmulatedRanksApp, ResumeUnderAnotherLayout) {
+  const EmulatedGpus gpus(1);
+  const CommandResult one = train(kLonger + "--log-json one.jsonl");
+  ASSERT_EQ(one.code, 0) << one.all();
+  const std::string saved = " --save saved --load saved --log-json ranks.jsonl";
+  const CommandResult first = train_on_gpus(2, "--exit-interval 1 --use-distributed-optimizer" + saved);
+  ASSERT_EQ(first.code, 0) << first.all() << file("logs/workerlog.0");
+  const EmulatedGpus other(3);
+  const CommandResult second = train_on_gpus(4, "--tensor-model-parallel-size 2" + saved);
+  ASSERT_EQ(second.code, 0) << second.all() << file("logs/workerlog.0");
+  EXPECT_NEAR(figures("ranks.jsonl", "train").back() / figures("one.jsonl", "train").back(), 1, 1e-5);
+}
+
+TEST_F(EmulatedRanksApp, LogWhatChangesWhatNcclDoes) {
+  const EmulatedGpus gpus(1, 2);
+  const Variable algorithm("NCCL_ALGO", "Ring"), queues("CUDA_DEVICE_MAX_CONNECTIONS", "1");
+  const auto expect = [&](const std::string& loading) {
+    const CommandResult ranks = train(kLonger + "--train-iters 1 --eval-iters 0 --nproc 2 --device cuda");
+    EXPECT_EQ(ranks.code, 0) << ranks.all();
+    EXPECT_NE(ranks.all().find("> NCCL 2.28.9 (NCCL_DEBUG=INFO shows its interfaces and transports); "
+                               "CUDA_DEVICE_MAX_CONNECTIONS=1, CUDA_MODULE_LOADING=" +
+                               loading + ", NCCL_ALGO=Ring"),
+              std::string::npos)
+        << ranks.all();
+  };
+  expect("EAGER");
+  const Variable lazy("CUDA_MODULE_LOADING", "LAZY");
+  expect("LAZY");
+}
+
+// A save passes through page-locked memory while the next step runs, and --trace waits for events.
+TEST_F(EmulatedRanksApp, SaveBesideTrainingAndTrace) {
+  const EmulatedGpus gpus(2);
+  const std::string options = "--use-distributed-optimizer --save-interval 2 ";
+  for (const std::string way : {"--async-save", "--no-async-save"}) {
+    const CommandResult ranks =
+        train_on_gpus(2, options + way + " --save s" + way +
+                             " --profile-step-start 1 --profile-step-end 4 --trace trace" + way + ".json");
+    ASSERT_EQ(ranks.code, 0) << ranks.all() << file("logs/workerlog.0");
+  }
+  for (const std::string iteration : {"/iter_0000002", "/iter_0000004", "/iter_0000005"}) {
+    const auto beside = checkpoint_contents(dir_ / ("s--async-save" + iteration));
+    EXPECT_FALSE(beside.empty());
+    EXPECT_EQ(beside, checkpoint_contents(dir_ / ("s--no-async-save" + iteration)));
+  }
+  const std::string trace = file("trace--async-save.json");
+  for (const char* rank : {"0", "1"})
+    EXPECT_TRUE(Pattern(concat("\"F0.0\".*\"ph\": \"X\".*\"pid\": ", rank)).is_in(trace))
+        << trace.substr(0, 3000);
+}
+
+// A context on a device takes hundreds of megabytes of its memory.
+TEST_F(EmulatedRanksApp, UseTheirOwnDeviceAlone) {
+  const EmulatedGpus gpus(1, 2);
+  const Variable contexts("MEGALITH_EMULATOR_CONTEXTS", dir_ / "contexts");
+  const CommandResult ranks = train_on_gpus(2, "");
+  ASSERT_EQ(ranks.code, 0) << ranks.all() << file("logs/workerlog.0");
+  std::vector<std::string> used = split(trim(file("contexts")), '\n');
+  std::sort(used.begin(), used.end());
+  EXPECT_EQ(used, (std::vector<std::string>{"0", "1"}));
+}
+
+TEST_F(EmulatedRanksApp, NameTheRankWhoseDeviceIsFull) {
+  const EmulatedGpus gpus(1, 2);
+  constexpr size_t kMemory = size_t{16} << 30, kLeft = size_t{72} << 20;
+  const Variable taken("MEGALITH_EMULATOR_TAKEN", concat("1:", kMemory - kLeft));
+  const CommandResult ranks = train_on_gpus(2, "--hidden-size 512 --ffn-hidden-size 8192");
+  const std::string log = ranks.all() + file("logs/workerlog.0");
+  EXPECT_EQ(ranks.code, 64) << log;
+  EXPECT_TRUE(Pattern("the run needs .* of device memory .*, the device of rank 1 has .* left").is_in(log))
+      << log;
+}
+
+TEST_F(EmulatedRanksApp, CarryNoTensorsOverGloo) {
+  const EmulatedGpus gpus(1, 2);
+  const CommandResult refused = train(kLonger + "--nproc 2 --device cuda --distributed-backend gloo");
+  EXPECT_EQ(refused.code, 64) << refused.all();
+  EXPECT_NE(refused.err.find("--distributed-backend gloo and --device cuda contradict each other"),
+            std::string::npos)
+      << refused.all();
+  const std::string replaced = "nccl is for GPUs";
+  const CommandResult on_gpus = train(kLonger + "--nproc 2 --device cuda --distributed-backend nccl");
+  EXPECT_EQ(on_gpus.code, 0) << on_gpus.all();
+  EXPECT_EQ(on_gpus.all().find(replaced), std::string::npos) << on_gpus.all();
+  const CommandResult on_cpus = train(kLonger + "--nproc 2 --distributed-backend nccl");
+  EXPECT_EQ(on_cpus.code, 0) << on_cpus.all();
+  EXPECT_NE(on_cpus.all().find(replaced), std::string::npos) << on_cpus.all();
+}
+
+TEST_F(EmulatedRanksApp, NeedADeviceEach) {
+  const EmulatedGpus gpus(1, 2);
+  const CommandResult few = train(kLonger + "--nproc 4 --device cuda");
+  EXPECT_EQ(few.code, 69) << few.all();
+  EXPECT_NE(
+      few.err.find("rank 2 has no device: it is number 2 of its machine's ranks, and there are 2 devices"),
+      std::string::npos)
+      << few.all();
+  const Variable same("CUDA_VISIBLE_DEVICES", "1");
+  const CommandResult shared =
+      train(kLonger + "--device cuda --log-dir logs --nnodes 1 --node_rank 0 --nproc_per_node 2");
+  EXPECT_EQ(shared.code, 69) << shared.all();
+  const std::string log = file("logs/workerlog.0");
+  EXPECT_NE(log.find("have the same device, 0000:01:00.0; each needs its own"), std::string::npos) << log;
+}
+
+}  // namespace
+}  // namespace megalith::test

@@ -1,0 +1,681 @@
+// The communicator over devices beside Gloo's, in ranks that are processes, each with an emulated device. The
+// fake of NCCL (tests/emulator/nccl) adds in other orders than the CPU does.
+#include "libcore/parallel/devices/device_comm.h"
+
+#include <chrono>
+#include <cmath>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "libcore/base/error.h"
+#include "libcore/io/files/file.h"
+#include "libcore/json/json.h"
+#include "libcore/ops/backend/cuda_plugin.h"
+#include "libcore/ops/backend/nccl_plugin.h"
+#include "libcore/ops/backend/workspace_sizes.h"
+#include "libcore/ops/linear.h"
+#include "tests/parallel/tensors.h"
+#include "tests/support/emulated_cuda.h"
+#include "tests/support/environment.h"
+#include "tests/support/files.h"
+#include "tests/support/rank_processes.h"
+
+namespace megalith {
+namespace {
+
+using namespace std::chrono_literals;
+using test::Variable;
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// A rank with a device. The communicator must be gone before the backend.
+class DeviceRank {
+ public:
+  explicit DeviceRank(Communicator& host, const DeviceCommOptions& options = {})
+      : world(make_device_comm(host, *backend, options)) {}
+
+  /// A copy of a tensor in the device's memory.
+  View put(Tensor tensor) {
+    const View host = tensor.view();
+    memory_.push_back(backend->allocate(host.bytes()));
+    const View device{memory_.back().data.get(), host.dtype, host.shape};
+    compute.from_host(device, host.data);
+    return device;
+  }
+  View zeros(DType dtype, int64_t elements) { return put(Tensor(dtype, elements)); }
+  Tensor get(const View& device) {
+    Tensor tensor(device.dtype, device.elements());
+    compute.to_host(tensor.view().data, device);
+    return tensor;
+  }
+
+  std::unique_ptr<Backend> backend = make_cuda_backend(0);
+  Stream compute = backend->make_stream();
+  std::unique_ptr<Communicator> world;
+
+ private:
+  std::deque<Memory> memory_;
+};
+
+/// Lets processes load the emulated device, whose work runs in this order.
+class Emulation {
+ public:
+  explicit Emulation(int order = 1)
+      : folder_("MEGALITH_CUDA_LIBS", test::emulated_cuda_folder()),
+        order_("MEGALITH_EMULATOR_ORDER", std::to_string(order)) {}
+
+ private:
+  Variable folder_, order_;
+};
+
+class DeviceRanks : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!has_process_comm()) GTEST_SKIP() << "libmegalith_gloo.so was not built: libgloo-dev was not found";
+  }
+  Emulation emulation_;
+};
+class DeviceComm : public testing::TestWithParam<int> {
+ protected:
+  void SetUp() override {
+    if (!has_process_comm()) GTEST_SKIP() << "libmegalith_gloo.so was not built: libgloo-dev was not found";
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Ranks, DeviceComm, testing::Values(2, 3, 4),
+                         [](const auto& instance) { return std::to_string(instance.param); });
+
+void expect_fine(int size, const Processes::Body& body) {
+  for (const RankEnd& end : Processes(size).run(body)) EXPECT_TRUE(end.is_exit(0)) << end.status << end.error;
+}
+
+// ---- collectives
+
+/// The largest error that sums of a few numbers may have in another order and with other roundings: the
+/// fraction of the sum of the numbers' sizes.
+double tolerance_of(DType dtype) {
+  switch (dtype) {
+    case DType::kBf16:
+      return 0x1p-6;
+    case DType::kF16:
+      return 0x1p-9;
+    case DType::kF32:
+      return 0x1p-21;
+    case DType::kF64:
+      return 0x1p-50;
+    default:
+      return 0;
+  }
+}
+
+/// The sums of the sizes of all ranks' elements.
+std::vector<double> sizes_of(DType dtype, int ranks, int64_t elements) {
+  std::vector<double> sizes(static_cast<size_t>(elements), 0.0);
+  for (Tensor& one : tensors_of(dtype, ranks, elements))
+    for (int64_t i = 0; i < elements; ++i) sizes[static_cast<size_t>(i)] += std::abs(one.get(i));
+  return sizes;
+}
+
+void expect_near(const Tensor& got, const Tensor& wanted, DType dtype, const std::vector<double>& sizes) {
+  const std::vector<double> a = got.all(), b = wanted.all();
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (std::isnan(a[i]) || std::isnan(b[i]) || std::isinf(b[i]))
+      continue;  // of sums that leave the type's range
+    ASSERT_LE(std::abs(a[i] - b[i]), tolerance_of(dtype) * sizes[i]) << name_of(dtype) << " at " << i;
+  }
+}
+
+/// A call of a communicator on this rank's tensor, and what it gives, for any kind of memory.
+using Reduction = std::function<void(Communicator&, Stream&, View tensor, Reduce)>;
+const Reduction kReductions[] = {
+    [](Communicator& world, Stream& stream, View tensor, Reduce reduce) {
+      world.all_reduce(stream, tensor, reduce);
+    },
+    [](Communicator& world, Stream& stream, View tensor, Reduce reduce) {  // in place
+      const int64_t part = tensor.elements() / world.size();
+      world.reduce_scatter(stream, tensor.rows(world.rank() * part, (world.rank() + 1) * part), tensor,
+                           reduce);
+    }};
+
+TEST_P(DeviceComm, ReductionsInRankOrderHaveTheBitsOfGloo) {
+  const Emulation emulation(2);
+  expect_fine(GetParam(), [](Communicator& gloo) {
+    Rank host;
+    DeviceRank rank(gloo, {.in_rank_order = true});
+    for (const Reduction& reduction : kReductions)
+      for (const DType dtype : kReduced)
+        for (const Reduce reduce : {Reduce::kSum, Reduce::kMax})
+          for (const int64_t part : {0, 1, 7, 333}) {
+            Tensor wanted = tensor_of(dtype, gloo.rank(), part * gloo.size());
+            const View device = rank.put(wanted);
+            reduction(gloo, host.compute, wanted.view(), reduce);
+            reduction(*rank.world, rank.compute, device, reduce);
+            const int64_t begin = &reduction == &kReductions[0] ? 0 : part * gloo.rank();
+            const Tensor got = rank.get(device);
+            const size_t bytes =
+                static_cast<size_t>(&reduction == &kReductions[0] ? part * gloo.size() : part) *
+                size_of(dtype);
+            const size_t offset = static_cast<size_t>(begin) * size_of(dtype);
+            Tensor copy = got;
+            EXPECT_EQ(0, bytes == 0 ? 0
+                                    : std::memcmp(copy.view().as<std::byte>() + offset,
+                                                  wanted.view().as<std::byte>() + offset, bytes))
+                << name_of(dtype) << ' ' << part;
+          }
+  });
+}
+
+// An odd number of elements gives the ranks parts of different sizes.
+TEST_P(DeviceComm, AnyNumberOfElementsIsReducedInRankOrder) {
+  const Emulation emulation;
+  expect_fine(GetParam(), [](Communicator& gloo) {
+    Rank host;
+    DeviceRank rank(gloo, {.in_rank_order = true});
+    for (const int64_t elements : {1, 2, 5, 64, 1001}) {
+      Tensor wanted = tensor_of(DType::kF32, gloo.rank(), elements);
+      const View device = rank.put(wanted);
+      gloo.all_reduce(host.compute, wanted.view(), Reduce::kSum);
+      rank.world->all_reduce(rank.compute, device, Reduce::kSum);
+      EXPECT_EQ(rank.get(device), wanted) << elements;
+    }
+  });
+}
+
+TEST_P(DeviceComm, ReductionsAreThoseOfGlooButForRounding) {
+  const Emulation emulation(3);
+  expect_fine(GetParam(), [](Communicator& gloo) {
+    Rank host;
+    DeviceRank rank(gloo);
+    for (const DType dtype : kReduced)
+      for (const Reduce reduce : {Reduce::kSum, Reduce::kMax})
+        for (const int64_t elements : {0, 1, 5, 1000}) {
+          Tensor wanted = tensor_of(dtype, gloo.rank(), elements);
+          const View device = rank.put(wanted);
+          gloo.all_reduce(host.compute, wanted.view(), reduce);
+          rank.world->all_reduce(rank.compute, device, reduce);
+          expect_near(rank.get(device), wanted, dtype, sizes_of(dtype, gloo.size(), elements));
+        }
+  });
+}
+
+TEST_P(DeviceComm, TensorsAreMovedAsByGloo) {
+  const Emulation emulation(2);
+  expect_fine(GetParam(), [](Communicator& gloo) {
+    Rank host;
+    DeviceRank rank(gloo);
+    const int n = gloo.size();
+    for (const DType dtype : {DType::kF32, DType::kBf16, DType::kU8, DType::kI64})
+      for (const int64_t part : {0, 1, 250}) {
+        Tensor mine = tensor_of(dtype, gloo.rank(), part), whole = tensor_of(dtype, gloo.rank(), part * n);
+        Tensor gathered(dtype, part * n), swapped(dtype, part * n), spread = whole;
+        const View on_device = rank.put(mine), all_on_device = rank.put(whole),
+                   spread_on_device = rank.put(spread);
+        const View gathered_there = rank.put(gathered), swapped_there = rank.put(swapped);
+        gloo.all_gather(host.compute, gathered.view(), mine.view());
+        gloo.all_to_all(host.compute, swapped.view(), whole.view());
+        gloo.broadcast(host.compute, spread.view(), n - 1);
+        rank.world->all_gather(rank.compute, gathered_there, on_device);
+        rank.world->all_to_all(rank.compute, swapped_there, all_on_device);
+        rank.world->broadcast(rank.compute, spread_on_device, n - 1);
+        EXPECT_EQ(rank.get(gathered_there), gathered) << part;
+        EXPECT_EQ(rank.get(swapped_there), swapped) << part;
+        EXPECT_EQ(rank.get(spread_on_device), spread) << part;
+      }
+  });
+}
+
+TEST_F(DeviceRanks, SplitGivesTheGroupsOfGloo) {
+  expect_fine(4, [](Communicator& gloo) {
+    DeviceRank rank(gloo);
+    const auto pair = rank.world->split("pair", gloo.rank() % 2, -gloo.rank());
+    EXPECT_EQ(pair->size(), 2);
+    EXPECT_EQ(pair->rank(), gloo.rank() < 2 ? 1 : 0);
+    EXPECT_EQ(pair->name(), "pair");
+    Tensor mine(DType::kF32, 1);
+    mine.set(0, gloo.rank());
+    const View one = rank.put(mine), both = rank.zeros(DType::kF32, 2);
+    pair->all_gather(rank.compute, both, one);
+    const double low = gloo.rank() % 2;
+    EXPECT_EQ(rank.get(both).all(), (std::vector<double>{low + 2, low}));
+    const auto alone = pair->split("alone", gloo.rank(), 0);
+    EXPECT_EQ(alone->size(), 1);
+    alone->all_reduce(rank.compute, one, Reduce::kSum);
+    EXPECT_EQ(rank.get(one), mine);
+    EXPECT_EQ(rank.world->exchange("x").size(), 4U);
+  });
+}
+
+// ---- pipelines
+
+/// Each rank sends its number and receives that of the one before it, several times in flight, in an
+/// interleaved pipeline's order: the last rank's messages go to the first one.
+TEST_P(DeviceComm, MessagesRunAroundTheRingInEveryOrderOfWork) {
+  for (const int order : {1, 2, 3}) {
+    const Emulation emulation(order);
+    expect_fine(GetParam(), [](Communicator& gloo) {
+      DeviceRank rank(gloo);
+      constexpr int64_t kElements = 64;  // 256 bytes
+      constexpr int kSlots = 3, kMessages = 8;
+      const View slots[2] = {rank.zeros(DType::kU8, kSlots * 4 * kElements),
+                             rank.zeros(DType::kU8, kSlots * 4 * kElements)};
+      const std::unique_ptr<Communicator> links[2] = {
+          rank.world->split({"forward", GroupRole::kPipelineForward}, 0, gloo.rank()),
+          rank.world->split({"backward", GroupRole::kPipelineBackward}, 0, gloo.rank())};
+      for (const int way : {0, 1}) links[way]->set_send_slots(slots[way], kSlots);
+      const auto message = [](int from, int number) {
+        Tensor made(DType::kF32, kElements);
+        for (int64_t i = 0; i < kElements; ++i) made.set(i, 100 * from + number);
+        return made;
+      };
+      std::vector<std::pair<View, Tensor>> received;
+      for (int number = 0; number < kMessages; ++number)
+        for (const int way : {0, 1}) {
+          const int step = way == 0 ? 1 : gloo.size() - 1;
+          const int to = (gloo.rank() + step) % gloo.size(),
+                    from = (gloo.rank() + gloo.size() - step) % gloo.size();
+          const View out = rank.put(message(gloo.rank(), number)), in = rank.zeros(DType::kF32, kElements);
+          links[way]->send(rank.compute, out, to);
+          rank.compute.fill(out, -1);  // the message is in its slot
+          links[way]->recv(rank.compute, in, from);
+          received.emplace_back(in, message(from, number));
+        }
+      for (const auto& [in, wanted] : received) EXPECT_EQ(rank.get(in), wanted);
+    });
+  }
+}
+
+// Rank 1 receives the message late.
+TEST_F(DeviceRanks, SlotsMayChangeWhenTheirMessagesHaveBeenReceived) {
+  expect_fine(2, [](Communicator& gloo) {
+    DeviceRank rank(gloo);
+    const View slots[] = {rank.zeros(DType::kU8, 64), rank.zeros(DType::kU8, 128)};
+    const auto link = rank.world->split({"forward", GroupRole::kPipelineForward}, 0, gloo.rank());
+    for (const int64_t elements : {8, 16}) {
+      link->set_send_slots(slots[elements / 16], 2);
+      const Tensor sent = tensor_of(DType::kF32, 0, elements);
+      if (gloo.rank() == 0) {
+        link->send(rank.compute, rank.put(sent), 1);
+        continue;
+      }
+      std::this_thread::sleep_for(300ms);
+      const View got = rank.zeros(DType::kF32, elements);
+      link->recv(rank.compute, got, 0);
+      EXPECT_EQ(rank.get(got), sent);
+    }
+  });
+}
+
+TEST_F(DeviceRanks, AMessageMustFitAndGoToTheNeighbour) {
+  const auto ends = Processes(3).run([](Communicator& gloo) {
+    DeviceRank rank(gloo);
+    const View slots = rank.zeros(DType::kU8, 64), message = rank.zeros(DType::kF32, 8);
+    const auto link = rank.world->split({"forward", GroupRole::kPipelineForward}, 0, gloo.rank());
+    link->set_send_slots(slots, 2);
+    if (gloo.rank() == 0) link->send(rank.compute, message, 2);
+    gloo.exchange("");
+  });
+  EXPECT_TRUE(ends[0].is_exit(70)) << ends[0].status << ends[0].error;
+  EXPECT_TRUE(
+      contains(ends[0].error, "forward: rank 0 on host h0: send, call 1: wanted the neighbour, place 1"))
+      << ends[0].error;
+}
+
+// ---- ranks that fail
+
+/// Sums over and over. At the end of a round the host waits for its device.
+void reduce_without_end(Communicator& gloo, Processes* processes = nullptr) {
+  DeviceRank rank(gloo);
+  const View tensor = rank.zeros(DType::kF32, 100);
+  if (processes) processes->ready();
+  for (;;) {
+    rank.world->all_reduce(rank.compute, tensor, Reduce::kSum);
+    rank.compute.synchronize();
+  }
+}
+
+void expect_end(const RankEnd& end, double seconds, const std::vector<std::string>& parts) {
+  EXPECT_TRUE(end.is_exit(75)) << end.status << end.error;
+  EXPECT_LT(end.seconds, seconds);
+  for (const std::string& part : parts) EXPECT_TRUE(contains(end.error, part)) << part << "\n" << end.error;
+}
+
+TEST_P(DeviceComm, ARankThatIsKilledEndsTheOthers) {
+  const Emulation emulation;
+  Processes processes(GetParam());
+  const int last = GetParam() - 1;
+  const auto ends = processes.run([&](Communicator& gloo) { reduce_without_end(gloo, &processes); },
+                                  [&] { processes.signal(last, SIGKILL); });
+  for (int rank = 0; rank < last; ++rank)
+    expect_end(ends[static_cast<size_t>(rank)], 5,
+               {concat("world: rank ", rank, " on host h", rank, ": all_reduce, call "),
+                concat("the connection to rank ", last, " on host h", last, " is lost: its process ended")});
+}
+
+// The rank dies when it calls NCCL: at its first call, while others are ahead of it, or later.
+TEST_F(DeviceRanks, ARankThatDiesInACallEndsTheOthers) {
+  for (const int call : {0, 1, 7}) {
+    const Variable fault("MEGALITH_NCCL_FAULT", concat("kill:1:", call));
+    const auto ends = Processes(3).run([](Communicator& gloo) { reduce_without_end(gloo); });
+    EXPECT_TRUE(ends[1].is_signal(SIGKILL)) << ends[1].status;
+    for (const size_t rank : {size_t{0}, size_t{2}})
+      expect_end(ends[rank], 5, {"connection", "rank 1 on host h1"});
+  }
+}
+
+// The device of each of the others waits in two groups, on two streams. Neither group could end alone, as
+// CUDA frees NCCL's memory only when the device has done all its work.
+TEST_F(DeviceRanks, GroupsThatWaitAtOnceEndTogether) {
+  const auto ends = Processes(3).run([](Communicator& gloo) {
+    DeviceRank rank(gloo);
+    const auto data = rank.world->split("data", 0, gloo.rank());
+    Stream low = rank.backend->make_queue_stream();
+    const View tensor = rank.zeros(DType::kF32, 100), grads = rank.zeros(DType::kF32, 50);
+    if (gloo.rank() == 1) raise(SIGKILL);
+    data->all_reduce(low, grads, Reduce::kSum);
+    rank.world->all_reduce(rank.compute, tensor, Reduce::kSum);
+    rank.compute.synchronize();
+  });
+  for (const size_t rank : {size_t{0}, size_t{2}})
+    expect_end(ends[rank], 5, {": all_reduce, call 1", "the connection to rank 1 on host h1 is lost"});
+}
+
+// Rank 0's host is in a call that does not return, as that of a driver whose queue is full.
+TEST_F(DeviceRanks, AHostInACallOfTheDriverEndsToo) {
+  const Variable fault("MEGALITH_NCCL_FAULT", "block:0:1");
+  const test::TempDir dir;
+  const auto ends = Processes(2).run([&](Communicator& gloo) {
+    DeviceRank rank(gloo);
+    const View tensor = rank.zeros(DType::kF32, 100);
+    rank.world->all_reduce(rank.compute, tensor, Reduce::kSum);
+    rank.compute.synchronize();
+    if (gloo.rank() == 1) raise(SIGKILL);
+    dup2(open((dir / "stderr").c_str(), O_CREAT | O_WRONLY, 0600), STDERR_FILENO);
+    rank.world->all_reduce(rank.compute, tensor, Reduce::kSum);
+  });
+  expect_end(ends[0], 5, {});
+  const std::string said = read_file(dir / "stderr");
+  EXPECT_TRUE(
+      contains(said, "error: rank 0 on host h0: stopped: the connection to rank 1 on host h1 is lost"))
+      << said;
+  EXPECT_TRUE(contains(said, "a call of the CUDA driver does not end")) << said;
+}
+
+TEST_F(DeviceRanks, AStoppedRankIsNamedAfterTheTimeout) {
+  Processes processes(3, 1500ms);
+  const auto ends = processes.run([&](Communicator& gloo) { reduce_without_end(gloo, &processes); },
+                                  [&] {
+                                    processes.signal(1, SIGSTOP);
+                                    for (const int rank : {0, 2}) processes.await_end(rank);
+                                    processes.signal(1, SIGKILL);
+                                  });
+  for (const size_t rank : {size_t{0}, size_t{2}})
+    expect_end(
+        ends[rank], 1.5 + 5,
+        {"all_reduce, call ", "timed out after 1.5 s waiting for rank 1 on host h1, which does not answer"});
+}
+
+TEST_F(DeviceRanks, ARankThatDoesSomethingElseIsNamedAfterTheTimeout) {
+  Processes processes(3, 1500ms);
+  const auto ends = processes.run([&](Communicator& gloo) {
+    DeviceRank rank(gloo);
+    const View tensor = rank.zeros(DType::kF32, 100);
+    if (gloo.rank() == 2) {
+      std::this_thread::sleep_for(4s);
+      gloo.exchange("");
+    }
+    rank.world->all_reduce(rank.compute, tensor, Reduce::kSum);
+    rank.compute.synchronize();
+  });
+  for (const size_t rank : {size_t{0}, size_t{1}})
+    expect_end(ends[rank], 1.5 + 5, {"waiting for rank 2 on host h2, which does not wait for its device"});
+  expect_end(ends[2], 10, {"exchange, call ", "stopped"});
+}
+
+// NCCL itself would wait for ever.
+TEST_F(DeviceRanks, ARankWhoseCallDiffersIsNamedAfterTheTimeout) {
+  const Variable hang("MEGALITH_NCCL_DISAGREE", "hang");
+  Processes processes(3, 1500ms);
+  const auto ends = processes.run([&](Communicator& gloo) {
+    DeviceRank rank(gloo);
+    const View tensor = rank.zeros(DType::kF32, 96), other = rank.zeros(DType::kF32, 32);
+    rank.world->all_reduce(rank.compute, tensor, Reduce::kSum);
+    if (gloo.rank() == 1)
+      rank.world->all_gather(rank.compute, tensor, other);
+    else
+      rank.world->all_reduce(rank.compute, tensor, Reduce::kSum);
+    rank.compute.synchronize();
+  });
+  for (const RankEnd& end : ends)
+    expect_end(end, 1.5 + 5,
+               {"rank 1 on host h1 waits in all_gather of 32 fp32, call 2",
+                "in all_reduce of 96 fp32 (sum), call 2; all ranks of a group have to make the same calls"});
+}
+
+// Rank 1 begins to wait when rank 0 has waited almost long enough.
+TEST_F(DeviceRanks, RanksCompareTheirCallsForHalfTheTimeout) {
+  const Variable hang("MEGALITH_NCCL_DISAGREE", "hang");
+  Processes processes(2, 3s);
+  const auto ends = processes.run([](Communicator& gloo) {
+    DeviceRank rank(gloo);
+    const View tensor = rank.zeros(DType::kF32, 8);
+    if (gloo.rank() == 1) std::this_thread::sleep_for(2500ms);
+    if (gloo.rank() == 1)
+      rank.world->broadcast(rank.compute, tensor, 0);
+    else
+      rank.world->all_reduce(rank.compute, tensor, Reduce::kSum);
+    rank.compute.synchronize();
+  });
+  expect_end(ends[0], 3 + 1.5 + 5,
+             {"world: rank 0 on host h0: all_reduce, call 1: stopped: ", "calls of devices: ",
+              "timed out after 1.5 s waiting for rank 1 on host h1"});
+}
+
+TEST_F(DeviceRanks, ACallThatNoDeviceEndsIsNamedAfterTheTimeout) {
+  const Variable fault("MEGALITH_NCCL_FAULT", "hang:1:3");
+  Processes processes(2, 1500ms);
+  for (const RankEnd& end : processes.run([](Communicator& gloo) { reduce_without_end(gloo); }))
+    expect_end(end, 1.5 + 5, {"all_reduce, call 4", "timed out after 1.5 s"});
+}
+
+TEST_F(DeviceRanks, WhatNcclReportsEndsAllRanks) {
+  const Variable fault("MEGALITH_NCCL_FAULT", "remote:1:5");
+  for (const RankEnd& end : Processes(3).run([](Communicator& gloo) { reduce_without_end(gloo); }))
+    expect_end(end, 5,
+               {"NCCL 2.28.9: remote process exited or there was a network error (error 6", "NCCL_DEBUG=WARN",
+                "rank 1 on host h1: all_reduce, call 6"});
+}
+
+TEST_F(DeviceRanks, WhatNcclRefusesEndsAllRanks) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"refuse:1:5", "world: rank 1 on host h1: all_reduce, call 6: enqueue: NCCL 2.28.9: internal error"},
+      {"refuse:1:0:start", "world: rank 1 on host h1: start: start: NCCL 2.28.9: internal error"},
+      {"refuse:1:1:start", "pair: world: rank 1 on host h1: split: split: NCCL 2.28.9: internal error"},
+      {"refuse:1:0:end", "pair: rank 1 on host h1: end: end: NCCL 2.28.9: internal error"}};
+  for (const auto& [fault, words] : cases) {
+    const Variable set("MEGALITH_NCCL_FAULT", fault);
+    const auto ends = Processes(2).run([](Communicator& gloo) {
+      DeviceRank rank(gloo);
+      const auto pair = rank.world->split("pair", 0, gloo.rank());
+      const View tensor = rank.zeros(DType::kF32, 100);
+      for (int call = 0; call < 8; ++call) {
+        rank.world->all_reduce(rank.compute, tensor, Reduce::kSum);
+        rank.compute.synchronize();
+      }
+    });
+    const bool at_end = contains(fault, "end");
+    EXPECT_TRUE(ends[1].is_exit(at_end ? 0 : 75)) << fault << ' ' << ends[1].status << ends[1].error;
+    EXPECT_TRUE(ends[0].is_exit(at_end ? 0 : 75)) << fault << ' ' << ends[0].status << ends[0].error;
+    for (const RankEnd& end : ends)
+      if (!at_end) expect_end(end, 5, {words});
+  }
+}
+
+TEST_F(DeviceRanks, ARankThatThrowsWakesTheOthers) {
+  const auto ends = Processes(3).run([](Communicator& gloo) {
+    DeviceRank rank(gloo);
+    const View tensor = rank.zeros(DType::kF32, 8);
+    rank.world->all_reduce(rank.compute, tensor, Reduce::kSum);
+    if (gloo.rank() == 1) fail(ErrorKind::kData, "a bad file");
+    rank.world->all_reduce(rank.compute, tensor, Reduce::kSum);
+    rank.compute.synchronize();
+  });
+  EXPECT_TRUE(ends[1].is_exit(65)) << ends[1].status << ends[1].error;
+  for (const size_t rank : {size_t{0}, size_t{2}}) expect_end(ends[rank], 5, {"rank 1 on host h1 failed"});
+}
+
+// NCCL's groups end together, so a rank that ends early waits for the others as long as they wait for it.
+TEST_F(DeviceRanks, ARankThatHasEndedIsNamedAfterTheTimeout) {
+  Processes processes(2, 1500ms);
+  const auto ends = processes.run([](Communicator& gloo) {
+    DeviceRank rank(gloo);
+    const View tensor = rank.zeros(DType::kF32, 8);
+    if (gloo.rank() == 1) return;
+    rank.world->all_reduce(rank.compute, tensor, Reduce::kSum);
+    rank.compute.synchronize();
+  });
+  expect_end(
+      ends[0], 1.5 + 5,
+      {"rank 1 on host h1 waits in no call of it, rank 0 on host h0 in all_reduce of 8 fp32 (sum), call 1"});
+}
+
+TEST_F(DeviceRanks, ADelayedRankIsWaitedFor) {
+  const Variable fault("MEGALITH_NCCL_FAULT", "delay:1:50");
+  expect_fine(3, [](Communicator& gloo) {
+    DeviceRank rank(gloo);
+    Tensor one(DType::kF32, 1);
+    one.set(0, 1);
+    const View tensor = rank.put(one);
+    for (int i = 0; i < 3; ++i) rank.world->all_reduce(rank.compute, tensor, Reduce::kSum);
+    EXPECT_EQ(rank.get(tensor).get(0), 27);
+  });
+}
+
+// To free memory, CUDA waits for all of the device's work, also for what waits for rank 1, which waits here.
+// The kernel itself has millions of threads, too many for an emulated device: the ranks end before it runs.
+TEST_F(DeviceRanks, AKernelMayNeedMoreMemoryWhileTheDeviceWaits) {
+  const auto ends = Processes(2, 5s).run([](Communicator& gloo) {
+    constexpr int64_t kFew = 64, kMany = cuda::kMinWorkspace / (2 * sizeof(float)) + 64;
+    ASSERT_GT(cuda::column_sums_bytes(1, kMany), cuda::kMinWorkspace);
+    DeviceRank rank(gloo);
+    const auto data = rank.world->split("data", 0, gloo.rank());
+    Stream low = rank.backend->make_queue_stream();
+    const View grads = rank.zeros(DType::kF32, 8), dy = rank.zeros(DType::kBf16, kMany),
+               sums = rank.zeros(DType::kF32, kMany);
+    if (gloo.rank() == 0) {
+      data->all_reduce(low, grads, Reduce::kSum);
+      for (const int64_t columns : {kFew, kMany})
+        rank.backend->run(rank.compute, BiasGrad{.dbias = View{sums.data, DType::kF32, {columns}},
+                                                 .dy = View{dy.data, DType::kBf16, {1, columns}}});
+    }
+    gloo.exchange("");
+    if (gloo.rank() == 1) std::this_thread::sleep_for(300ms);  // until rank 0 has the message
+    std::_Exit(testing::Test::HasFailure() ? 1 : 0);
+  });
+  for (const RankEnd& end : ends) EXPECT_TRUE(end.is_exit(0)) << end.status << end.error;
+}
+
+// A save's thread copies what it writes. It could not look at groups that the rank's own thread changes.
+TEST_F(DeviceRanks, AnotherThreadMayWaitButNotCall) {
+  expect_fine(2, [](Communicator& gloo) {
+    DeviceRank rank(gloo);
+    const Tensor sent = tensor_of(DType::kF32, gloo.rank(), 8);
+    const View there = rank.put(sent);
+    Stream other = rank.backend->make_queue_stream();
+    std::thread([&] {
+      Tensor got(DType::kF32, 8);
+      other.to_host(got.view().data, there);
+      EXPECT_EQ(got, sent);
+      EXPECT_THROW(rank.world->all_reduce(other, there, Reduce::kSum), Error);
+    }).join();
+  });
+}
+
+// ---- the library
+
+TEST_F(DeviceRanks, SayHowToGetNcclWhereItIsUnusableOrOld) {
+  const auto expect = [](const std::string& words) {
+    const auto ends = Processes(2).run([](Communicator& gloo) { const DeviceRank rank(gloo); });
+    EXPECT_TRUE(ends[0].is_exit(69)) << ends[0].status << ends[0].error;
+    EXPECT_TRUE(contains(ends[0].error, words)) << ends[0].error;
+  };
+  {
+    const Variable old("MEGALITH_NCCL_VERSION", "22105");
+    expect("is NCCL 2.21.5; install 2.22.0 or later");
+  }
+  const test::TempDir dir;
+  std::filesystem::create_symlink(test::emulated_cuda_folder() + "/libmegalith_cuda.so",
+                                  dir / "libmegalith_cuda.so");
+  std::ofstream(dir / "libnccl.so.2").close();  // no library
+  const Variable folder("MEGALITH_CUDA_LIBS", dir.path().string());
+  expect("several ranks need NCCL, and libnccl.so.2 cannot be loaded");
+}
+
+// A communicator takes memory of the device, and seconds to start.
+TEST_F(DeviceRanks, StartNoGroupThatNothingUses) {
+  const test::TempDir dir;
+  const Variable counts("MEGALITH_NCCL_COUNTS", dir / "counts.jsonl");
+  expect_fine(3, [](Communicator& gloo) {
+    DeviceRank rank(gloo, {.rings = false});
+    const auto alone = rank.world->split("alone", gloo.rank(), 0);
+    EXPECT_EQ(alone->size(), 1);
+    const View slots = rank.zeros(DType::kU8, 64), message = rank.zeros(DType::kF32, 8);
+    const std::unique_ptr<Communicator> links[2] = {
+        rank.world->split({"forward", GroupRole::kPipelineForward}, 0, gloo.rank()),
+        rank.world->split({"backward", GroupRole::kPipelineBackward}, 0, gloo.rank())};
+    for (const auto& link : links) link->set_send_slots(slots, 2);
+    if (gloo.rank() == 2) {
+      EXPECT_THROW(links[0]->send(rank.compute, message, 0), Error);
+    }
+    if (gloo.rank() == 0) {
+      EXPECT_THROW(links[0]->recv(rank.compute, message, 2), Error);
+    }
+    if (gloo.rank() == 0) {
+      EXPECT_THROW(links[1]->send(rank.compute, message, 2), Error);
+    }
+  });
+  std::map<std::string, int> groups;
+  std::ifstream file(dir / "counts.jsonl");
+  for (std::string line; std::getline(file, line);)
+    ++groups[Json::parse(line, "counts")["group"].as_string()];
+  EXPECT_EQ(groups, (std::map<std::string, int>{{"world", 3}, {"forward", 4}, {"backward", 4}}));
+}
+
+TEST_F(DeviceRanks, CountTheBytesOfEachGroup) {
+  const test::TempDir dir;
+  const Variable counts("MEGALITH_NCCL_COUNTS", dir / "counts.jsonl");
+  expect_fine(2, [](Communicator& gloo) {
+    DeviceRank rank(gloo);
+    const View tensor = rank.zeros(DType::kF32, 96);
+    const auto pair = rank.world->split("pair", 0, gloo.rank());
+    rank.world->all_reduce(rank.compute, tensor, Reduce::kSum);
+    pair->all_gather(rank.compute, tensor, tensor.rows(48 * gloo.rank(), 48 * (gloo.rank() + 1)));
+    rank.compute.synchronize();
+  });
+  std::map<std::string, int64_t> bytes;
+  std::ifstream file(dir / "counts.jsonl");
+  for (std::string line; std::getline(file, line);) {
+    const Json count = Json::parse(line, "counts");
+    bytes[count["group"].as_string() + std::to_string(count["rank"].as_int())] += count["bytes"].as_int();
+  }
+  EXPECT_EQ(bytes, (std::map<std::string, int64_t>{
+                       {"world0", 384}, {"world1", 384}, {"pair0", 384}, {"pair1", 384}}));
+}
+
+}  // namespace
+}  // namespace megalith

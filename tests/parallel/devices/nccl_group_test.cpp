@@ -1,0 +1,155 @@
+// Groups of devices over the fake of NCCL, without a communicator around them. Ranks are threads here, each
+// with an emulated device of its own.
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "libcore/ops/backend/cuda_plugin.h"
+#include "libcore/ops/backend/nccl_plugin.h"
+#include "tests/support/emulated_cuda.h"
+#include "tests/support/environment.h"
+
+namespace megalith {
+namespace {
+
+/// Waits as long as it takes.
+class Patience final : public DeviceWatch {
+ public:
+  void await(const std::function<bool()>& done) override {
+    while (!done()) std::this_thread::yield();
+  }
+  void give_up() noexcept override {}
+};
+
+struct GroupRank {
+  GroupRank(const std::string& id, int rank, int size, bool in_rank_order)
+      : backend(make_cuda_backend(rank)), stream(backend->make_stream()) {
+    set_device_watch(*backend, &patience);
+    group = start_nccl_group({.backend = *backend,
+                              .watch = patience,
+                              .name = "group",
+                              .id = id,
+                              .rank = rank,
+                              .size = size,
+                              .in_rank_order = in_rank_order});
+    group->await_start();
+  }
+  ~GroupRank() {
+    group->begin_finish();
+    group->finish();
+    set_device_watch(*backend, nullptr);
+  }
+  GroupRank(const GroupRank&) = delete;
+  GroupRank& operator=(const GroupRank&) = delete;
+
+  View put(const std::vector<float>& values) {
+    memory.push_back(backend->allocate(values.size() * sizeof(float)));
+    const View view{memory.back().data.get(), DType::kF32, {static_cast<int64_t>(values.size())}};
+    stream.from_host(view, values.data());
+    return view;
+  }
+  std::vector<float> get(const View& view) {
+    std::vector<float> values(static_cast<size_t>(view.elements()));
+    stream.to_host(values.data(), view);
+    return values;
+  }
+
+  Patience patience;
+  std::unique_ptr<Backend> backend;
+  Stream stream;
+  std::vector<Memory> memory;
+  std::unique_ptr<DeviceGroup> group;
+};
+
+class NcclGroups : public testing::Test {
+ protected:
+  static void run(int size, bool in_rank_order, const std::function<void(GroupRank&, int rank)>& body) {
+    test::emulated_controls().devices = size;
+    const std::string id = new_nccl_id();
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < size; ++rank)
+      threads.emplace_back([&, rank] {
+        GroupRank one(id, rank, size, in_rank_order);
+        body(one, rank);
+      });
+    for (std::thread& thread : threads) thread.join();
+    test::emulated_controls().devices = 1;
+  }
+  const test::Variable folder_{"MEGALITH_CUDA_LIBS", test::emulated_cuda_folder()};
+};
+
+// 1 + 2^-24 + 2^-24 is 1 in rank order, as each of the small ones is rounded away.
+TEST_F(NcclGroups, AddInRankOrderIfAsked) {
+  for (const bool in_rank_order : {false, true})
+    run(3, in_rank_order, [=](GroupRank& one, int rank) {
+      const View tensor = one.put(std::vector<float>(3, rank == 0 ? 1.0F : 0x1p-24F));
+      const DeviceCall call{.kind = DeviceCall::kSum, .in = tensor, .out = tensor};
+      one.group->launch(one.stream, {&call, 1}, 1);
+      const std::vector<float> sums = one.get(tensor);
+      if (in_rank_order)
+        EXPECT_EQ(sums, (std::vector<float>{1, 1, 1}));
+      else
+        EXPECT_EQ(sums[0], 1 + 0x1p-23F);
+    });
+}
+
+TEST_F(NcclGroups, NameTheFirstCallThatIsNotDone) {
+  std::atomic<bool> named = false;
+  run(2, false, [&](GroupRank& one, int rank) {
+    const View tensor = one.put({1, 2});
+    const DeviceCall call{.kind = DeviceCall::kMax, .in = tensor, .out = tensor};
+    EXPECT_FALSE(one.group->pending());
+    while (rank == 1 && !named) std::this_thread::yield();
+    one.group->launch(one.stream, {&call, 1}, 7);
+    one.group->launch(one.stream, {&call, 1}, 8);
+    if (rank == 0) {
+      EXPECT_EQ(one.group->pending(), std::optional<uint64_t>(7));
+      named = true;
+    }
+    one.stream.synchronize();
+    EXPECT_FALSE(one.group->pending());
+    EXPECT_EQ(one.group->problem(), "");
+  });
+}
+
+TEST_F(NcclGroups, EndWithoutTheirWorkWhenAborted) {
+  test::emulated_controls().devices = 2;
+  const std::string id = new_nccl_id();
+  std::atomic<bool> launched = false;
+  std::vector<std::thread> threads;
+  for (const int rank : {0, 1})
+    threads.emplace_back([&, rank] {
+      GroupRank one(id, rank, 2, false);
+      const View tensor = one.put({1, 2});
+      const DeviceCall call{.kind = DeviceCall::kSum, .in = tensor, .out = tensor};
+      if (rank == 0) one.group->launch(one.stream, {&call, 1}, 1);  // rank 1 never comes
+      launched = launched || rank == 0;
+      while (!launched) std::this_thread::yield();
+      DeviceGroup* const own = one.group.get();
+      own->abort({&own, 1});
+      EXPECT_EQ(one.get(tensor), (std::vector<float>{1, 2}));
+      EXPECT_ANY_THROW(one.group->launch(one.stream, {&call, 1}, 2));
+    });
+  for (std::thread& thread : threads) thread.join();
+  test::emulated_controls().devices = 1;
+}
+
+TEST_F(NcclGroups, TellTheVersionAndTheDevicesAddress) {
+  EXPECT_EQ(nccl_version(), "2.28.9");
+  test::emulated_controls().devices = 4;
+  EXPECT_EQ(cuda_devices(), 4);
+  EXPECT_EQ(cuda_device_address(3), "0000:03:00.0");
+  const test::Variable visible("CUDA_VISIBLE_DEVICES", "2,0");
+  EXPECT_EQ(cuda_devices(), 2);
+  EXPECT_EQ(cuda_device_address(0), "0000:02:00.0");
+  test::emulated_controls().devices = 1;
+}
+
+}  // namespace
+}  // namespace megalith
