@@ -27,7 +27,9 @@ class WrittenCommit : public testing::Test {
   }
   void commit(const std::string& text) const {
     write_file(dir_ / "tree/file", text);
-    git("init -q && git add . && git commit -q -m '[all] Change'");
+    git("init -q");
+    git("add .");
+    git("commit -q -m '[all] Change'");
   }
   /// The text of the file that the script writes for a folder.
   std::string written(const std::string& folder = "tree") const {
