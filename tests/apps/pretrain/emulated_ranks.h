@@ -58,7 +58,7 @@ class EmulatedRanksApp : public PretrainApp {
     }
   }
   const std::string kLonger =
-      "--num-layers 4 --micro-batch-size 1 --global-batch-size 8 --train-iters 5 --eval-interval 3 "
+      "--num-layers 4 --micro-batch-size 1 --global-batch-size 4 --train-iters 5 --eval-interval 3 "
       "--eval-iters 1 "
       "--attention-dropout 0 --hidden-dropout 0 --distributed-timeout-minutes 1 ";
 };
