@@ -1,13 +1,12 @@
 // Runs tools/gpu_check as a user would: on a machine without a device, where something is missing, and over
 // the emulated device.
-#include <dlfcn.h>
-
 #include <filesystem>
 #include <map>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include "libcore/base/text.h"
