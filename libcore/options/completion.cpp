@@ -102,27 +102,48 @@ std::string bash_commands(const Commands& commands) {
 
 // zsh.
 
-std::string zsh_action(const OptionDoc& option) {
+std::string zsh_prefixes(const AppDoc& app) {
+  return "_" + app.name + "_prefixes";
+}
+
+/// A function that offers folders, and datasets without the ending of their two files; empty if no option
+/// takes a dataset.
+std::string zsh_prefixes_function(const AppDoc& app) {
+  const std::vector<const OptionDoc*> options = options_of(app, false);
+  const auto takes_dataset = [](const OptionDoc* option) { return offer_of(*option) == Offer::kDatasets; };
+  if (std::ranges::none_of(options, takes_dataset)) return {};
+  return concat(zsh_prefixes(app),
+                "() {\n"
+                "  local -a found\n"
+                "  found=(${~PREFIX}*.(bin|idx)(N))\n"
+                "  (( $#found )) && compadd -f -- ${(u)found%.*}\n"
+                "  _files -/\n"
+                "}\n");
+}
+
+std::string zsh_action(const AppDoc& app, const OptionDoc& option) {
   switch (offer_of(option)) {
     case Offer::kWords:
       return "(" + join(option.words, " ") + ")";
     case Offer::kFolders:
       return "_files -/";
     case Offer::kFiles:
-    case Offer::kDatasets:  // a dataset may be named by either of its files
       return "_files";
+    case Offer::kDatasets:
+      return zsh_prefixes(app);
     case Offer::kNothing:
       break;
   }
   return " ";
 }
 
-std::string zsh_option(const OptionDoc& option) {
+std::string zsh_option(const AppDoc& app, const OptionDoc& option) {
   std::string out;
   for (const std::string& flag : option.flags) {
     std::string spec = concat(option.several ? "*" : "", option_key(flag), option.metavar.empty() ? "" : "=",
                               '[', escaped(summary(option), "[]:\\"), ']');
-    if (!option.metavar.empty()) spec += concat(':', escaped(option.metavar, ":"), ':', zsh_action(option));
+    if (!option.metavar.empty())
+      spec += concat(':', escaped(option.metavar, ":"), ':', zsh_action(app, option));
     out += " \\\n    " + single_quoted(spec);
   }
   return out;
@@ -134,6 +155,11 @@ std::string fish_quoted(const std::string& text) {
   return "'" + escaped(text, "'\\") + "'";
 }
 
+/// Files without the endings of a dataset's two, each once. Fish adds what a file is after a tab.
+constexpr std::string_view kFishPrefixes =
+    "(__fish_complete_path (commandline -ct | string replace -r -- \"^--[^=]*=\" \"\") | "
+    "string replace -r \"\\.(bin|idx)(\\t.*)?\\$\" \"\" | sort -u)";
+
 std::string fish_value(const OptionDoc& option) {
   if (option.metavar.empty()) return {};
   switch (offer_of(option)) {
@@ -142,8 +168,9 @@ std::string fish_value(const OptionDoc& option) {
     case Offer::kFolders:
       return " -x -a '(__fish_complete_directories)'";
     case Offer::kFiles:
-    case Offer::kDatasets:
       return " -r -F";
+    case Offer::kDatasets:
+      return concat(" -x -a ", fish_quoted(std::string(kFishPrefixes)));
     case Offer::kNothing:
       break;
   }
@@ -185,7 +212,7 @@ std::string render_bash_completion(const AppDoc& app) {
 
 std::string render_zsh_completion(const AppDoc& app) {
   std::string specs;
-  for (const OptionDoc* option : options_of(app, false)) specs += zsh_option(*option);
+  for (const OptionDoc* option : options_of(app, false)) specs += zsh_option(app, *option);
   if (const auto [words, or_file] = commands_of(app); !words.empty())
     specs +=
         " \\\n    " + single_quoted("1:command:" + (or_file ? "{compadd -- " + join(words, " ") + "; _files}"
@@ -193,8 +220,9 @@ std::string render_zsh_completion(const AppDoc& app) {
   specs += " \\\n    '*:file:_files'";
   const std::string function = "_" + app.name;
   return concat("#compdef ", app.name, "\n# Source it after compinit, or install it in a folder of $fpath.\n",
-                function, "() {\n  _arguments", specs, "\n}\nif [ \"${funcstack[1]}\" = ", function,
-                " ]; then ", function, " \"$@\"; else compdef ", function, ' ', app.name, "; fi\n");
+                zsh_prefixes_function(app), function, "() {\n  _arguments", specs,
+                "\n}\nif [ \"${funcstack[1]}\" = ", function, " ]; then ", function, " \"$@\"; else compdef ",
+                function, ' ', app.name, "; fi\n");
 }
 
 std::string render_fish_completion(const AppDoc& app) {

@@ -79,6 +79,10 @@ class Completion : public testing::TestWithParam<const char*> {
     return offered<Config>(
         "fish", "source ../ride; complete -C 'megalith-ride " + line + "' | string replace -r '\\t.*' ''\n");
   }
+  void make_dataset() const {
+    for (const char* name : {"here/alps.bin", "here/alps.idx", "here/alpha.txt"})
+      write_file(folder_ / name, "");
+  }
   static bool has(const char* shell) {
     return test::run_command(std::string("command -v ") + shell).code == 0;
   }
@@ -99,8 +103,7 @@ TEST_F(Completion, OfBashOffersOptionsAndTheirValues) {
 
 // A dataset is two files; its option takes what their names begin with.
 TEST_F(Completion, OfBashOffersThePrefixOfTwoFiles) {
-  for (const char* name : {"here/alps.bin", "here/alps.idx", "here/alpha.txt"})
-    write_file(folder_ / name, "");
+  make_dataset();
   EXPECT_EQ(bash("--map al"), "alpha.txt alps");
   EXPECT_EQ(bash("--map ./alps"), "./alps");
   EXPECT_EQ(bash("--map sub"), "subfile subfolder");
@@ -137,6 +140,10 @@ TEST_F(Completion, OfFishOffersTheSame) {
   EXPECT_EQ(fish("begin --speed "), "fast slow");
   EXPECT_EQ(fish("begin --bike "), "racer tandem");
   EXPECT_EQ(fish("begin --log-folder sub"), "subfolder/");
+  make_dataset();
+  EXPECT_EQ(fish("begin --map al"), "alpha.txt alps");
+  EXPECT_EQ(fish("begin --map=al"), "--map=alpha.txt --map=alps");
+  EXPECT_EQ(fish("begin --map sub"), "subfile subfolder/");
 }
 
 TEST_F(Completion, OfZshGivesItsSpecsToArguments) {
@@ -151,6 +158,20 @@ TEST_F(Completion, OfZshGivesItsSpecsToArguments) {
   const std::string both = offered<Walk>(
       "zsh", "compdef() { }; _arguments() { print -rl -- \"$@\" }; source ../ride; _megalith-ride\n");
   EXPECT_NE(both.find("1:command:{compadd -- inspect map; _files}"), std::string::npos) << both;
+}
+
+TEST_F(Completion, OfZshOffersThePrefixOfTwoFiles) {
+  if (!has("zsh")) GTEST_SKIP() << "zsh is not installed";
+  make_dataset();
+  const auto prefixes = [this](const std::string& word) {
+    return offered("zsh", concat("compdef() { }; _arguments() { }; _files() { print folders }\n"
+                                 "compadd() { shift 2; print -rl -- \"$@\" }\n"
+                                 "source ../ride; PREFIX=",
+                                 word, "; _megalith-ride_prefixes\n"));
+  };
+  EXPECT_EQ(prefixes("al"), "alps folders");
+  EXPECT_EQ(prefixes("./alps"), "./alps folders");
+  EXPECT_EQ(prefixes("sub"), "folders");
 }
 
 }  // namespace
