@@ -54,16 +54,6 @@ MemoryEstimate estimate_of(const RunShape& run, const Coord& at) {
           .save_copy = bytes(memory.save_copy)};
 }
 
-RunShape run_of(const PlanProblem& p, const PretrainConfig& config) {
-  RunShape run = run_shape(config);
-  run.save_copy = p.save_copy;
-  const Accelerator& device = p.machine.device;
-  if (device.multiprocessors == 0) return run;
-  run.train.device = "cuda";
-  run.vocabulary = gpu_vocabulary(static_cast<size_t>(device.memory));
-  return run;
-}
-
 }  // namespace
 
 PretrainConfig trainer_configuration(const PlanProblem& p, const Candidate& c) {
@@ -98,6 +88,16 @@ PretrainConfig trainer_configuration(const PlanProblem& p, const Candidate& c) {
   return config;
 }
 
+RunShape trainer_run(const PlanProblem& p, const PretrainConfig& config) {
+  RunShape run = run_shape(config);
+  run.save_copy = p.save_copy;
+  const Accelerator& device = p.machine.device;
+  if (device.multiprocessors == 0) return run;
+  run.train.device = "cuda";
+  run.vocabulary = gpu_vocabulary(static_cast<size_t>(device.memory));
+  return run;
+}
+
 Software trainer_software() {
   Software s;
   s.head_rows = kHeadRows;
@@ -120,7 +120,7 @@ TrainerAnswer ask_trainer(const PlanProblem& p, const Candidate& c) {
     return answer;
   }
   try {
-    const RunShape run = run_of(p, config);
+    const RunShape run = trainer_run(p, config);
     // Asks about one stage of each kind only. Asking about all eight stages of every plan took a fifth of the
     // program's time for a model of 22 billion parameters.
     for (const Layout::Kind& kind : layout_of(p, c, price_layer(p, shape_of(c))).kinds) {
@@ -157,7 +157,7 @@ std::optional<ChangedRun> least_change_of_run(const PlanProblem& p, const Candid
     return out;
   };
   ChangedRun out;
-  out.options = least_change(run_of(p, trainer_configuration(p, c)), [&](const RunShape& run) {
+  out.options = least_change(trainer_run(p, trainer_configuration(p, c)), [&](const RunShape& run) {
     PlanProblem copied = p;
     copied.save_copy = run.save_copy;
     Candidate candidate = changed(run);
@@ -182,7 +182,7 @@ std::vector<MemoryEstimate> stage_estimates(const PlanProblem& p, const Candidat
   const LayerPrice price = price_layer(p, shape_of(c));
   const bool asked = p.trained_here && ask_trainer(p, c).rank;
   const std::optional<RunShape> run =
-      asked ? std::optional(run_of(p, trainer_configuration(p, c))) : std::nullopt;
+      asked ? std::optional(trainer_run(p, trainer_configuration(p, c))) : std::nullopt;
   for (int stage = 0; stage < c.pipeline; ++stage)
     out.push_back(run ? estimate_of(*run, {.pipeline = stage})
                       : memory_estimate(p, c, price, stage_kind(p, c, price, stage)));

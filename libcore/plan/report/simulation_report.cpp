@@ -30,6 +30,25 @@ TextTable::Row row_of_world(const PlanProblem& p, const SimulatedWorld& world) {
                 format_fixed(100 * speed.utilisation, 1));
 }
 
+Json array_of_traffic(const std::vector<GroupTraffic>& traffic) {
+  Json::Array groups;
+  for (const GroupTraffic& one : traffic)
+    groups.push_back(Json::Object{{"group", one.group}, {"calls", one.calls}, {"bytes", one.bytes}});
+  return groups;
+}
+
+/// What the ranks of each world exchange; empty if they exchange nothing.
+std::string traffic_text(const std::vector<SimulatedWorld>& worlds, size_t columns) {
+  TextTable table{.rows = {{"devices", "group", "calls", "bytes"}}};
+  for (const SimulatedWorld& world : worlds)
+    for (const GroupTraffic& one : world.step.traffic)
+      table.rows.push_back(
+          row_of(world.devices, one.group, one.calls, format_bytes(static_cast<double>(one.bytes))));
+  if (table.rows.size() == 1) return {};
+  return concat("What one rank of each pipeline stage gives to its groups in that step\n",
+                table_text(table, columns));
+}
+
 Json object_of_world(const PlanProblem& p, const SimulatedWorld& world) {
   if (!world.plan) return Json::Object{{"devices", world.devices}, {"lacking", world.reason}};
   const SimulatedSpeed speed(p, world);
@@ -40,6 +59,7 @@ Json object_of_world(const PlanProblem& p, const SimulatedWorld& world) {
                       {"pipeline_seconds", figure(world.step.pipeline)},
                       {"tokens_per_second", figure(speed.tokens)},
                       {"mfu", figure(speed.utilisation)},
+                      {"traffic", array_of_traffic(world.step.traffic)},
                       {"plan", plan_object(with_devices(p, world.devices), *world.plan)}};
 }
 
@@ -55,10 +75,10 @@ std::string simulation_text(const PlanProblem& p, const std::vector<SimulatedWor
       table.rows.push_back(row_of_world(p, world));
     else
       lacking += concat(world.devices, " devices: ", world.reason, '\n');
-  return fitted(
-      concat("One step of this version's trainer, simulated on ", p.machine.device.name,
-             "; its parts are those of the stage that works longest\n", table_text(table, columns), lacking),
-      columns);
+  return fitted(concat("One step of this version's trainer, simulated on ", p.machine.device.name,
+                       "; its parts are those of the stage that works longest\n", table_text(table, columns),
+                       lacking, traffic_text(worlds, columns)),
+                columns);
 }
 
 std::string simulation_json(const PlanProblem& p, const std::vector<SimulatedWorld>& worlds) {

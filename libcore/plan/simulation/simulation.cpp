@@ -214,6 +214,20 @@ struct Repetition {
   int64_t times = 0;          // 0: nothing is repeated
 };
 
+GroupTraffic& traffic_of(std::vector<GroupTraffic>& traffic, const std::string& group) {
+  const auto found = std::ranges::find(traffic, group, &GroupTraffic::group);
+  return found != traffic.end() ? *found : traffic.emplace_back(GroupTraffic{.group = group});
+}
+
+/// Adds what was exchanged since `before` so many times more.
+void repeat_since(std::vector<GroupTraffic> before, int64_t times, std::vector<GroupTraffic>& traffic) {
+  for (GroupTraffic& one : traffic) {
+    const GroupTraffic& former = traffic_of(before, one.group);
+    one.calls += times * (one.calls - former.calls);
+    one.bytes += times * (one.bytes - former.bytes);
+  }
+}
+
 /// One simulated rank, and its times in the step so far.
 struct SimulatedRank {
   const PlanProblem& problem;
@@ -225,6 +239,7 @@ struct SimulatedRank {
   size_t uses = 0;      // of links
   RankTimes last = {};  // after the last use
   Period period = {};
+  std::vector<GroupTraffic> before_period = {};
 };
 
 /// A group of ranks. The simulation runs only one of them, or one per pipeline stage; a call takes the time
@@ -249,12 +264,12 @@ class SimulatedComm final : public Communicator {
       stream_clock(s) += waited;
       self_.step.pipeline += waited;
     }
-    spend(s, 2 * ring(view.bytes()));
+    call(s, view.bytes(), 2);
   }
-  void all_gather(Stream& s, View out, ConstView) override { spend(s, ring(out.bytes())); }
-  void reduce_scatter(Stream& s, View, ConstView in, Reduce) override { spend(s, ring(in.bytes())); }
-  void all_to_all(Stream& s, View out, ConstView) override { spend(s, ring(out.bytes())); }
-  void broadcast(Stream& s, View view, int) override { spend(s, ring(view.bytes())); }
+  void all_gather(Stream& s, View out, ConstView) override { call(s, out.bytes()); }
+  void reduce_scatter(Stream& s, View, ConstView in, Reduce) override { call(s, in.bytes()); }
+  void all_to_all(Stream& s, View out, ConstView) override { call(s, out.bytes()); }
+  void broadcast(Stream& s, View view, int) override { call(s, view.bytes()); }
 
   void set_send_slots(View, int) override {}
   void send(Stream& s, ConstView view, int peer) override {
@@ -263,6 +278,7 @@ class SimulatedComm final : public Communicator {
                       .seconds = static_cast<double>(view.bytes()) / place_.link.bandwidth,
                       .latency = place_.link.latency};
     before(s, use);
+    count(view.bytes());
     self_.exchange.send(use, stream_clock(s));
     self_.last = times(s);
   }
@@ -280,8 +296,16 @@ class SimulatedComm final : public Communicator {
   void abort(const std::string&) override { self_.exchange.fail(); }
 
  private:
-  double ring(size_t bytes) const {
-    return ring_seconds(static_cast<double>(bytes), place_.size, place_.link);
+  /// A call in which the group's tensor goes round a ring so many times.
+  void call(Stream& stream, size_t bytes, int rounds = 1) {
+    count(bytes);
+    spend(stream, rounds * ring_seconds(static_cast<double>(bytes), place_.size, place_.link));
+  }
+  void count(size_t bytes) {
+    if (place_.size == 1) return;
+    GroupTraffic& traffic = traffic_of(self_.step.traffic, name_.text);
+    ++traffic.calls;
+    traffic.bytes += static_cast<int64_t>(bytes);
   }
   void spend(Stream& stream, double seconds) {
     stream_clock(stream) += seconds;
@@ -296,6 +320,7 @@ class SimulatedComm final : public Communicator {
     const size_t number = self_.uses++;
     if (repetition.times == 0 || number < repetition.begin || number > repetition.cut) return;
     RankTimes now = times(stream);
+    if (number == repetition.begin) self_.before_period = self_.step.traffic;
     if (number < repetition.cut) {
       const RankTimes& last = self_.last;
       self_.period.entries.push_back({use,
@@ -304,6 +329,7 @@ class SimulatedComm final : public Communicator {
                                        .tensor = now.tensor - last.tensor}});
       return;
     }
+    repeat_since(self_.before_period, repetition.times, self_.step.traffic);
     self_.period.times = repetition.times;
     self_.exchange.repeat(self_.period, now);
     stream_clock(stream) = now.clock;
@@ -442,7 +468,7 @@ std::vector<SimulatedStep> run_stages(const PlanProblem& p, const Candidate& c, 
     ranks.push_back({.problem = p, .cut = c, .exchange = exchange, .stage = stage});
     if (times > 0) ranks.back().repetition = repetition_of(c, stage, times);
   }
-  run_ranks(ranks, run_shape(config));
+  run_ranks(ranks, trainer_run(p, config));
   std::vector<SimulatedStep> steps;
   for (const SimulatedRank& rank : ranks) steps.push_back(rank.step);
   return steps;
@@ -460,6 +486,7 @@ Candidate with_microbatches(Candidate c, int64_t microbatches) {
 std::vector<SimulatedStep> without_pipeline(const PlanProblem& p, const Candidate& c) {
   SimulatedStep step = run_stages(p, with_microbatches(c, 3), 0).front();
   const SimulatedStep shorter = run_stages(p, with_microbatches(c, 2), 0).front();
+  repeat_since(shorter.traffic, c.microbatches - 3, step.traffic);
   const auto more = static_cast<double>(c.microbatches - 3);
   for (double SimulatedStep::*const part :
        {&SimulatedStep::seconds, &SimulatedStep::work, &SimulatedStep::tensor, &SimulatedStep::pipeline})
@@ -475,6 +502,17 @@ std::vector<SimulatedStep> simulate_stages(const PlanProblem& p, const Candidate
   return run_stages(p, with_microbatches(c, own), (c.microbatches - own) / c.pipeline);
 }
 
+std::vector<GroupTraffic> sum_of(const std::vector<SimulatedStep>& steps) {
+  std::vector<GroupTraffic> sum;
+  for (const SimulatedStep& step : steps)
+    for (const GroupTraffic& one : step.traffic) {
+      GroupTraffic& all = traffic_of(sum, one.group);
+      all.calls += one.calls;
+      all.bytes += one.bytes;
+    }
+  return sum;
+}
+
 }  // namespace
 
 SimulatedStep simulate_step(const PlanProblem& p, const Candidate& c, Microbatches which) {
@@ -485,6 +523,7 @@ SimulatedStep simulate_step(const PlanProblem& p, const Candidate& c, Microbatch
   const auto by_time = [](const SimulatedStep& a, const SimulatedStep& b) { return a.seconds < b.seconds; };
   SimulatedStep step = *std::max_element(steps.begin(), steps.end(), by_work);
   step.seconds = std::max_element(steps.begin(), steps.end(), by_time)->seconds;
+  step.traffic = sum_of(steps);
   return step;
 }
 

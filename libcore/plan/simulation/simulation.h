@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -8,6 +9,13 @@
 
 namespace megalith {
 
+/// What ranks give to the calls of a kind of group. A gather or a scatter counts the tensor of all ranks, a
+/// message counts at its sender.
+struct GroupTraffic {
+  std::string group;  // "tensor", "data", "pipeline forward", …
+  int64_t calls = 0, bytes = 0;
+};
+
 /// One training step of this version's trainer on devices that need not be present, in seconds. The parts are
 /// those of the pipeline stage with the most work.
 struct SimulatedStep {
@@ -15,6 +23,8 @@ struct SimulatedStep {
   double work = 0;      // time in ops
   double tensor = 0;    // communication of tensor and context ranks
   double pipeline = 0;  // waiting for other stages, and messages
+  /// That of one rank of each pipeline stage, added up. Groups of one rank have none.
+  std::vector<GroupTraffic> traffic = {};
   /// The remaining seconds: reductions of gradients that the backward pass does not hide, the gather of
   /// parameters, the agreement on the step, copies.
   double rest() const { return seconds - work - tensor - pipeline; }

@@ -4,7 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <map>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -83,6 +87,72 @@ TEST_F(EmulatedRanksApp, AddInRankOrderIfAsked) {
   ASSERT_EQ(one.size(), 5);
   EXPECT_EQ(norms("--deterministic-collectives", 3), one);
   EXPECT_NE(norms("", 1), one) << "the fake's own order is another";
+}
+
+/// Calls and bytes, by group.
+using Traffic = std::map<std::string, std::pair<int64_t, int64_t>>;
+
+class EmulatedTraffic : public EmulatedRanksApp {
+ protected:
+  /// What the ranks of a run of so many steps give to NCCL.
+  Traffic given(int ranks, const std::string& layout, int steps) const {
+    const Variable counts("MEGALITH_NCCL_COUNTS", dir_ / "counts.jsonl");
+    const CommandResult result =
+        run(concat(kStep, layout, " --mock-data --lr 0.01 --eval-iters 0 --threads 1 ",
+                   "--device cuda --train-iters ", steps, " --nproc ", ranks));
+    EXPECT_EQ(result.code, 0) << result.all();
+    Traffic sum;
+    for (const std::string& line : split(file("counts.jsonl"), '\n'))
+      if (!line.empty()) add(Json::parse(line, "counts.jsonl"), 1, sum);
+    std::filesystem::remove(dir_ / "counts.jsonl");
+    return sum;
+  }
+  /// What a simulated step says of one rank of each stage, `alike` times.
+  Traffic simulated(int ranks, const std::string& layout, int alike) const {
+    const CommandResult result =
+        run_command(concat(app("autoplan"), " --gpu h100 --software megalith --recompute-granularity none ",
+                           "--json --simulate ", ranks, ' ', kStep, layout));
+    EXPECT_EQ(result.code, 0) << result.all();
+    Traffic sum;
+    const Json plan = Json::parse(result.out, "plan");
+    for (const Json& one : plan["simulated"].as_array()[0]["traffic"].as_array()) add(one, alike, sum);
+    return sum;
+  }
+  const std::string kStep =
+      "--num-layers 4 --hidden-size 16 --num-attention-heads 2 --seq-length 12 --max-position-embeddings 12 "
+      "--vocab-size 61 --micro-batch-size 1 --global-batch-size 4 --bf16 --attention-dropout 0 "
+      "--hidden-dropout 0 ";
+
+ private:
+  static void add(const Json& one, int times, Traffic& sum) {
+    auto& [calls, bytes] = sum[one["group"].as_string()];
+    calls += times * one["calls"].as_int();
+    bytes += times * one["bytes"].as_int();
+  }
+};
+
+// What a step gives is the difference between two runs.
+TEST_F(EmulatedTraffic, OfEachGroupIsThatOfASimulatedStep) {
+  const EmulatedGpus gpus(1);
+  const std::string tensor = "--tensor-model-parallel-size 2 --sharding none ",
+                    pipeline = "--pipeline-model-parallel-size 2 --sharding none ",
+                    unsplit = "--no-sequence-parallel ";
+  for (const auto& [ranks, layout, alike] :
+       {std::tuple{2, tensor + unsplit, 2},
+        {2, tensor + "--sequence-parallel", 2},
+        {2, pipeline + "--num-layers-per-virtual-pipeline-stage 2", 1},
+        {2, pipeline + "--num-layers-per-virtual-pipeline-stage 1", 1},
+        {2, "--context-parallel-size 2 --sharding none", 2},
+        {2, "--sharding stage1", 2},
+        {2, "--sharding stage2", 2},
+        {8, tensor + pipeline + unsplit + "--num-layers-per-virtual-pipeline-stage 2", 4}}) {
+    Traffic step = given(ranks, layout, 2);
+    for (const auto& [group, before] : given(ranks, layout, 1)) {
+      step[group].first -= before.first;
+      step[group].second -= before.second;
+    }
+    EXPECT_EQ(step, simulated(ranks, layout, alike)) << layout;
+  }
 }
 
 // The layout may change, and so may the order of work.

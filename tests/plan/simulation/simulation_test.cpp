@@ -1,5 +1,10 @@
 #include "libcore/plan/simulation/simulation.h"
 
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
@@ -103,6 +108,24 @@ TEST(Simulation, OfSlowContextRanksIsTheirKeysAndValues) {
   EXPECT_NEAR(step.tensor / (3 * 8 * ring(p, 2 * 128 * 256 * 4, 2)), 1, 0.01);
 }
 
+/// The calls and bytes of each group.
+std::map<std::string, std::pair<int64_t, int64_t>> traffic_of(const SimulatedStep& step) {
+  std::map<std::string, std::pair<int64_t, int64_t>> groups;
+  for (const GroupTraffic& one : step.traffic) groups[one.group] = {one.calls, one.bytes};
+  return groups;
+}
+
+// As above; the sums of a step's figures are the world's.
+TEST(Simulation, CountsTheBytesOfEachGroup) {
+  const auto tensor = traffic_of(simulated(devices(2, kFast, 1e6), {.tensor = 2}, 1)).at("tensor");
+  EXPECT_GE(tensor.first, 4 * 8 + 2);
+  EXPECT_NEAR(static_cast<double>(tensor.second) / ((4 * 8 + 2) * 128 * 256 * 4), 1, 0.01);
+  const auto pipeline = traffic_of(simulated(devices(4, kFast, 1e6), {.pipeline = 4}, 12));
+  for (const char* direction : {"pipeline forward", "pipeline backward"})
+    EXPECT_EQ(pipeline.at(direction), (std::pair<int64_t, int64_t>{3 * 12, 3 * 12 * 128 * 256 * 4}));
+  EXPECT_TRUE(traffic_of(simulated(devices(1, kFast, 1e6), {}, 1)).empty());
+}
+
 /// All its numbers, each relative to the step's seconds.
 void expect_same(const SimulatedStep& a, const SimulatedStep& b, const std::string& what) {
   const double rounding = 1e-10 * b.seconds;
@@ -110,6 +133,7 @@ void expect_same(const SimulatedStep& a, const SimulatedStep& b, const std::stri
   EXPECT_NEAR(a.work, b.work, rounding) << what;
   EXPECT_NEAR(a.tensor, b.tensor, rounding) << what;
   EXPECT_NEAR(a.pipeline, b.pipeline, rounding) << what;
+  EXPECT_EQ(traffic_of(a), traffic_of(b)) << what;
 }
 
 // The trainer runs every microbatch, or a few periods of them of which one is repeated.
