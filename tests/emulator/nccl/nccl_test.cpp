@@ -121,13 +121,15 @@ TEST(FakeNccl, TakesUpWorkWhileTheHostAsks) {
 
 // Both ranks send first: the stream of each waits for the other's receive, which is behind its send.
 TEST(FakeNccl, BuffersNoMessage) {
-  run_ranks(2, [](NcclRank& rank, int number) {
+  std::atomic<int> looked = 0;
+  run_ranks(2, [&](NcclRank& rank, int number) {
     float *const out = rank.put({1.5F + static_cast<float>(number)}), *const in = rank.put({0});
     ncclSend(out, 1, ncclFloat32, 1 - number, rank.comm, rank.stream);
     NcclRank::await(rank.comm);
     ncclRecv(in, 1, ncclFloat32, 1 - number, rank.comm, rank.stream);
     NcclRank::await(rank.comm);
     for (int i = 0; i < 100; ++i) EXPECT_EQ(cudaStreamQuery(rank.stream), cudaErrorNotReady);
+    for (++looked; looked < 2;) std::this_thread::yield();  // an abort is an error of the other rank
     ncclCommAbort(rank.comm);
     EXPECT_EQ(cudaStreamSynchronize(rank.stream), cudaSuccess);
     ncclConfig_t config{.blocking = 0};
