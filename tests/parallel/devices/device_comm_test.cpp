@@ -597,6 +597,7 @@ TEST_F(DeviceRanks, AnotherThreadMayWaitButNotCall) {
     const Tensor sent = tensor_of(DType::kF32, gloo.rank(), 8);
     const View there = rank.put(sent);
     Stream other = rank.backend->make_queue_stream();
+    other.wait(rank.compute.record());
     std::thread([&] {
       Tensor got(DType::kF32, 8);
       other.to_host(got.view().data, there);
