@@ -33,8 +33,8 @@ struct LaunchConfig {
   template <class V>
   void fields(V&& v) {
     v("gpus", gpus,
-      "Start one rank as a process for each of these devices, such as 4,5: on it with --device cuda; on the "
-      "CPU they need not exist.",
+      "Start one rank as a process for each of these devices, such as 4,5. With --device cuda the rank uses "
+      "it; on the CPU the devices need not exist.",
       metavar("N,N"), alias({"devices"}));
     v("log-dir", log_dir,
       "Write the output of each started rank N to workerlog.N there; rank 0 also prints it.", metavar("DIR"),

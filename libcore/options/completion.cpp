@@ -155,8 +155,8 @@ std::string fish_quoted(const std::string& text) {
   return "'" + escaped(text, "'\\") + "'";
 }
 
-/// Files without the endings of a dataset's two, each once. Fish adds what a file is after a tab.
-constexpr std::string_view kFishPrefixes =
+/// Files without the endings of a dataset's two, each once. Fish writes a description behind a tab.
+constexpr char kFishPrefixes[] =
     "(__fish_complete_path (commandline -ct | string replace -r -- \"^--[^=]*=\" \"\") | "
     "string replace -r \"\\.(bin|idx)(\\t.*)?\\$\" \"\" | sort -u)";
 
@@ -170,7 +170,7 @@ std::string fish_value(const OptionDoc& option) {
     case Offer::kFiles:
       return " -r -F";
     case Offer::kDatasets:
-      return concat(" -x -a ", fish_quoted(std::string(kFishPrefixes)));
+      return concat(" -x -a ", fish_quoted(kFishPrefixes));
     case Offer::kNothing:
       break;
   }

@@ -21,7 +21,7 @@ Software trainer_software();
 
 /// The trainer's configuration of a run with this partition.
 PretrainConfig trainer_configuration(const PlanProblem&, const Candidate&);
-/// The shape of that run on the problem's devices: on GPUs the vocabulary has the rows that they pad it with.
+/// The shape of that run on the problem's devices. On GPUs the vocabulary includes its padding.
 RunShape trainer_run(const PlanProblem&, const PretrainConfig&);
 
 /// The change that a run with this plan would name if it had too little memory (train/step/memory_limits.h).

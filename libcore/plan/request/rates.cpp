@@ -63,8 +63,8 @@ std::vector<std::string> paths_of(const std::vector<RateFile>& files, RateFile::
   return paths;
 }
 
-/// The files that rates are taken from. Refuses a file of no kind, two profiles and two runs; callers need
-/// this before they fit to a file, because a fit may be refused, too.
+/// The files that rates are taken from. Refuses a file of no kind, two profiles and two runs, before a
+/// fit to one of them can be refused.
 std::vector<RateFile> rate_files(const PlanOptions& plan) {
   std::vector<RateFile> files;
   if (!plan.anchor.empty()) files.push_back({RateFile::kRun, plan.anchor, {}});

@@ -101,8 +101,8 @@ Inverse inverse_questions(const PlanProblem& p, const Fixed& fixed) {
     low = high;
     high *= 2;
   }
-  // Where only the trainer's count finds a plan of the model itself, as for longest_sequence, that one
-  // counts.
+  // The closed forms may find no plan of the model itself where the trainer's count does, as for
+  // longest_sequence. The model's own layers are then the answer.
   out.most_layers = std::max(low, out.longest_sequence > 0 ? p.model.layers : 0);
   return out;
 }

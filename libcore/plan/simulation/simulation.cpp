@@ -219,7 +219,7 @@ GroupTraffic& traffic_of(std::vector<GroupTraffic>& traffic, const std::string& 
   return found != traffic.end() ? *found : traffic.emplace_back(GroupTraffic{.group = group});
 }
 
-/// Adds what was exchanged since `before` so many times more.
+/// Counts what was exchanged since `before` another `times` times.
 void repeat_since(std::vector<GroupTraffic> before, int64_t times, std::vector<GroupTraffic>& traffic) {
   for (GroupTraffic& one : traffic) {
     const GroupTraffic& former = traffic_of(before, one.group);
@@ -296,7 +296,7 @@ class SimulatedComm final : public Communicator {
   void abort(const std::string&) override { self_.exchange.fail(); }
 
  private:
-  /// A call in which the group's tensor goes round a ring so many times.
+  /// A call that sends the group's tensor `rounds` times around a ring.
   void call(Stream& stream, size_t bytes, int rounds = 1) {
     count(bytes);
     spend(stream, rounds * ring_seconds(static_cast<double>(bytes), place_.size, place_.link));

@@ -23,7 +23,7 @@ struct SimulatedStep {
   double work = 0;      // time in ops
   double tensor = 0;    // communication of tensor and context ranks
   double pipeline = 0;  // waiting for other stages, and messages
-  /// That of one rank of each pipeline stage, added up. Groups of one rank have none.
+  /// What one rank of each pipeline stage gives to its groups, added up. Groups of one rank are left out.
   std::vector<GroupTraffic> traffic = {};
   /// The remaining seconds: reductions of gradients that the backward pass does not hide, the gather of
   /// parameters, the agreement on the step, copies.
