@@ -56,7 +56,8 @@ std::string group_path(const std::string& root, std::string_view controller) {
     const size_t first = line.find(':'), second = line.find(':', first + 1);
     if (first == std::string::npos || second == std::string::npos) continue;
     const std::vector<std::string> names = split(line.substr(first + 1, second - first - 1), ',');
-    if (std::ranges::find(names, controller) != names.end()) return line.substr(second + 1);
+    const std::string path = line.substr(second + 1);
+    if (std::ranges::find(names, controller) != names.end() && path.starts_with('/')) return path;
   }
   return "/";
 }

@@ -33,11 +33,6 @@ double weight_of(const SampleSource& source, int64_t first, int64_t end) {
   return static_cast<double>(sum);
 }
 
-bool any_rank(Communicator& world, bool mine) {
-  const std::vector<char> all = exchange_values(world, static_cast<char>(mine));
-  return std::ranges::find(all, 1) != all.end();
-}
-
 /// The first sample of the last step's epoch.
 int64_t epoch_begin(const DataSet& train, const TrainState& state) {
   return train.epoch > 0 && state.consumed_train > 0 ? (state.consumed_train - 1) / train.epoch * train.epoch
@@ -46,18 +41,24 @@ int64_t epoch_begin(const DataSet& train, const TrainState& state) {
 
 }  // namespace
 
-Evaluations::Evaluations(const TrainConfig& train, const DataSets& data, Trainer& trainer, bool train_loss)
-    : train_(train), data_(data), trainer_(trainer), train_loss_(train_loss && data.train.size > 0) {}
+Evaluations::Evaluations(const TrainConfig& train, const DataSets& data, Trainer& trainer,
+                         EvaluationOptions options)
+    : train_(train), data_(data), trainer_(trainer), options_(std::move(options)) {}
 
-std::optional<double> Evaluations::mean_loss(const DataSet& set, int64_t first_sample,
-                                             const StopQuestion& stop) const {
+bool Evaluations::any_rank_stops() const {
+  const std::vector<char> stops =
+      exchange_values(trainer_.groups().world, static_cast<char>(options_.stop()));
+  return std::ranges::find(stops, 1) != stops.end();
+}
+
+std::optional<double> Evaluations::mean_loss(const DataSet& set, int64_t first_sample) const {
   const SampleSource source = repeated(set);
   const int64_t batch = train_.global_batch;
   int64_t batches = train_.eval_iters;
   if (set.from_the_beginning) batches = std::clamp<int64_t>(set.size / batch, 1, batches);
   double sum = 0, all = 0;
   for (int64_t i = 0; i < batches; ++i) {
-    if (any_rank(trainer_.groups().world, stop())) return std::nullopt;
+    if (any_rank_stops()) return std::nullopt;
     const int64_t first = first_sample + i * batch;
     const double weight = weight_of(source, first, first + batch);
     if (weight > 0) sum += weight * trainer_.evaluate(source, first);
@@ -66,24 +67,23 @@ std::optional<double> Evaluations::mean_loss(const DataSet& set, int64_t first_s
   return sum / std::max(all, 1.0);
 }
 
-std::optional<EvaluationReport> Evaluations::validation(const TrainState& state, std::string where,
-                                                        const StopQuestion& stop) const {
+std::optional<EvaluationReport> Evaluations::validation(const TrainState& state, std::string where) const {
   const auto began = std::chrono::steady_clock::now();
   EvaluationReport report{
       .where = std::move(where), .iteration = state.iteration, .batches = train_.eval_iters};
-  const auto loss = mean_loss(data_.valid, data_.valid.from_the_beginning ? 0 : state.consumed_valid, stop);
+  const auto loss = mean_loss(data_.valid, data_.valid.from_the_beginning ? 0 : state.consumed_valid);
   if (!loss) return std::nullopt;
   report.loss = *loss;
-  if (train_loss_) {
-    report.train_loss = mean_loss(data_.train, epoch_begin(data_.train, state), stop);
+  if (options_.train_loss && data_.train.size > 0) {
+    report.train_loss = mean_loss(data_.train, epoch_begin(data_.train, state));
     if (!report.train_loss) return std::nullopt;
   }
   report.seconds = seconds_since(began);
   return report;
 }
 
-std::optional<EvaluationReport> Evaluations::test(const TrainState& state, const StopQuestion& stop) const {
-  const auto loss = mean_loss(data_.test, 0, stop);
+std::optional<EvaluationReport> Evaluations::test(const TrainState& state) const {
+  const auto loss = mean_loss(data_.test, 0);
   if (!loss) return std::nullopt;
   return EvaluationReport{.where = concat("iteration ", state.iteration, " on test set"),
                           .test = true,

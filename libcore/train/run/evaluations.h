@@ -14,31 +14,32 @@
 
 namespace megalith {
 
-/// Whether this rank wants the run to end.
-using StopQuestion = std::function<bool()>;
+struct EvaluationOptions {
+  bool train_loss = false;          // validation() also reports the loss on training samples
+  std::function<bool()> stop = {};  // whether this rank wants the run to end
+};
 
 /// Evaluates the model of a run. The arguments of the constructor must outlive it.
 class Evaluations {
  public:
-  /// If `train_loss` is true, validation() also reports the loss on training samples.
-  Evaluations(const TrainConfig&, const DataSets&, Trainer&, bool train_loss);
+  Evaluations(const TrainConfig&, const DataSets&, Trainer&, EvaluationOptions);
 
   bool has_validation() const { return train_.eval_iters > 0 && data_.valid.size > 0; }
   bool has_test() const { return train_.eval_iters > 0 && data_.test.size > 0; }
-  /// The loss on the validation samples after TrainState::consumed_valid. Every rank asks `stop` before each
-  /// batch; if one of them wants the run to end, all return nothing.
-  std::optional<EvaluationReport> validation(const TrainState&, std::string where,
-                                             const StopQuestion& stop) const;
+  /// The loss on the validation samples after TrainState::consumed_valid. Before each batch the ranks agree
+  /// whether one of them wants the run to end; if so, all return nothing.
+  std::optional<EvaluationReport> validation(const TrainState&, std::string where) const;
   /// The same on the test samples.
-  std::optional<EvaluationReport> test(const TrainState&, const StopQuestion& stop) const;
+  std::optional<EvaluationReport> test(const TrainState&) const;
 
  private:
-  std::optional<double> mean_loss(const DataSet&, int64_t first_sample, const StopQuestion& stop) const;
+  std::optional<double> mean_loss(const DataSet&, int64_t first_sample) const;
+  bool any_rank_stops() const;
 
   const TrainConfig& train_;
   const DataSets& data_;
   Trainer& trainer_;
-  bool train_loss_;
+  EvaluationOptions options_;
 };
 
 /// Warns of evaluations that are left out because there is too little data.

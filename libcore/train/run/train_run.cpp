@@ -106,14 +106,17 @@ void TrainRun::observe(std::unique_ptr<RunOutputs> outputs) {
   add_run_logs(observers_, run, std::move(outputs));
   const ObserverNeeds needs = observers_.needs();
   trainer_->keep_own_loss(needs.own_loss);
-  evaluations_.emplace(config_.train, in_.data, *trainer_, needs.train_loss);
+  evaluations_.emplace(
+      config_.train, in_.data, *trainer_,
+      EvaluationOptions{.train_loss = needs.train_loss, .stop = [this] { return end_.wanted(); }});
   const StepNumbering numbering = step_numbering(config_.train.log_style);
   due_ = {.evaluation = evaluation_interval(config_.train.eval_interval, numbering),
           .save = save_interval(config_.checkpoint, numbering, epoch_steps)};
 }
 
 PretrainResult TrainRun::go() {
-  const Drain drain(trainer_->stream());                            // as in the constructor
+  // As in the constructor.
+  const Drain drain(trainer_->stream());
   if (!in_.tuning) warn_of_missing_evaluations(config_, in_.data);  // fine-tuning has no splits to warn of
   if (!config_.train.eval_only) warn_of_long_warmup(config_.train);
   if (!config_.train.eval_only) run_steps();
@@ -134,10 +137,7 @@ void TrainRun::run_steps() {
   else
     log(progress_.iteration(), " of ", *config_.train.iters, " steps are done; to train longer, raise ",
         option_of_length(config_.train));
-  if (const auto left = progress_.state().evaluation_left) {
-    evaluate_and_sample(*left);
-    if (end_.due(progress_.state())) return;
-  }
+  if (ends_in_left_evaluation()) return;
   while (progress_.iteration() < *config_.train.iters) {
     saves_.make_way();
     const StepReport report = step();
@@ -177,6 +177,17 @@ void TrainRun::stop_when_lost(const StepFigures& step) {
            : std::string("an earlier checkpoint"));
 }
 
+/// Does what a signal has left of the evaluation after the last step. Returns whether the run ends then; if
+/// the evaluation is done, a checkpoint says so, lest each run of the command does it again.
+bool TrainRun::ends_in_left_evaluation() {
+  const auto left = progress_.state().evaluation_left;
+  if (!left) return false;
+  evaluate_and_sample(*left);
+  if (!end_.due(progress_.state())) return false;
+  if (!progress_.state().evaluation_left) saves_.save(progress_);
+  return true;
+}
+
 void TrainRun::evaluate_and_sample(EvaluationPart first) {
   evaluate(concat("iteration ", progress_.iteration()), first);
   if (!progress_.state().evaluation_left) sample();
@@ -207,7 +218,7 @@ bool TrainRun::evaluate_tasks() {
 /// Returns false if the run is to end and the validation set was not read to the end.
 bool TrainRun::validate(const std::string& where) {
   if (!evaluations_->has_validation()) return true;
-  const auto report = evaluations_->validation(progress_.state(), where, [this] { return end_.wanted(); });
+  const auto report = evaluations_->validation(progress_.state(), where);
   if (!report) {
     log("evaluation at ", where, ": stopped before its end, no figures");
     return false;
@@ -226,7 +237,7 @@ bool TrainRun::validate(const std::string& where) {
 void TrainRun::final_evaluations() {
   evaluate(concat("iteration ", progress_.iteration(), " on validation set"), EvaluationPart::kAll);
   if (!end_.agreed() && evaluations_->has_test()) {
-    const auto report = evaluations_->test(progress_.state(), [this] { return end_.wanted(); });
+    const auto report = evaluations_->test(progress_.state());
     if (report) observers_.evaluation(*report);
     end_.agree(!report);
   }

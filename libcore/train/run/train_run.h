@@ -36,6 +36,7 @@ class TrainRun {
   bool validate(const std::string& where);
   bool evaluate_tasks();
   void evaluate_and_sample(EvaluationPart first);
+  bool ends_in_left_evaluation();
   void final_evaluations();
   void sample();
 

@@ -104,8 +104,21 @@ class Loop : public testing::Test {
       EXPECT_EQ(computed(figures(a, type)), computed(figures(b, type))) << type;
   }
 
+  /// tiny_data(), of which reading this validation sample sends the run a signal.
+  DataSets data_with_signal_at(int64_t sample) {
+    DataSets data = tiny_data();
+    last_validated_ = 0;
+    data.valid.read = [this, sample, samples = data.valid.read](int64_t index, const SampleView& out) {
+      if (index == sample) std::raise(SIGTERM);
+      last_validated_ = std::max<int64_t>(last_validated_, index);
+      samples.read(index, out);
+    };
+    return data;
+  }
+
   TempDir dir_;
   std::vector<std::string> log_;
+  std::atomic<int64_t> last_validated_ = 0;  // the last sample of data_with_signal_at() that was read
   LogSink before_;
 };
 
@@ -354,18 +367,11 @@ TEST_F(Loop, EndsAnEvaluationAtASignalAndRepeatsItWhenResumed) {
       PretrainConfig c = config(name);
       c.parallel.data = ranks;
       c.parallel.finish();
-      DataSets data = tiny_data();
-      std::atomic<int64_t> last = 0;
-      data.valid.read = [&, at = sample, read = data.valid.read](int64_t index, const SampleView& out) {
-        if (index == at) std::raise(SIGTERM);
-        last = std::max<int64_t>(last, index);
-        read.read(index, out);
-      };
-      const PretrainResult stopped = train(c, data, nullptr);
+      const PretrainResult stopped = train(c, data_with_signal_at(sample), nullptr);
       EXPECT_EQ(stopped.iteration, iteration);
       EXPECT_EQ(stopped.stopped_by, "SIGTERM");
       EXPECT_TRUE(stopped.saved);
-      EXPECT_LT(last, sample / 4 * 4 + 4) << "the batch of the signal is the last";
+      EXPECT_LT(last_validated_, sample / 4 * 4 + 4) << "the batch of the signal is the last";
       EXPECT_EQ(figures(name, "valid").size(), before);
       EXPECT_TRUE(logged("stopped before its end, no figures"));
       log_.clear();
@@ -374,6 +380,19 @@ TEST_F(Loop, EndsAnEvaluationAtASignalAndRepeatsItWhenResumed) {
       EXPECT_EQ(computed(figures(name, "valid")).size(), 5U);
       if (ranks == 1) expect_same_figures("whole", name);
     }
+}
+
+// The run that repeats the evaluation ends at the interval, as one that nobody stopped had done. The next one
+// trains on.
+TEST_F(Loop, RepeatsAnEvaluationOnceWhereTheRunEndsThen) {
+  PretrainConfig c = config("run");
+  c.train.exit_interval = 10;
+  EXPECT_EQ(train(c, data_with_signal_at(9), nullptr).iteration, 10);
+  EXPECT_EQ(figures("run", "valid").size(), 1U);
+  EXPECT_EQ(train(c, tiny_data(), nullptr).iteration, 10);
+  EXPECT_EQ(figures("run", "valid").size(), 2U);
+  EXPECT_EQ(train(c, tiny_data(), nullptr).iteration, 20);
+  EXPECT_EQ(figures("run", "valid").size(), 4U);
 }
 
 // A tuning by preferences first computes the reference of all its examples. Any rank may obey the signal
