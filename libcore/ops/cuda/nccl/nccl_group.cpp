@@ -71,6 +71,10 @@ Queue& queue_of(const Stream& stream) {
   return *static_cast<Queue*>(stream.native());
 }
 
+bool is_done(const Event& event) {
+  return cudaEventQuery(static_cast<cudaEvent_t>(event.native.get())) == cudaSuccess;
+}
+
 /// `name`: for NCCL's messages, if the build's nccl.h has it.
 ncclConfig_t config_of([[maybe_unused]] const char* name) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
@@ -125,7 +129,7 @@ class NcclGroup final : public DeviceGroup {
  private:
   struct Launched {
     uint64_t number;
-    cudaEvent_t done;
+    Event done;
   };
   void enter() const { require_success(cudaSetDevice(setting_.device), "choose a device"); }
   ncclResult_t state() const;
@@ -138,17 +142,13 @@ class NcclGroup final : public DeviceGroup {
   void swap_parts(cudaStream_t, const DeviceCall&, void* parts) const;
   void spread(cudaStream_t, const DeviceCall&) const;
   Part part_of(const DeviceCall&, int rank) const;
-  void note(cudaStream_t, uint64_t number);
-  void forget_done();
-  void drop_events() noexcept;
 
   const Setting setting_;
   int rank_, size_;
   std::string name_;  // NCCL keeps its address
   ncclComm_t comm_ = nullptr;
   ncclResult_t started_ = ncclInProgress;
-  std::deque<Launched> launched_;
-  std::vector<cudaEvent_t> free_;
+  std::deque<Launched> launched_;  // whose work was not done when last asked
 };
 
 // ---- errors and waits
@@ -241,12 +241,7 @@ void NcclGroup::abort(std::span<DeviceGroup* const> groups) noexcept {
     if (comm != nullptr) nccl().abort(std::exchange(comm, nullptr));
   }
   nccl().end_group();
-  for (DeviceGroup* const group : groups) static_cast<NcclGroup*>(group)->drop_events();
-}
-
-void NcclGroup::drop_events() noexcept {
-  for (const Launched& one : std::exchange(launched_, {})) cudaEventDestroy(one.done);
-  for (const cudaEvent_t event : std::exchange(free_, {})) cudaEventDestroy(event);
+  for (DeviceGroup* const group : groups) static_cast<NcclGroup*>(group)->launched_.clear();
 }
 
 // ---- calls
@@ -259,7 +254,7 @@ void NcclGroup::launch(Stream& stream, std::span<const DeviceCall> calls, uint64
     reduce_in_rank_order(queue, calls.front());
   else
     enqueue(queue.stream(), calls);
-  note(queue.stream(), number);
+  launched_.push_back({number, stream.backend().record(stream)});
 }
 
 void NcclGroup::enqueue(cudaStream_t stream, std::span<const DeviceCall> calls) const {
@@ -298,29 +293,8 @@ ncclResult_t NcclGroup::put(const DeviceCall& call, cudaStream_t stream) const {
   return ncclInvalidArgument;
 }
 
-/// Enqueues a record after the call.
-void NcclGroup::note(cudaStream_t stream, uint64_t number) {
-  forget_done();
-  cudaEvent_t event = nullptr;
-  if (free_.empty()) {
-    require_success(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "make an event");
-  } else {
-    event = free_.back();
-    free_.pop_back();
-  }
-  require_success(cudaEventRecord(event, stream), "record an event");
-  launched_.push_back({number, event});
-}
-
-void NcclGroup::forget_done() {
-  while (!launched_.empty() && cudaEventQuery(launched_.front().done) == cudaSuccess) {
-    free_.push_back(launched_.front().done);
-    launched_.pop_front();
-  }
-}
-
 std::optional<uint64_t> NcclGroup::pending() {
-  forget_done();
+  while (!launched_.empty() && is_done(launched_.front().done)) launched_.pop_front();
   return launched_.empty() ? std::nullopt : std::optional(launched_.front().number);
 }
 
