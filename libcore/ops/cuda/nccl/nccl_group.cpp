@@ -41,6 +41,8 @@ ncclDataType_t nccl_type(DType dtype) {
 
 SumType sum_type(DType dtype) {
   switch (dtype) {
+    case DType::kF32:
+      return SumType::kF32;
     case DType::kBf16:
       return SumType::kBf16;
     case DType::kF16:
@@ -51,9 +53,11 @@ SumType sum_type(DType dtype) {
       return SumType::kI32;
     case DType::kI64:
       return SumType::kI64;
-    default:
-      return SumType::kF32;
+    case DType::kU8:
+    case DType::kI8:
+      break;
   }
+  fail(ErrorKind::kInternal, "cuda: no sums of ", name_of(dtype));
 }
 
 size_t count_of(const ConstView& view) {
@@ -83,23 +87,6 @@ ncclConfig_t config_of([[maybe_unused]] const char* name) {
   config.commName = name;
 #endif
   return config;
-}
-
-/// The elements of a tensor that one rank reduces.
-struct Part {
-  int64_t begin, elements;
-};
-
-/// These elements of a tensor.
-template <class V>
-V piece(const V& whole, const Part& part) {
-  return whole.as_shape({whole.elements()}).rows(part.begin, part.begin + part.elements);
-}
-
-void copy(cudaStream_t stream, const View& to, const ConstView& from) {
-  if (from.bytes() > 0)
-    require_success(cudaMemcpyAsync(to.data, from.data, from.bytes(), cudaMemcpyDeviceToDevice, stream),
-                    "copy");
 }
 
 /// What a group shares with those that are split from it.
@@ -139,9 +126,6 @@ class NcclGroup final : public DeviceGroup {
   void enqueue(cudaStream_t, std::span<const DeviceCall>) const;
   ncclResult_t put(const DeviceCall&, cudaStream_t) const;
   void reduce_in_rank_order(Queue&, const DeviceCall&) const;
-  void swap_parts(cudaStream_t, const DeviceCall&, void* parts) const;
-  void spread(cudaStream_t, const DeviceCall&) const;
-  Part part_of(const DeviceCall&, int rank) const;
 
   const Setting setting_;
   int rank_, size_;
@@ -300,59 +284,78 @@ std::optional<uint64_t> NcclGroup::pending() {
 
 // ---- sums in rank order
 
-/// The part of the result that `rank` computes: all parts but the last have equally many elements.
-Part NcclGroup::part_of(const DeviceCall& call, int rank) const {
-  const int64_t all = call.in.elements(), each = (all + size_ - 1) / size_,
-                begin = std::min(all, each * rank);
+/// The elements of a tensor that one rank reduces.
+struct Part {
+  int64_t begin, elements;
+};
+
+/// These elements of a tensor.
+template <class V>
+V piece(const V& whole, const Part& part) {
+  return whole.as_shape({whole.elements()}).rows(part.begin, part.begin + part.elements);
+}
+
+void copy(cudaStream_t stream, const View& to, const ConstView& from) {
+  if (from.bytes() > 0)
+    require_success(cudaMemcpyAsync(to.data, from.data, from.bytes(), cudaMemcpyDeviceToDevice, stream),
+                    "copy");
+}
+
+/// The part that place `rank` of `size` reduces: all parts but the last have equally many elements.
+Part part_of(const DeviceCall& call, int rank, int size) {
+  const int64_t all = call.in.elements(), each = (all + size - 1) / size, begin = std::min(all, each * rank);
   return {begin, std::min(all, begin + each) - begin};
 }
 
-/// Sends every other rank its part of this rank's tensor, and puts what they send, and this rank's own part,
-/// one after the other at `parts`.
-void NcclGroup::swap_parts(cudaStream_t stream, const DeviceCall& call, void* parts) const {
-  const Part own = part_of(call, rank_);
-  std::vector<DeviceCall> calls;
-  for (int rank = 0; rank < size_; ++rank) {
-    const Part theirs = part_of(call, rank);
-    const ConstView given = piece(call.in, theirs);
-    const View place =
-        piece(View{parts, call.in.dtype, {own.elements * size_}}, {own.elements * rank, own.elements});
-    if (rank == rank_) {
-      copy(stream, place, given);
-      continue;
-    }
-    if (theirs.elements > 0) calls.push_back({.kind = DeviceCall::kSend, .in = given, .peer = rank});
-    if (own.elements > 0) calls.push_back({.kind = DeviceCall::kReceive, .out = place, .peer = rank});
-  }
-  enqueue(stream, calls);
+/// Where the elements of `rank` lie among `parts`, in which each rank's follow those of the rank before.
+View place_of(const View& parts, int rank, int size) {
+  const int64_t each = parts.elements() / size;
+  return piece(parts, {each * rank, each});
 }
 
-/// Sends this rank's part of the result to all, and gets theirs.
-void NcclGroup::spread(cudaStream_t stream, const DeviceCall& call) const {
-  const View own = piece(call.out, part_of(call, rank_));
+/// The messages by which rank `own` gives each other rank its part of this rank's tensor, and gets its own
+/// part of theirs.
+std::vector<DeviceCall> swaps(const DeviceCall& call, int own, const View& parts, int size) {
   std::vector<DeviceCall> calls;
-  for (int rank = 0; rank < size_; ++rank) {
-    if (rank == rank_) continue;
-    const View theirs = piece(call.out, part_of(call, rank));
-    if (own.elements() > 0) calls.push_back({.kind = DeviceCall::kSend, .in = own, .peer = rank});
+  for (int rank = 0; rank < size; ++rank) {
+    if (rank == own) continue;
+    const ConstView given = piece(call.in, part_of(call, rank, size));
+    const View place = place_of(parts, rank, size);
+    if (given.elements() > 0) calls.push_back({.kind = DeviceCall::kSend, .in = given, .peer = rank});
+    if (place.elements() > 0) calls.push_back({.kind = DeviceCall::kReceive, .out = place, .peer = rank});
+  }
+  return calls;
+}
+
+/// The messages by which rank `own` gives all others its part of the result, and gets theirs.
+std::vector<DeviceCall> spreads(const DeviceCall& call, int own, int size) {
+  const View mine = piece(call.out, part_of(call, own, size));
+  std::vector<DeviceCall> calls;
+  for (int rank = 0; rank < size; ++rank) {
+    if (rank == own) continue;
+    const View theirs = piece(call.out, part_of(call, rank, size));
+    if (mine.elements() > 0) calls.push_back({.kind = DeviceCall::kSend, .in = mine, .peer = rank});
     if (theirs.elements() > 0) calls.push_back({.kind = DeviceCall::kReceive, .out = theirs, .peer = rank});
   }
-  enqueue(stream, calls);
+  return calls;
 }
 
 /// Each rank adds up its part of all ranks' tensors. After an all-reduce it sends the sum to all.
 void NcclGroup::reduce_in_rank_order(Queue& queue, const DeviceCall& call) const {
-  const Part own = part_of(call, rank_);
-  void* const parts = queue.workspace(static_cast<size_t>(own.elements * size_) * size_of(call.in.dtype));
-  swap_parts(queue.stream(), call, parts);
+  const Part own = part_of(call, rank_, size_);
+  const int64_t gathered = own.elements * size_;
+  const View parts{
+      queue.workspace(static_cast<size_t>(gathered) * size_of(call.in.dtype)), call.in.dtype, {gathered}};
+  copy(queue.stream(), place_of(parts, rank_, size_), piece(call.in, own));
+  enqueue(queue.stream(), swaps(call, rank_, parts, size_));
   const bool scatters = call.kind == DeviceCall::kScatterSum || call.kind == DeviceCall::kScatterMax;
-  launch_rank_sum(queue.stream(), {.parts = parts,
+  launch_rank_sum(queue.stream(), {.parts = parts.data,
                                    .ranks = size_,
                                    .elements = own.elements,
                                    .type = sum_type(call.in.dtype),
                                    .max = is_max(call),
                                    .out = scatters ? call.out.data : piece(call.out, own).data});
-  if (!scatters) spread(queue.stream(), call);
+  if (!scatters) enqueue(queue.stream(), spreads(call, rank_, size_));
 }
 
 }  // namespace
