@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "libcore/base/text.h"
-#include "libcore/ops/backend/nccl_plugin.h"
+#include "libcore/ops/backend/cuda_plugin.h"
 #include "libcore/parallel/exchange.h"
 
 namespace megalith {
