@@ -12,13 +12,16 @@
 namespace megalith {
 namespace {
 
+// For this long the host polls its device without a sleep. Then it leaves the core to others between polls.
+constexpr std::chrono::milliseconds kMoment(1);
 constexpr std::chrono::microseconds kBetweenPolls(50);
-constexpr std::chrono::milliseconds kMoment(1);        // so long the host does not sleep between polls
-constexpr std::chrono::milliseconds kBetweenLooks(5);  // at the other ranks
-// In which work may end that a rank took part in before it left.
+// Looks at NCCL and the other ranks are rarer: each asks every group of this rank.
+constexpr std::chrono::milliseconds kBetweenLooks(5);
+// Work that a rank took part in before it left may still end for this long.
 constexpr std::chrono::milliseconds kGrace(500);
-constexpr std::chrono::milliseconds kToCompare(5000);  // at most
-// In which the hosts notice that a rank is lost, after NCCL has.
+// The longest wait for the others' calls, to compare them.
+constexpr std::chrono::milliseconds kToCompare(5000);
+// After NCCL has noticed the loss of a rank, the hosts get this long to notice it too.
 constexpr std::chrono::seconds kToNotice(1);
 
 }  // namespace
@@ -56,8 +59,10 @@ DeviceWorld::~DeviceWorld() {
 // ---- waits
 
 void DeviceWorld::await(const std::function<bool()>& done) {
-  while (!in_own_thread() && !done()) std::this_thread::sleep_for(kBetweenPolls);
-  if (!in_own_thread() || done()) return;
+  if (!in_own_thread()) {
+    while (!done()) std::this_thread::sleep_for(kBetweenPolls);
+    return;
+  }
   Wait wait(run_);
   while (!done()) {
     if (ended_) check_alive([this] { return place(); });
@@ -95,7 +100,7 @@ std::string DeviceWorld::names_of(const std::vector<int>& ranks) const {
   return join(names, ", ");
 }
 
-/// The first call of each group that is not done.
+/// The numbers of the first calls that are not done, of all groups.
 std::vector<uint64_t> DeviceWorld::progress() const {
   std::vector<uint64_t> numbers;
   for (DeviceCalls* const calls : groups_) numbers.push_back(calls->pending_number());
@@ -189,19 +194,22 @@ void DeviceWorld::give_up_late() {
   stop(concat(place(), ": ", timed_out_text(run_.timeout(), names_of(absent.ranks) + how)));
 }
 
+/// The first call of each group that is not done, in words.
+WaitReport DeviceWorld::report() const {
+  WaitReport report;
+  for (DeviceCalls* const calls : groups_) {
+    const auto& [name, rank, ranks] = calls->members();
+    const auto pending = calls->pending().value_or(DeviceCalls::Pending{});
+    report.groups.push_back({name, ranks, pending.number, pending.call});
+  }
+  return report;
+}
+
 /// All ranks wait for their devices, and all come here when their time is over. That of a rank whose calls
 /// still ended when others already waited is over later; they wait half as long again for it.
 void DeviceWorld::compare_calls() {
   const std::string where = place();
-  WaitReport mine;
-  for (DeviceCalls* const calls : groups_) {
-    WaitReport::Group group{.name = calls->members().name, .ranks = calls->members().ranks, .call = {}};
-    if (const auto pending = calls->pending()) {
-      group.number = pending->number;
-      group.call = pending->call;
-    }
-    mine.groups.push_back(std::move(group));
-  }
+  const WaitReport mine = report();
   std::string differs;
   const std::chrono::milliseconds timeout = run_.timeout();
   run_.hurry(std::min(timeout / 2, kToCompare));

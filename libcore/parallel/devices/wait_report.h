@@ -11,9 +11,9 @@ namespace megalith {
 struct WaitReport {
   struct Group {
     std::string name;
-    std::vector<int> ranks;
-    uint64_t number = 0;  // 0: all calls are done
-    std::string call;
+    std::vector<int> ranks;  // of its members, in the run
+    uint64_t number = 0;     // of its first call that is not done; 0: all are
+    std::string call;        // that call: "all_reduce of 8 fp32 (sum)"
     template <class V>
     void members(V&& visit) {
       visit(name, ranks, number, call);
