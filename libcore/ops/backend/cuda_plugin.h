@@ -50,7 +50,8 @@ int cuda_devices();
 std::string cuda_device_address(int device);
 
 /// From now on the host waits for the streams of a backend that make_cuda_backend() made through `watch`,
-/// which must outlive them; null: it waits for them as long as they take. Throws only when first called.
+/// which must live until another one is set; null: it waits for them as long as they take. Throws kDevice,
+/// and only when first called.
 void set_device_watch(Backend&, DeviceWatch* watch);
 
 }  // namespace megalith
