@@ -128,6 +128,7 @@ class NcclGroup final : public DeviceGroup {
   void reduce_in_rank_order(Queue&, const DeviceCall&) const;
 
   const Setting setting_;
+  const NcclLibrary& library_ = nccl();
   int rank_, size_;
   std::string name_;  // NCCL keeps its address
   ncclComm_t comm_ = nullptr;
@@ -139,13 +140,13 @@ class NcclGroup final : public DeviceGroup {
 
 ncclResult_t NcclGroup::state() const {
   ncclResult_t state = ncclInProgress;
-  const ncclResult_t asked = nccl().get_state(comm_, &state);
+  const ncclResult_t asked = library_.get_state(comm_, &state);
   return asked == ncclSuccess ? state : asked;
 }
 
 std::string NcclGroup::words(ncclResult_t result) const {
-  const char* const more = nccl().last_error(comm_);
-  return concat("NCCL ", nccl().version(), ": ", nccl().error_text(result), " (error ",
+  const char* const more = library_.last_error(comm_);
+  return concat("NCCL ", library_.version(), ": ", library_.error_text(result), " (error ",
                 static_cast<int>(result), more == nullptr || *more == '\0' ? "" : "; ",
                 more == nullptr ? "" : more, "); NCCL_DEBUG=WARN in the environment lets it say more");
 }
@@ -177,7 +178,7 @@ void NcclGroup::start(const DeviceGroupStart& start) {
     fail(ErrorKind::kInternal, "an id of NCCL of ", start.id.size(), " bytes");
   std::memcpy(&id, start.id.data(), sizeof id);
   ncclConfig_t config = config_of(name_.c_str());
-  started_ = nccl().start(&comm_, size_, id, rank_, &config);
+  started_ = library_.start(&comm_, size_, id, rank_, &config);
 }
 
 /// Reports a start that was refused only here: until the others are told, the group must not end.
@@ -192,7 +193,7 @@ std::unique_ptr<DeviceGroup> NcclGroup::split(const DeviceSplit& wanted) {
   made->name_ = wanted.name;
   ncclConfig_t config = config_of(made->name_.c_str());
   const int color = wanted.size > 1 ? wanted.color : NCCL_SPLIT_NOCOLOR;
-  check(nccl().split(comm_, color, wanted.key, &made->comm_, &config), "split");
+  check(library_.split(comm_, color, wanted.key, &made->comm_, &config), "split");
   await_done("split");
   if (made->comm_ == nullptr) return nullptr;
   made->await_start();
@@ -202,13 +203,13 @@ std::unique_ptr<DeviceGroup> NcclGroup::split(const DeviceSplit& wanted) {
 void NcclGroup::begin_finish() {
   if (comm_ == nullptr) return;
   enter();
-  check(nccl().finalize(comm_), "end");
+  check(library_.finalize(comm_), "end");
 }
 
 void NcclGroup::finish() {
   if (comm_ == nullptr) return;
   await_done("end");
-  check(nccl().destroy(std::exchange(comm_, nullptr)), "end");
+  check(library_.destroy(std::exchange(comm_, nullptr)), "end");
 }
 
 NcclGroup::~NcclGroup() {
@@ -219,12 +220,12 @@ NcclGroup::~NcclGroup() {
 /// In a group of calls NCCL first tells the kernels of all communicators to end, and then frees memory.
 void NcclGroup::abort(std::span<DeviceGroup* const> groups) noexcept {
   cudaSetDevice(setting_.device);
-  nccl().begin_group();
+  library_.begin_group();
   for (DeviceGroup* const group : groups) {
     ncclComm_t& comm = static_cast<NcclGroup*>(group)->comm_;
-    if (comm != nullptr) nccl().abort(std::exchange(comm, nullptr));
+    if (comm != nullptr) library_.abort(std::exchange(comm, nullptr));
   }
-  nccl().end_group();
+  library_.end_group();
   for (DeviceGroup* const group : groups) static_cast<NcclGroup*>(group)->launched_.clear();
 }
 
@@ -242,37 +243,36 @@ void NcclGroup::launch(Stream& stream, std::span<const DeviceCall> calls, uint64
 }
 
 void NcclGroup::enqueue(cudaStream_t stream, std::span<const DeviceCall> calls) const {
-  check(nccl().begin_group(), "begin a group of calls");
+  check(library_.begin_group(), "begin a group of calls");
   ncclResult_t worst = ncclSuccess;  // the group ends in any case, or NCCL would never leave it
   for (const DeviceCall& call : calls)
     if (worst == ncclSuccess) worst = put(call, stream);
-  const ncclResult_t ended = nccl().end_group();
+  const ncclResult_t ended = library_.end_group();
   check(worst, "enqueue");
   check(ended, "end a group of calls");
   await_done("enqueue");
 }
 
 ncclResult_t NcclGroup::put(const DeviceCall& call, cudaStream_t stream) const {
-  const NcclLibrary& library = nccl();
   const ncclDataType_t type = nccl_type(call.in ? call.in.dtype : call.out.dtype);
   const ncclRedOp_t reduce = is_max(call) ? ncclMax : ncclSum;
   switch (call.kind) {
     case DeviceCall::kSum:
     case DeviceCall::kMax:
-      return library.all_reduce(call.in.data, call.out.data, count_of(call.in), type, reduce, comm_, stream);
+      return library_.all_reduce(call.in.data, call.out.data, count_of(call.in), type, reduce, comm_, stream);
     case DeviceCall::kScatterSum:
     case DeviceCall::kScatterMax:
-      return library.reduce_scatter(call.in.data, call.out.data, count_of(call.out), type, reduce, comm_,
-                                    stream);
+      return library_.reduce_scatter(call.in.data, call.out.data, count_of(call.out), type, reduce, comm_,
+                                     stream);
     case DeviceCall::kGather:
-      return library.all_gather(call.in.data, call.out.data, count_of(call.in), type, comm_, stream);
+      return library_.all_gather(call.in.data, call.out.data, count_of(call.in), type, comm_, stream);
     case DeviceCall::kBroadcast:
-      return library.broadcast(call.in.data, call.out.data, count_of(call.in), type, call.peer, comm_,
-                               stream);
+      return library_.broadcast(call.in.data, call.out.data, count_of(call.in), type, call.peer, comm_,
+                                stream);
     case DeviceCall::kSend:
-      return library.send(call.in.data, count_of(call.in), type, call.peer, comm_, stream);
+      return library_.send(call.in.data, count_of(call.in), type, call.peer, comm_, stream);
     case DeviceCall::kReceive:
-      return library.receive(call.out.data, count_of(call.out), type, call.peer, comm_, stream);
+      return library_.receive(call.out.data, count_of(call.out), type, call.peer, comm_, stream);
   }
   return ncclInvalidArgument;
 }
