@@ -120,8 +120,8 @@ std::vector<const char*> with_named_file(int argc, const char* const* argv) {
   return words;
 }
 
-/// CUDA loads a kernel when it is first called, for which it may wait for the device, while that waits for a
-/// rank that waits for this one. It reads the variable when it starts.
+/// By default CUDA loads a kernel at its first call. For that it may wait for the device, which may wait for
+/// a rank that waits for this one. It reads the variable when it starts.
 void load_kernels_early() {
   constexpr int kKeep = 0;
   ::setenv("CUDA_MODULE_LOADING", "EAGER", kKeep);
@@ -191,7 +191,8 @@ int TrainingApp::start_ranks(const Run& run) {
   return run_restarted_ranks(*plan_.server, command, restart_rules(launch_.restarts, run), stop_);
 }
 
-/// Says where --distributed-backend is not what carries the tensors of the run's ranks.
+/// Refuses a --distributed-backend that cannot carry the tensors of the run's ranks, or says what carries
+/// them in its place.
 void TrainingApp::check_transport(const std::string& device, int rank) const {
   const int ranks = plan_.rank ? plan_.rank->world : threads_;
   const bool on_gpus = device == "cuda" && ranks > 1;

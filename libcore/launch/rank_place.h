@@ -27,7 +27,7 @@ RankPlace this_place(const std::string& address, std::optional<int> local_rank =
 int ranks_beside(const std::vector<RankPlace>&, int rank);
 /// The place of `rank` among the ranks of its machine: its launcher's local rank, or the number of lower
 /// ranks on the machine if one of the ranks has no local rank, or another one of the machine and the same
-/// address has the same. Containers of one machine may count their ranks each from 0.
+/// address has the same. Two containers of one machine may both count their ranks from 0.
 int number_beside(const std::vector<RankPlace>&, int rank);
 
 /// The number of threads for `rank`, at least 1. Each CPU is divided equally among the ranks of its machine

@@ -108,6 +108,21 @@ cuda::DeviceFacts cuda_facts(int device) {
   return facts;
 }
 
+int cuda_devices() {
+  return cuda_plugin().function<int()>("megalith_cuda_devices")();
+}
+
+std::string cuda_device_address(int device) {
+  std::string address;
+  cuda_plugin().function<void(int, std::string&)>("megalith_cuda_device_address")(device, address);
+  return address;
+}
+
+void set_device_watch(Backend& backend, DeviceWatch* watch) {
+  static auto* const kSet = cuda_plugin().function<void(Backend&, DeviceWatch*)>("megalith_set_device_watch");
+  kSet(backend, watch);
+}
+
 /// Makes no backend: each rank's process asks, and its backend may be that of another device.
 std::string resolved_device(const std::string& device) {
   if (device != "gpu") return device;

@@ -11,6 +11,7 @@
 
 namespace megalith {
 
+class DeviceWatch;
 class Plugin;
 
 /// The CUDA backend for one device, numbered as in the CUDA runtime (after CUDA_VISIBLE_DEVICES). It is in
@@ -42,5 +43,15 @@ cuda::DeviceMemory cuda_memory(int device);
 cuda::DeviceMemory cuda_memory(const Backend&);
 /// What is known of the device. Throws kDevice as make_cuda_backend() does.
 cuda::DeviceFacts cuda_facts(int device);
+/// The number of CUDA devices that this process sees. Throws kDevice if there is no driver or no device.
+int cuda_devices();
+/// The device's address on its machine, which processes with other numbers for it share: "0000:1b:00.0".
+/// Throws kDevice.
+std::string cuda_device_address(int device);
+
+/// From now on the host waits for the streams of a backend that make_cuda_backend() made through `watch`,
+/// which must live until another one is set; null: it waits for them as long as they take. Throws kDevice,
+/// and only when first called.
+void set_device_watch(Backend&, DeviceWatch* watch);
 
 }  // namespace megalith

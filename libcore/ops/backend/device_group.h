@@ -13,6 +13,7 @@ namespace megalith {
 
 /// One call in which the devices of a group of ranks exchange tensors in their own memory.
 struct DeviceCall {
+  /// Those up to kScatterMax reduce.
   enum Kind { kSum, kMax, kScatterSum, kScatterMax, kGather, kBroadcast, kSend, kReceive };
   Kind kind;
   ConstView in = {};  // empty for kReceive

@@ -3,7 +3,6 @@
 #include <memory>
 #include <string>
 
-#include "libcore/ops/backend/backend.h"
 #include "libcore/ops/backend/device_group.h"
 
 namespace megalith {
@@ -15,15 +14,9 @@ namespace megalith {
 
 /// The id of a new group, for DeviceGroupStart.
 std::string new_nccl_id();
+/// Begins to start a group, and does not wait for its other ranks: DeviceGroup::await_start() does.
 std::unique_ptr<DeviceGroup> start_nccl_group(const DeviceGroupStart&);
 /// "2.28.9"
 std::string nccl_version();
-/// The number of CUDA devices that this process sees. Throws kDevice if there is no driver or no device.
-int cuda_devices();
-/// The device's address on its machine, which processes with other numbers for it share: "0000:1b:00.0".
-std::string cuda_device_address(int device);
-/// From now on the host waits for a CUDA backend's streams through `watch`, which must outlive them; null: it
-/// waits for them as long as they take. Throws only when first called.
-void set_device_watch(Backend&, DeviceWatch* watch);
 
 }  // namespace megalith

@@ -18,7 +18,8 @@ std::unique_ptr<Backend> make_backend(int device, const LastWaits& waits);
 
 // These take a backend that make_backend() made.
 int device_of(const Backend&);
-/// From now on the host waits for the backend's streams through `watch`; null: only for the device.
+/// From now on the host waits for the backend's streams through `watch`, which must live until another one is
+/// set; null: it waits for them as long as they take.
 void set_watch(Backend&, DeviceWatch* watch);
 
 /// The devices that this process sees. Throws kDevice if there is none.

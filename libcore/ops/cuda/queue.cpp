@@ -29,8 +29,7 @@ void* allocate_device(size_t bytes) {
 Queue::Queue(const HostWaits& waits, Priority priority) : waits_(waits) {
   int least = 0, greatest = 0;
   require_success(cudaDeviceGetStreamPriorityRange(&least, &greatest), "ask for priorities of streams");
-  // 0, a stream's usual priority, is the lowest: with a normal stream above it, the others get in its way
-  // less.
+  // 0, the priority that CUDA gives by default, is the lowest. So normal streams get the next higher one.
   const int wanted = priority == Priority::kLow ? least : std::max(greatest, least - 1);
   require_success(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, wanted), "make a stream");
 }

@@ -13,12 +13,11 @@
 
 namespace megalith::cuda {
 
-/// How the host waits for the streams of a backend. `watch`: through which it waits, where a device's work
-/// may wait for other ranks; null: only for the device. `is_idle`: whether all of these streams are.
+/// How the host waits for the streams of a backend.
 struct HostWaits {
   LastWaits last;
-  DeviceWatch* watch = nullptr;
-  std::function<bool()> is_idle = {};
+  DeviceWatch* watch = nullptr;        // where the device may wait for other ranks; null: it does not
+  std::function<bool()> is_idle = {};  // whether the work of all of the backend's streams is done
 };
 
 /// What a Stream's native handle points to: a CUDA stream of one device, its scratch memory, and page-locked
@@ -34,9 +33,9 @@ class Queue {
 
   cudaStream_t stream() const { return stream_; }
   /// Returns at least `bytes` bytes of device memory, 256-byte aligned, for the work that is enqueued on this
-  /// stream until the next call. If the memory must grow, waits for the stream first; or where the device may
-  /// wait for other ranks, keeps the smaller memory until the device is idle, since to free memory CUDA waits
-  /// for all of the device's work. Throws kDevice if there is not enough memory.
+  /// stream until the next call. If the memory must grow, waits for the stream first. Where the device may
+  /// wait for other ranks, it instead keeps the smaller block until the device is idle, since CUDA waits for
+  /// all of the device's work to free memory. Throws kDevice if there is not enough memory.
   void* workspace(size_t bytes);
 
   /// Copies host memory to the device in the stream's order. `from` has been read on return. A copy of
@@ -68,7 +67,7 @@ class Queue {
   cudaStream_t stream_ = nullptr;
   void* workspace_ = nullptr;
   size_t workspace_bytes_ = 0;
-  std::vector<void*> outgrown_;   // former workspaces
+  std::vector<void*> outgrown_;   // former workspaces, not yet freed
   std::byte* staging_ = nullptr;  // page-locked host memory, kStagingBytes; null until the first upload
   size_t staged_ = 0;             // bytes of it that copies under way may still read
   mutable std::mutex mutex_;      // guards error_

@@ -37,7 +37,7 @@ class DeviceCalls {
 
   /// The first call whose work is not done.
   struct Pending {
-    uint64_t number;
+    uint64_t number = 0;
     std::string call;  // "all_reduce of 8 fp32 (sum)"
   };
   std::optional<Pending> pending();

@@ -13,8 +13,9 @@ struct DeviceCommOptions {
 };
 
 /// The communicator of the ranks of `host`, for tensors in the memory of their CUDA devices, over NCCL.
-/// `host`, a communicator of processes or threads, remains beside it: for exchange(), for names, for the ids
-/// of NCCL's groups, and to find ranks that are lost; it and `backend` must outlive the result. Collective.
+/// `host`, that of all processes or threads of the run, remains beside it: for exchange(), for names, for the
+/// ids of NCCL's groups, and to find ranks that are lost; it and `backend` must outlive the result.
+/// Collective.
 ///
 /// Reductions are in NCCL's order and round 16-bit types at each rank, and a maximum may lose a NaN, unless
 /// in_rank_order: their bits may differ from those of the host's communicator, and between versions and

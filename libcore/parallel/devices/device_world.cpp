@@ -1,25 +1,27 @@
 #include "libcore/parallel/devices/device_world.h"
 
 #include <algorithm>
-#include <map>
-#include <optional>
 #include <thread>
 #include <utility>
 
 #include "libcore/base/text.h"
-#include "libcore/ops/backend/nccl_plugin.h"
+#include "libcore/ops/backend/cuda_plugin.h"
+#include "libcore/parallel/devices/wait_report.h"
 #include "libcore/parallel/exchange.h"
 
 namespace megalith {
 namespace {
 
+// For this long the host polls its device without a sleep. Then it leaves the core to others between polls.
+constexpr std::chrono::milliseconds kMoment(1);
 constexpr std::chrono::microseconds kBetweenPolls(50);
-constexpr std::chrono::milliseconds kMoment(1);        // so long the host does not sleep between polls
-constexpr std::chrono::milliseconds kBetweenLooks(5);  // at the other ranks
-// In which work may end that a rank took part in before it left.
+// Looks at NCCL and the other ranks are rarer: each asks every group of this rank.
+constexpr std::chrono::milliseconds kBetweenLooks(5);
+// Work that a rank took part in before it left may still end for this long.
 constexpr std::chrono::milliseconds kGrace(500);
-constexpr std::chrono::milliseconds kToCompare(5000);  // at most
-// In which the hosts notice that a rank is lost, after NCCL has.
+// The longest wait for the others' calls, to compare them.
+constexpr std::chrono::milliseconds kToCompare(5000);
+// After NCCL has noticed the loss of a rank, the hosts get this long to notice it too.
 constexpr std::chrono::seconds kToNotice(1);
 
 }  // namespace
@@ -57,8 +59,10 @@ DeviceWorld::~DeviceWorld() {
 // ---- waits
 
 void DeviceWorld::await(const std::function<bool()>& done) {
-  while (!in_own_thread() && !done()) std::this_thread::sleep_for(kBetweenPolls);
-  if (!in_own_thread() || done()) return;
+  if (!in_own_thread()) {
+    while (!done()) std::this_thread::sleep_for(kBetweenPolls);
+    return;
+  }
   Wait wait(run_);
   while (!done()) {
     if (ended_) check_alive([this] { return place(); });
@@ -96,7 +100,7 @@ std::string DeviceWorld::names_of(const std::vector<int>& ranks) const {
   return join(names, ", ");
 }
 
-/// The first call of each group that is not done.
+/// The numbers of the first calls that are not done, of all groups.
 std::vector<uint64_t> DeviceWorld::progress() const {
   std::vector<uint64_t> numbers;
   for (DeviceCalls* const calls : groups_) numbers.push_back(calls->pending_number());
@@ -190,19 +194,22 @@ void DeviceWorld::give_up_late() {
   stop(concat(place(), ": ", timed_out_text(run_.timeout(), names_of(absent.ranks) + how)));
 }
 
+/// The first call of each group that is not done, in words.
+WaitReport DeviceWorld::report() const {
+  WaitReport report;
+  for (DeviceCalls* const calls : groups_) {
+    const auto& [name, rank, ranks] = calls->members();
+    const auto pending = calls->pending().value_or(DeviceCalls::Pending{});
+    report.groups.push_back({name, ranks, pending.number, pending.call});
+  }
+  return report;
+}
+
 /// All ranks wait for their devices, and all come here when their time is over. That of a rank whose calls
 /// still ended when others already waited is over later; they wait half as long again for it.
 void DeviceWorld::compare_calls() {
   const std::string where = place();
-  WaitReport mine;
-  for (DeviceCalls* const calls : groups_) {
-    WaitReport::Group group{.name = calls->members().name, .ranks = calls->members().ranks, .call = {}};
-    if (const auto pending = calls->pending()) {
-      group.number = pending->number;
-      group.call = pending->call;
-    }
-    mine.groups.push_back(std::move(group));
-  }
+  const WaitReport mine = report();
   std::string differs;
   const std::chrono::milliseconds timeout = run_.timeout();
   run_.hurry(std::min(timeout / 2, kToCompare));
@@ -217,52 +224,6 @@ void DeviceWorld::compare_calls() {
               differs.empty()
                   ? timed_out_text(timeout, "the devices of ranks that all wait in the same calls")
                   : concat("timed out: ", differs)));
-}
-
-// ---- calls that differ
-
-namespace {
-
-/// A rank's first call of a group that is not done.
-struct WaitOfRank {
-  int rank;
-  uint64_t number;
-  std::string call;
-  bool same_as(const WaitOfRank& other) const { return number == other.number && call == other.call; }
-};
-
-std::string text_of(const WaitOfRank& wait) {
-  return wait.number == 0 ? std::string("in no call of it")
-                          : concat("in ", wait.call, ", call ", wait.number);
-}
-
-/// The wait that most ranks share, the first of equals.
-const WaitOfRank& usual(const std::vector<WaitOfRank>& waits) {
-  const auto sharers = [&](const WaitOfRank& one) {
-    return std::count_if(waits.begin(), waits.end(),
-                         [&](const WaitOfRank& other) { return other.same_as(one); });
-  };
-  return *std::max_element(waits.begin(), waits.end(),
-                           [&](const WaitOfRank& a, const WaitOfRank& b) { return sharers(a) < sharers(b); });
-}
-
-}  // namespace
-
-std::string differing_call(const std::vector<WaitReport>& reports,
-                           const std::function<std::string(int rank)>& name_of) {
-  std::map<std::pair<std::string, std::vector<int>>, std::vector<WaitOfRank>> by_group;
-  for (size_t rank = 0; rank < reports.size(); ++rank)
-    for (const WaitReport::Group& group : reports[rank].groups)
-      by_group[{group.name, group.ranks}].push_back({static_cast<int>(rank), group.number, group.call});
-  for (const auto& [group, waits] : by_group) {
-    const WaitOfRank& most = usual(waits);
-    for (const WaitOfRank& wait : waits)
-      if (!wait.same_as(most))
-        return concat(group.first, ": ", name_of(wait.rank), " waits ", text_of(wait), ", ",
-                      name_of(most.rank), ' ', text_of(most),
-                      "; all ranks of a group have to make the same calls");
-  }
-  return {};
 }
 
 }  // namespace megalith

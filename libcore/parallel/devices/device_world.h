@@ -15,11 +15,15 @@
 
 namespace megalith {
 
+struct WaitReport;
+
 /// What all groups of devices of one rank share: how it waits for its device, and how that ends when another
 /// rank fails. While the host waits, it watches the device, NCCL, and the other ranks' processes. A rank that
-/// is lost, that fails or that does not come in time ends the work of all devices that wait for it. The
-/// thread that made the object alone calls. Another one, such as a save's, may wait for the device alone: its
-/// owner looks at the other ranks, and after a failure the guard bounds the wait.
+/// is lost, that fails or that does not come in time ends the work of all devices that wait for it.
+///
+/// Only the thread that made the object may call it, but for await(). Another thread, such as a save's,
+/// watches only the device there: the rank's own thread looks at the other ranks and ends the groups after a
+/// failure, or else the guard ends the process.
 class DeviceWorld final : public DeviceWatch {
  public:
   /// `host` and `backend` must outlive it.
@@ -42,6 +46,7 @@ class DeviceWorld final : public DeviceWatch {
   /// Does `work`, in which this rank calls NCCL. If NCCL reports an error, the run stops.
   void attempt(const Place&, const std::function<void()>& work);
 
+  /// Whose calls it watches, until remove().
   void add(DeviceCalls* calls) { groups_.push_back(calls); }
   void remove(DeviceCalls* calls) { std::erase(groups_, calls); }
 
@@ -53,6 +58,7 @@ class DeviceWorld final : public DeviceWatch {
   void check_groups();
   std::vector<uint64_t> progress() const;
   std::string place() const;
+  WaitReport report() const;
   std::string names_of(const std::vector<int>& ranks) const;
   void end_groups() noexcept;
   [[noreturn]] void stop(const std::string& message);
@@ -71,30 +77,5 @@ class DeviceWorld final : public DeviceWatch {
   bool ended_ = false;            // the groups, because of a failure
   RunGuard guard_;
 };
-
-/// Where a rank waits: its calls that are not done, in each of its groups.
-struct WaitReport {
-  struct Group {
-    std::string name;
-    std::vector<int> ranks;
-    uint64_t number = 0;  // 0: all calls are done
-    std::string call;
-    template <class V>
-    void members(V&& visit) {
-      visit(name, ranks, number, call);
-    }
-  };
-  std::vector<Group> groups;
-  template <class V>
-  void members(V&& visit) {
-    visit(groups);
-  }
-};
-
-/// Names the rank whose call differs from those of the other ranks of its group: "tensor: rank 1 waits in
-/// all_gather of 8 fp32, call 17, rank 0 in …". `reports`: of all ranks of the run. `name_of` gives a rank's
-/// name. Empty if no rank differs.
-std::string differing_call(const std::vector<WaitReport>& reports,
-                           const std::function<std::string(int rank)>& name_of);
 
 }  // namespace megalith

@@ -11,8 +11,9 @@
 namespace megalith {
 namespace {
 
-constexpr std::chrono::milliseconds kBetweenLooks(100);
-constexpr std::chrono::seconds kToEnd(4);  // in which a rank that is not in a call of the driver has ended
+constexpr std::chrono::milliseconds kBetweenLooks(100);  // at the run, which wakes nobody when it stops
+// A rank that is not in a call of the driver has ended its groups by then.
+constexpr std::chrono::seconds kToEnd(4);
 
 }  // namespace
 

@@ -9,18 +9,19 @@
 
 namespace megalith {
 
-/// A thread that ends the process when the run was stopped and the rank does not end its work in time: its
-/// main thread may be in a call of CUDA's driver that waits for the device, while the device waits for a rank
-/// that is lost.
+/// A thread that ends the process with the code of kComm when the run was stopped and the rank's device still
+/// waits for other ranks 4 seconds later: the rank's own thread may be in a call of CUDA's driver that waits
+/// for the device, while the device waits for a rank that is lost.
 class RunGuard {
  public:
-  /// `name`: of the rank, for the message. `run` must outlive it.
+  /// `name`: of the rank, for the message. `run` must outlive it. Throws std::system_error if the system has
+  /// no thread for it.
   RunGuard(const RunWatch& run, std::string name);
   ~RunGuard();
   RunGuard(const RunGuard&) = delete;
   RunGuard& operator=(const RunGuard&) = delete;
 
-  /// The device waits for nobody any more.
+  /// Ends the guard, once the device waits for no other rank any more.
   void stand_down();
 
  private:

@@ -54,8 +54,8 @@ class ProcessWorld {
   /// Sets this rank's answer to peers that ask whom it waits for; -1: nobody. A peer's held_up_by() follows
   /// these answers to the rank that holds up the run.
   void note_wait(int peer) { waits_for_.store(at_device_ ? kAtDevice : peer); }
-  /// Sets whether this rank waits for its device. If it does, that is its answer, whatever else it does
-  /// meanwhile.
+  /// Sets whether this rank waits for its device. While it does, that is its answer, whatever note_wait()
+  /// says.
   void note_device_wait(bool waits);
 
   /// The ranks that hold up the run.
@@ -67,8 +67,8 @@ class ProcessWorld {
   /// rank at the end of the chain of waits that begins at `missing`, or `missing` if the chain leads to no
   /// other rank. A process answers as long as it runs, whatever its threads do.
   Culprits held_up_by(const std::vector<int>& missing);
-  /// The ranks that do not wait for their devices, as RunWatch::absent() has it. One of these two functions
-  /// asks, once in a run.
+  /// The ranks that do not wait for their devices, as RunWatch::absent() has it. Like held_up_by() it asks
+  /// the peers, which answer once in a run: only the first call of the two gets answers.
   Culprits away_from_devices();
 
   bool stopped() const { return stopped_.load(); }

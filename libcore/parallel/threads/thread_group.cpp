@@ -37,9 +37,7 @@ void copy_bytes(void* to, const void* from, size_t bytes) {
 // ---- the run
 
 ThreadWorld::ThreadWorld(int size, std::chrono::milliseconds timeout)
-    : timeout_(timeout), spins_(spins_for(size)) {
-  for (int rank = 0; rank < size; ++rank) ranks_.push_back(std::make_unique<RankState>());
-}
+    : timeout_(timeout), spins_(spins_for(size)), ranks_(static_cast<size_t>(size)) {}
 
 std::string ThreadWorld::why() const {
   const std::lock_guard lock(end_mutex_);

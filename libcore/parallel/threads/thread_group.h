@@ -45,18 +45,18 @@ class ThreadWorld {
   void remove(ThreadGroup*);
 
   int size() const { return static_cast<int>(ranks_.size()); }
-  /// What a rank does, as RunWatch asks.
+  /// Whether a rank waits for its device, and whether it has left the run; for RunWatch.
   struct RankState {
     std::atomic<bool> at_device = false, left = false;
   };
-  RankState& state_of(int rank) { return *ranks_[static_cast<size_t>(rank)]; }
+  RankState& state_of(int rank) { return ranks_[static_cast<size_t>(rank)]; }
 
  private:
   void wake_all();
 
   std::atomic<std::chrono::milliseconds> timeout_;
   const int spins_;  // checks before a wait sleeps
-  std::vector<std::unique_ptr<RankState>> ranks_;
+  std::vector<RankState> ranks_;
   std::atomic<bool> aborted_{false};
   std::mutex groups_mutex_;  // guards groups_; locked before a group's mutex
   std::vector<ThreadGroup*> groups_;

@@ -10,31 +10,31 @@
 #include "libcore/ops/cuda/nccl/nccl_library.h"
 #endif
 
-#pragma GCC visibility push(default)
 extern "C" {
 
 #ifdef MEGALITH_HAS_NCCL
 
-void megalith_open_nccl(const std::string& path) {
+__attribute__((visibility("default"))) void megalith_open_nccl(const std::string& path) {
   megalith::cuda::open_nccl(path);
 }
 
-void megalith_new_nccl_id(std::string& id) {
+__attribute__((visibility("default"))) void megalith_new_nccl_id(std::string& id) {
   id = megalith::cuda::new_nccl_id();
 }
 
 /// The caller owns the result.
-megalith::DeviceGroup* megalith_start_nccl_group(const megalith::DeviceGroupStart& start) {
+__attribute__((visibility("default"))) megalith::DeviceGroup* megalith_start_nccl_group(
+    const megalith::DeviceGroupStart& start) {
   return megalith::cuda::start_nccl_group(start).release();
 }
 
-void megalith_nccl_version(std::string& version) {
+__attribute__((visibility("default"))) void megalith_nccl_version(std::string& version) {
   version = megalith::cuda::nccl().version();
 }
 
 #else
 
-void megalith_open_nccl(const std::string&) {
+__attribute__((visibility("default"))) void megalith_open_nccl(const std::string&) {
   megalith::fail(
       megalith::ErrorKind::kDevice,
       "cuda: several ranks need NCCL, and this plugin was built without it: nccl.h 2.18 or later was not "
@@ -45,4 +45,3 @@ void megalith_open_nccl(const std::string&) {
 #endif
 
 }  // extern "C"
-#pragma GCC visibility pop

@@ -41,6 +41,8 @@ ncclDataType_t nccl_type(DType dtype) {
 
 SumType sum_type(DType dtype) {
   switch (dtype) {
+    case DType::kF32:
+      return SumType::kF32;
     case DType::kBf16:
       return SumType::kBf16;
     case DType::kF16:
@@ -51,9 +53,11 @@ SumType sum_type(DType dtype) {
       return SumType::kI32;
     case DType::kI64:
       return SumType::kI64;
-    default:
-      return SumType::kF32;
+    case DType::kU8:
+    case DType::kI8:
+      break;
   }
+  fail(ErrorKind::kInternal, "cuda: no sums of ", name_of(dtype));
 }
 
 size_t count_of(const ConstView& view) {
@@ -71,6 +75,10 @@ Queue& queue_of(const Stream& stream) {
   return *static_cast<Queue*>(stream.native());
 }
 
+bool is_done(const Event& event) {
+  return cudaEventQuery(static_cast<cudaEvent_t>(event.native.get())) == cudaSuccess;
+}
+
 /// `name`: for NCCL's messages, if the build's nccl.h has it.
 ncclConfig_t config_of([[maybe_unused]] const char* name) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
@@ -79,23 +87,6 @@ ncclConfig_t config_of([[maybe_unused]] const char* name) {
   config.commName = name;
 #endif
   return config;
-}
-
-/// The elements of a tensor that one rank reduces.
-struct Part {
-  int64_t begin, elements;
-};
-
-/// These elements of a tensor.
-template <class V>
-V piece(const V& whole, const Part& part) {
-  return whole.as_shape({whole.elements()}).rows(part.begin, part.begin + part.elements);
-}
-
-void copy(cudaStream_t stream, const View& to, const ConstView& from) {
-  if (from.bytes() > 0)
-    require_success(cudaMemcpyAsync(to.data, from.data, from.bytes(), cudaMemcpyDeviceToDevice, stream),
-                    "copy");
 }
 
 /// What a group shares with those that are split from it.
@@ -125,7 +116,7 @@ class NcclGroup final : public DeviceGroup {
  private:
   struct Launched {
     uint64_t number;
-    cudaEvent_t done;
+    Event done;
   };
   void enter() const { require_success(cudaSetDevice(setting_.device), "choose a device"); }
   ncclResult_t state() const;
@@ -135,33 +126,27 @@ class NcclGroup final : public DeviceGroup {
   void enqueue(cudaStream_t, std::span<const DeviceCall>) const;
   ncclResult_t put(const DeviceCall&, cudaStream_t) const;
   void reduce_in_rank_order(Queue&, const DeviceCall&) const;
-  void swap_parts(cudaStream_t, const DeviceCall&, void* parts) const;
-  void spread(cudaStream_t, const DeviceCall&) const;
-  Part part_of(const DeviceCall&, int rank) const;
-  void note(cudaStream_t, uint64_t number);
-  void forget_done();
-  void drop_events() noexcept;
 
   const Setting setting_;
+  const NcclLibrary& library_ = nccl();
   int rank_, size_;
   std::string name_;  // NCCL keeps its address
   ncclComm_t comm_ = nullptr;
   ncclResult_t started_ = ncclInProgress;
-  std::deque<Launched> launched_;
-  std::vector<cudaEvent_t> free_;
+  std::deque<Launched> launched_;  // whose work was not done when last asked
 };
 
 // ---- errors and waits
 
 ncclResult_t NcclGroup::state() const {
   ncclResult_t state = ncclInProgress;
-  const ncclResult_t asked = nccl().get_state(comm_, &state);
+  const ncclResult_t asked = library_.get_state(comm_, &state);
   return asked == ncclSuccess ? state : asked;
 }
 
 std::string NcclGroup::words(ncclResult_t result) const {
-  const char* const more = nccl().last_error(comm_);
-  return concat("NCCL ", nccl().version(), ": ", nccl().error_text(result), " (error ",
+  const char* const more = library_.last_error(comm_);
+  return concat("NCCL ", library_.version(), ": ", library_.error_text(result), " (error ",
                 static_cast<int>(result), more == nullptr || *more == '\0' ? "" : "; ",
                 more == nullptr ? "" : more, "); NCCL_DEBUG=WARN in the environment lets it say more");
 }
@@ -193,7 +178,7 @@ void NcclGroup::start(const DeviceGroupStart& start) {
     fail(ErrorKind::kInternal, "an id of NCCL of ", start.id.size(), " bytes");
   std::memcpy(&id, start.id.data(), sizeof id);
   ncclConfig_t config = config_of(name_.c_str());
-  started_ = nccl().start(&comm_, size_, id, rank_, &config);
+  started_ = library_.start(&comm_, size_, id, rank_, &config);
 }
 
 /// Reports a start that was refused only here: until the others are told, the group must not end.
@@ -208,7 +193,7 @@ std::unique_ptr<DeviceGroup> NcclGroup::split(const DeviceSplit& wanted) {
   made->name_ = wanted.name;
   ncclConfig_t config = config_of(made->name_.c_str());
   const int color = wanted.size > 1 ? wanted.color : NCCL_SPLIT_NOCOLOR;
-  check(nccl().split(comm_, color, wanted.key, &made->comm_, &config), "split");
+  check(library_.split(comm_, color, wanted.key, &made->comm_, &config), "split");
   await_done("split");
   if (made->comm_ == nullptr) return nullptr;
   made->await_start();
@@ -218,13 +203,13 @@ std::unique_ptr<DeviceGroup> NcclGroup::split(const DeviceSplit& wanted) {
 void NcclGroup::begin_finish() {
   if (comm_ == nullptr) return;
   enter();
-  check(nccl().finalize(comm_), "end");
+  check(library_.finalize(comm_), "end");
 }
 
 void NcclGroup::finish() {
   if (comm_ == nullptr) return;
   await_done("end");
-  check(nccl().destroy(std::exchange(comm_, nullptr)), "end");
+  check(library_.destroy(std::exchange(comm_, nullptr)), "end");
 }
 
 NcclGroup::~NcclGroup() {
@@ -235,18 +220,13 @@ NcclGroup::~NcclGroup() {
 /// In a group of calls NCCL first tells the kernels of all communicators to end, and then frees memory.
 void NcclGroup::abort(std::span<DeviceGroup* const> groups) noexcept {
   cudaSetDevice(setting_.device);
-  nccl().begin_group();
+  library_.begin_group();
   for (DeviceGroup* const group : groups) {
     ncclComm_t& comm = static_cast<NcclGroup*>(group)->comm_;
-    if (comm != nullptr) nccl().abort(std::exchange(comm, nullptr));
+    if (comm != nullptr) library_.abort(std::exchange(comm, nullptr));
   }
-  nccl().end_group();
-  for (DeviceGroup* const group : groups) static_cast<NcclGroup*>(group)->drop_events();
-}
-
-void NcclGroup::drop_events() noexcept {
-  for (const Launched& one : std::exchange(launched_, {})) cudaEventDestroy(one.done);
-  for (const cudaEvent_t event : std::exchange(free_, {})) cudaEventDestroy(event);
+  library_.end_group();
+  for (DeviceGroup* const group : groups) static_cast<NcclGroup*>(group)->launched_.clear();
 }
 
 // ---- calls
@@ -259,126 +239,123 @@ void NcclGroup::launch(Stream& stream, std::span<const DeviceCall> calls, uint64
     reduce_in_rank_order(queue, calls.front());
   else
     enqueue(queue.stream(), calls);
-  note(queue.stream(), number);
+  launched_.push_back({number, stream.backend().record(stream)});
 }
 
 void NcclGroup::enqueue(cudaStream_t stream, std::span<const DeviceCall> calls) const {
-  check(nccl().begin_group(), "begin a group of calls");
+  check(library_.begin_group(), "begin a group of calls");
   ncclResult_t worst = ncclSuccess;  // the group ends in any case, or NCCL would never leave it
   for (const DeviceCall& call : calls)
     if (worst == ncclSuccess) worst = put(call, stream);
-  const ncclResult_t ended = nccl().end_group();
+  const ncclResult_t ended = library_.end_group();
   check(worst, "enqueue");
   check(ended, "end a group of calls");
   await_done("enqueue");
 }
 
 ncclResult_t NcclGroup::put(const DeviceCall& call, cudaStream_t stream) const {
-  const NcclLibrary& library = nccl();
   const ncclDataType_t type = nccl_type(call.in ? call.in.dtype : call.out.dtype);
   const ncclRedOp_t reduce = is_max(call) ? ncclMax : ncclSum;
   switch (call.kind) {
     case DeviceCall::kSum:
     case DeviceCall::kMax:
-      return library.all_reduce(call.in.data, call.out.data, count_of(call.in), type, reduce, comm_, stream);
+      return library_.all_reduce(call.in.data, call.out.data, count_of(call.in), type, reduce, comm_, stream);
     case DeviceCall::kScatterSum:
     case DeviceCall::kScatterMax:
-      return library.reduce_scatter(call.in.data, call.out.data, count_of(call.out), type, reduce, comm_,
-                                    stream);
+      return library_.reduce_scatter(call.in.data, call.out.data, count_of(call.out), type, reduce, comm_,
+                                     stream);
     case DeviceCall::kGather:
-      return library.all_gather(call.in.data, call.out.data, count_of(call.in), type, comm_, stream);
+      return library_.all_gather(call.in.data, call.out.data, count_of(call.in), type, comm_, stream);
     case DeviceCall::kBroadcast:
-      return library.broadcast(call.in.data, call.out.data, count_of(call.in), type, call.peer, comm_,
-                               stream);
+      return library_.broadcast(call.in.data, call.out.data, count_of(call.in), type, call.peer, comm_,
+                                stream);
     case DeviceCall::kSend:
-      return library.send(call.in.data, count_of(call.in), type, call.peer, comm_, stream);
+      return library_.send(call.in.data, count_of(call.in), type, call.peer, comm_, stream);
     case DeviceCall::kReceive:
-      return library.receive(call.out.data, count_of(call.out), type, call.peer, comm_, stream);
+      return library_.receive(call.out.data, count_of(call.out), type, call.peer, comm_, stream);
   }
   return ncclInvalidArgument;
 }
 
-/// Enqueues a record after the call.
-void NcclGroup::note(cudaStream_t stream, uint64_t number) {
-  forget_done();
-  cudaEvent_t event = nullptr;
-  if (free_.empty()) {
-    require_success(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "make an event");
-  } else {
-    event = free_.back();
-    free_.pop_back();
-  }
-  require_success(cudaEventRecord(event, stream), "record an event");
-  launched_.push_back({number, event});
-}
-
-void NcclGroup::forget_done() {
-  while (!launched_.empty() && cudaEventQuery(launched_.front().done) == cudaSuccess) {
-    free_.push_back(launched_.front().done);
-    launched_.pop_front();
-  }
-}
-
 std::optional<uint64_t> NcclGroup::pending() {
-  forget_done();
+  while (!launched_.empty() && is_done(launched_.front().done)) launched_.pop_front();
   return launched_.empty() ? std::nullopt : std::optional(launched_.front().number);
 }
 
 // ---- sums in rank order
 
-/// The part of the result that `rank` computes: all parts but the last have equally many elements.
-Part NcclGroup::part_of(const DeviceCall& call, int rank) const {
-  const int64_t all = call.in.elements(), each = (all + size_ - 1) / size_,
-                begin = std::min(all, each * rank);
+/// The elements of a tensor that one rank reduces.
+struct Part {
+  int64_t begin, elements;
+};
+
+/// These elements of a tensor.
+template <class V>
+V piece(const V& whole, const Part& part) {
+  return whole.as_shape({whole.elements()}).rows(part.begin, part.begin + part.elements);
+}
+
+void copy(cudaStream_t stream, const View& to, const ConstView& from) {
+  if (from.bytes() > 0)
+    require_success(cudaMemcpyAsync(to.data, from.data, from.bytes(), cudaMemcpyDeviceToDevice, stream),
+                    "copy");
+}
+
+/// The part that place `rank` of `size` reduces: all parts but the last have equally many elements.
+Part part_of(const DeviceCall& call, int rank, int size) {
+  const int64_t all = call.in.elements(), each = (all + size - 1) / size, begin = std::min(all, each * rank);
   return {begin, std::min(all, begin + each) - begin};
 }
 
-/// Sends every other rank its part of this rank's tensor, and puts what they send, and this rank's own part,
-/// one after the other at `parts`.
-void NcclGroup::swap_parts(cudaStream_t stream, const DeviceCall& call, void* parts) const {
-  const Part own = part_of(call, rank_);
-  std::vector<DeviceCall> calls;
-  for (int rank = 0; rank < size_; ++rank) {
-    const Part theirs = part_of(call, rank);
-    const ConstView given = piece(call.in, theirs);
-    const View place =
-        piece(View{parts, call.in.dtype, {own.elements * size_}}, {own.elements * rank, own.elements});
-    if (rank == rank_) {
-      copy(stream, place, given);
-      continue;
-    }
-    if (theirs.elements > 0) calls.push_back({.kind = DeviceCall::kSend, .in = given, .peer = rank});
-    if (own.elements > 0) calls.push_back({.kind = DeviceCall::kReceive, .out = place, .peer = rank});
-  }
-  enqueue(stream, calls);
+/// Where the elements of `rank` lie among `parts`, in which each rank's follow those of the rank before.
+View place_of(const View& parts, int rank, int size) {
+  const int64_t each = parts.elements() / size;
+  return piece(parts, {each * rank, each});
 }
 
-/// Sends this rank's part of the result to all, and gets theirs.
-void NcclGroup::spread(cudaStream_t stream, const DeviceCall& call) const {
-  const View own = piece(call.out, part_of(call, rank_));
+/// The messages by which rank `own` gives each other rank its part of this rank's tensor, and gets its own
+/// part of theirs.
+std::vector<DeviceCall> swaps(const DeviceCall& call, int own, const View& parts, int size) {
   std::vector<DeviceCall> calls;
-  for (int rank = 0; rank < size_; ++rank) {
-    if (rank == rank_) continue;
-    const View theirs = piece(call.out, part_of(call, rank));
-    if (own.elements() > 0) calls.push_back({.kind = DeviceCall::kSend, .in = own, .peer = rank});
+  for (int rank = 0; rank < size; ++rank) {
+    if (rank == own) continue;
+    const ConstView given = piece(call.in, part_of(call, rank, size));
+    const View place = place_of(parts, rank, size);
+    if (given.elements() > 0) calls.push_back({.kind = DeviceCall::kSend, .in = given, .peer = rank});
+    if (place.elements() > 0) calls.push_back({.kind = DeviceCall::kReceive, .out = place, .peer = rank});
+  }
+  return calls;
+}
+
+/// The messages by which rank `own` gives all others its part of the result, and gets theirs.
+std::vector<DeviceCall> spreads(const DeviceCall& call, int own, int size) {
+  const View mine = piece(call.out, part_of(call, own, size));
+  std::vector<DeviceCall> calls;
+  for (int rank = 0; rank < size; ++rank) {
+    if (rank == own) continue;
+    const View theirs = piece(call.out, part_of(call, rank, size));
+    if (mine.elements() > 0) calls.push_back({.kind = DeviceCall::kSend, .in = mine, .peer = rank});
     if (theirs.elements() > 0) calls.push_back({.kind = DeviceCall::kReceive, .out = theirs, .peer = rank});
   }
-  enqueue(stream, calls);
+  return calls;
 }
 
 /// Each rank adds up its part of all ranks' tensors. After an all-reduce it sends the sum to all.
 void NcclGroup::reduce_in_rank_order(Queue& queue, const DeviceCall& call) const {
-  const Part own = part_of(call, rank_);
-  void* const parts = queue.workspace(static_cast<size_t>(own.elements * size_) * size_of(call.in.dtype));
-  swap_parts(queue.stream(), call, parts);
+  const Part own = part_of(call, rank_, size_);
+  const int64_t gathered = own.elements * size_;
+  const View parts{
+      queue.workspace(static_cast<size_t>(gathered) * size_of(call.in.dtype)), call.in.dtype, {gathered}};
+  copy(queue.stream(), place_of(parts, rank_, size_), piece(call.in, own));
+  enqueue(queue.stream(), swaps(call, rank_, parts, size_));
   const bool scatters = call.kind == DeviceCall::kScatterSum || call.kind == DeviceCall::kScatterMax;
-  launch_rank_sum(queue.stream(), {.parts = parts,
+  launch_rank_sum(queue.stream(), {.parts = parts.data,
                                    .ranks = size_,
                                    .elements = own.elements,
                                    .type = sum_type(call.in.dtype),
                                    .max = is_max(call),
                                    .out = scatters ? call.out.data : piece(call.out, own).data});
-  if (!scatters) spread(queue.stream(), call);
+  if (!scatters) enqueue(queue.stream(), spreads(call, rank_, size_));
 }
 
 }  // namespace

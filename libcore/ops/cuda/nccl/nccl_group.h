@@ -6,11 +6,11 @@
 
 namespace megalith::cuda {
 
-/// A communicator of NCCL for the backend's device. It starts and splits without blocking. open_nccl() comes
-/// first. Throws kComm with NCCL's words.
+/// A communicator of NCCL for the backend's device, which starts and splits in the background. To be called
+/// after open_nccl(). The functions of the result throw kComm with NCCL's words.
 std::unique_ptr<DeviceGroup> start_nccl_group(const DeviceGroupStart&);
 
-/// The id of a new communicator.
+/// The id of a new communicator. Throws kComm.
 std::string new_nccl_id();
 
 }  // namespace megalith::cuda

@@ -10,12 +10,12 @@
 namespace megalith::cuda {
 namespace {
 
-constexpr int kLeast =
-    22200;  // as NCCL gives versions: 2.22.0, the first that aborts several communicators together
+constexpr int kLeast = NCCL_VERSION(2, 22, 0);  // the first that aborts several communicators together
 
 std::mutex mutex;  // guards opened
 std::unique_ptr<NcclLibrary> opened;
 
+/// Opens a library, which stays open, and finds its functions.
 class Finder {
  public:
   explicit Finder(const std::string& path)
@@ -24,8 +24,7 @@ class Finder {
       fail(ErrorKind::kDevice,
            "cuda: several ranks need NCCL, and libnccl.so.2 cannot be loaded: ", dlerror(),
            "; install NVIDIA's NCCL (the package libnccl2, or the wheel nvidia-nccl-cu13), or name its "
-           "folder in "
-           "MEGALITH_CUDA_LIBS");
+           "folder in MEGALITH_CUDA_LIBS");
   }
   template <class Function>
   void find(Function& function, const char* name) const {
@@ -39,6 +38,7 @@ class Finder {
   void* handle_;
 };
 
+/// `version`: as NCCL_VERSION() makes them.
 std::string version_text(int version) {
   return concat(version / 10000, '.', version / 100 % 100, '.', version % 100);
 }

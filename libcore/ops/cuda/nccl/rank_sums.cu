@@ -4,33 +4,7 @@
 namespace megalith::cuda {
 namespace {
 
-/// What elements are added in: their own type, or fp32.
-template <class T>
-struct Summed {
-  using Type = T;
-  using Unsigned = T;
-};
-template <>
-struct Summed<Bf16> {
-  using Type = float;
-  using Unsigned = float;
-};
-template <>
-struct Summed<Half> {
-  using Type = float;
-  using Unsigned = float;
-};
-template <>
-struct Summed<int32_t> {
-  using Type = int32_t;
-  using Unsigned = uint32_t;  // wraps
-};
-template <>
-struct Summed<int64_t> {
-  using Type = int64_t;
-  using Unsigned = uint64_t;
-};
-
+// Elements are reduced in their own type, 16-bit types in fp32.
 __device__ inline float load(Bf16 value) {
   return widen(value);
 }
@@ -54,17 +28,27 @@ __device__ inline void store(Half* to, float value) {
 }
 
 template <class T>
+__device__ T sum_of(T a, T b) {
+  return a + b;
+}
+// Integers wrap.
+__device__ inline int32_t sum_of(int32_t a, int32_t b) {
+  return static_cast<int32_t>(static_cast<uint32_t>(a) + static_cast<uint32_t>(b));
+}
+__device__ inline int64_t sum_of(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+}
+
+template <class T>
 __global__ void rank_sum(RankSum sum) {
-  using Sum = typename Summed<T>::Type;
-  using Unsigned = typename Summed<T>::Unsigned;
   const int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (i >= sum.elements) return;
   const T* const parts = static_cast<const T*>(sum.parts);
-  Sum total = load(parts[i]);
+  auto total = load(parts[i]);
   for (int rank = 1; rank < sum.ranks; ++rank) {
-    const Sum next = load(parts[rank * sum.elements + i]);
+    const auto next = load(parts[rank * sum.elements + i]);
     if (!sum.max)
-      total = static_cast<Sum>(static_cast<Unsigned>(total) + static_cast<Unsigned>(next));
+      total = sum_of(total, next);
     else if (next > total || next != next)
       total = next;
   }

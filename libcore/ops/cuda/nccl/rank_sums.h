@@ -13,13 +13,14 @@ enum class SumType { kF32, kBf16, kF16, kF64, kI32, kI64 };
 /// element by element in rank order, 16-bit types in fp32 with one rounding; a maximum is NaN if any element
 /// is.
 struct RankSum {
-  const void* parts;  // one rank's elements after the other's
-  int ranks;
+  const void* parts;  // [ranks, elements], in rank order
+  int ranks;          // at least 1
   int64_t elements;
-  SumType type;
-  bool max;
-  void* out;
+  SumType type;  // of `parts` and `out`
+  bool max;      // the maximum, not the sum
+  void* out;     // [elements]
 };
+/// Enqueues it on a stream of the current device. Throws kDevice.
 void launch_rank_sum(cudaStream_t, const RankSum&);
 
 }  // namespace megalith::cuda

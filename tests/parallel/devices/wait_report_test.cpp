@@ -1,6 +1,8 @@
-#include "libcore/parallel/devices/device_world.h"
+#include "libcore/parallel/devices/wait_report.h"
 
 #include <gtest/gtest.h>
+
+#include "libcore/base/error.h"
 
 namespace megalith {
 namespace {
