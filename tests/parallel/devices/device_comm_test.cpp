@@ -300,7 +300,7 @@ TEST_P(DeviceComm, MessagesRunAroundTheRingInEveryOrderOfWork) {
   }
 }
 
-// Rank 1 receives the message late.
+// Rank 1 receives the message late. Too short a sleep only makes the test weaker.
 TEST_F(DeviceRanks, SlotsMayChangeWhenTheirMessagesHaveBeenReceived) {
   expect_fine(2, [](Communicator& gloo) {
     DeviceRank rank(gloo);
@@ -381,15 +381,21 @@ TEST_F(DeviceRanks, ARankThatDiesInACallEndsTheOthers) {
 // The device of each of the others waits in two groups, on two streams. Neither group could end alone, as
 // CUDA frees NCCL's memory only when the device has done all its work.
 TEST_F(DeviceRanks, GroupsThatWaitAtOnceEndTogether) {
-  const auto ends = Processes(3).run([](Communicator& gloo) {
+  Processes processes(3);
+  const auto body = [&](Communicator& gloo) {
     DeviceRank rank(gloo);
     const auto data = rank.world->split("data", 0, gloo.rank());
     Stream low = rank.backend->make_queue_stream();
     const View tensor = rank.zeros(DType::kF32, 100), grads = rank.zeros(DType::kF32, 50);
-    if (gloo.rank() == 1) raise(SIGKILL);
+    processes.ready();
+    if (gloo.rank() == 1) processes.await_meanwhile();
     data->all_reduce(low, grads, Reduce::kSum);
     rank.world->all_reduce(rank.compute, tensor, Reduce::kSum);
     rank.compute.synchronize();
+  };
+  const auto ends = processes.run(body, [&] {
+    processes.signal(1, SIGKILL);
+    processes.await_end(1);
   });
   for (const size_t rank : {size_t{0}, size_t{2}})
     expect_end(ends[rank], 5, {": all_reduce, call 1", "the connection to rank 1 on host h1 is lost"});
@@ -399,14 +405,21 @@ TEST_F(DeviceRanks, GroupsThatWaitAtOnceEndTogether) {
 TEST_F(DeviceRanks, AHostInACallOfTheDriverEndsToo) {
   const Variable fault("MEGALITH_NCCL_FAULT", "block:0:1");
   const test::TempDir dir;
-  const auto ends = Processes(2).run([&](Communicator& gloo) {
+  Processes processes(2);
+  const auto body = [&](Communicator& gloo) {
     DeviceRank rank(gloo);
     const View tensor = rank.zeros(DType::kF32, 100);
     rank.world->all_reduce(rank.compute, tensor, Reduce::kSum);
     rank.compute.synchronize();
-    if (gloo.rank() == 1) raise(SIGKILL);
-    dup2(open((dir / "stderr").c_str(), O_CREAT | O_WRONLY, 0600), STDERR_FILENO);
+    if (gloo.rank() == 0) dup2(open((dir / "stderr").c_str(), O_CREAT | O_WRONLY, 0600), STDERR_FILENO);
+    processes.ready();
+    if (gloo.rank() == 1) processes.await_meanwhile();
     rank.world->all_reduce(rank.compute, tensor, Reduce::kSum);
+  };
+  const auto ends = processes.run(body, [&] {
+    std::this_thread::sleep_for(300ms);  // nothing shows when rank 0 has begun the call
+    processes.signal(1, SIGKILL);
+    processes.await_end(1);
   });
   expect_end(ends[0], 5, {});
   const std::string said = read_file(dir / "stderr");
@@ -432,15 +445,19 @@ TEST_F(DeviceRanks, AStoppedRankIsNamedAfterTheTimeout) {
 
 TEST_F(DeviceRanks, ARankThatDoesSomethingElseIsNamedAfterTheTimeout) {
   Processes processes(3, 1500ms);
-  const auto ends = processes.run([&](Communicator& gloo) {
+  const auto body = [&](Communicator& gloo) {
     DeviceRank rank(gloo);
     const View tensor = rank.zeros(DType::kF32, 100);
+    processes.ready();
     if (gloo.rank() == 2) {
-      std::this_thread::sleep_for(4s);
+      processes.await_meanwhile();
       gloo.exchange("");
     }
     rank.world->all_reduce(rank.compute, tensor, Reduce::kSum);
     rank.compute.synchronize();
+  };
+  const auto ends = processes.run(body, [&] {
+    for (const int rank : {0, 1}) processes.await_end(rank);
   });
   for (const size_t rank : {size_t{0}, size_t{1}})
     expect_end(ends[rank], 1.5 + 5, {"waiting for rank 2 on host h2, which does not wait for its device"});
@@ -467,14 +484,14 @@ TEST_F(DeviceRanks, ARankWhoseCallDiffersIsNamedAfterTheTimeout) {
                 "in all_reduce of 96 fp32 (sum), call 2; all ranks of a group have to make the same calls"});
 }
 
-// Rank 1 begins to wait when rank 0 has waited almost long enough.
+// Rank 1 begins to wait when rank 0 has waited for more than half of the timeout, but not all of it.
 TEST_F(DeviceRanks, RanksCompareTheirCallsForHalfTheTimeout) {
   const Variable hang("MEGALITH_NCCL_DISAGREE", "hang");
   Processes processes(2, 3s);
   const auto ends = processes.run([](Communicator& gloo) {
     DeviceRank rank(gloo);
     const View tensor = rank.zeros(DType::kF32, 8);
-    if (gloo.rank() == 1) std::this_thread::sleep_for(2500ms);
+    if (gloo.rank() == 1) std::this_thread::sleep_for(2250ms);
     if (gloo.rank() == 1)
       rank.world->broadcast(rank.compute, tensor, 0);
     else
@@ -569,7 +586,8 @@ TEST_F(DeviceRanks, ADelayedRankIsWaitedFor) {
 // To free memory, CUDA waits for all of the device's work, also for what waits for rank 1, which waits here.
 // The kernel itself has millions of threads, too many for an emulated device: the ranks end before it runs.
 TEST_F(DeviceRanks, AKernelMayNeedMoreMemoryWhileTheDeviceWaits) {
-  const auto ends = Processes(2, 5s).run([](Communicator& gloo) {
+  Processes processes(2, 5s);
+  const auto body = [&](Communicator& gloo) {
     constexpr int64_t kFew = 64, kMany = cuda::kMinWorkspace / (2 * sizeof(float)) + 64;
     ASSERT_GT(cuda::column_sums_bytes(1, kMany), cuda::kMinWorkspace);
     DeviceRank rank(gloo);
@@ -584,9 +602,11 @@ TEST_F(DeviceRanks, AKernelMayNeedMoreMemoryWhileTheDeviceWaits) {
                                                  .dy = View{dy.data, DType::kBf16, {1, columns}}});
     }
     gloo.exchange("");
-    if (gloo.rank() == 1) std::this_thread::sleep_for(300ms);  // until rank 0 has the message
+    processes.ready();
+    processes.await_meanwhile();  // until both have their messages
     std::_Exit(testing::Test::HasFailure() ? 1 : 0);
-  });
+  };
+  const auto ends = processes.run(body, [] {});
   for (const RankEnd& end : ends) EXPECT_TRUE(end.is_exit(0)) << end.status << end.error;
 }
 
