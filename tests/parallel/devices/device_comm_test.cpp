@@ -23,7 +23,6 @@
 
 #include "libcore/base/error.h"
 #include "libcore/io/files/file.h"
-#include "libcore/json/json.h"
 #include "libcore/ops/backend/cuda_plugin.h"
 #include "libcore/ops/backend/nccl_plugin.h"
 #include "libcore/ops/backend/workspace_sizes.h"
@@ -32,6 +31,7 @@
 #include "tests/support/emulated_cuda.h"
 #include "tests/support/environment.h"
 #include "tests/support/files.h"
+#include "tests/support/json_log.h"
 #include "tests/support/rank_processes.h"
 
 namespace megalith {
@@ -650,7 +650,8 @@ TEST_F(DeviceRanks, SayHowToGetNcclWhereItIsUnusableOrOld) {
 // A communicator takes memory of the device, and seconds to start.
 TEST_F(DeviceRanks, StartNoGroupThatNothingUses) {
   const test::TempDir dir;
-  const Variable counts("MEGALITH_NCCL_COUNTS", dir / "counts.jsonl");
+  const std::string counts_file = dir / "counts.jsonl";
+  const Variable counts("MEGALITH_NCCL_COUNTS", counts_file);
   expect_fine(3, [](Communicator& gloo) {
     DeviceRank rank(gloo, {.rings = false});
     const auto alone = rank.world->split("alone", gloo.rank(), 0);
@@ -671,15 +672,15 @@ TEST_F(DeviceRanks, StartNoGroupThatNothingUses) {
     }
   });
   std::map<std::string, int> groups;
-  std::ifstream file(dir / "counts.jsonl");
-  for (std::string line; std::getline(file, line);)
-    ++groups[Json::parse(line, "counts")["group"].as_string()];
+  for (const Json& count : test::json_lines(read_file(counts_file), counts_file))
+    ++groups[count["group"].as_string()];
   EXPECT_EQ(groups, (std::map<std::string, int>{{"world", 3}, {"forward", 4}, {"backward", 4}}));
 }
 
 TEST_F(DeviceRanks, CountTheBytesOfEachGroup) {
   const test::TempDir dir;
-  const Variable counts("MEGALITH_NCCL_COUNTS", dir / "counts.jsonl");
+  const std::string counts_file = dir / "counts.jsonl";
+  const Variable counts("MEGALITH_NCCL_COUNTS", counts_file);
   expect_fine(2, [](Communicator& gloo) {
     DeviceRank rank(gloo);
     const View tensor = rank.zeros(DType::kF32, 96);
@@ -689,11 +690,8 @@ TEST_F(DeviceRanks, CountTheBytesOfEachGroup) {
     rank.compute.synchronize();
   });
   std::map<std::string, int64_t> bytes;
-  std::ifstream file(dir / "counts.jsonl");
-  for (std::string line; std::getline(file, line);) {
-    const Json count = Json::parse(line, "counts");
+  for (const Json& count : test::json_lines(read_file(counts_file), counts_file))
     bytes[count["group"].as_string() + std::to_string(count["rank"].as_int())] += count["bytes"].as_int();
-  }
   EXPECT_EQ(bytes, (std::map<std::string, int64_t>{
                        {"world0", 384}, {"world1", 384}, {"pair0", 384}, {"pair1", 384}}));
 }
