@@ -87,14 +87,14 @@ class Emulation {
 class DeviceRanks : public testing::Test {
  protected:
   void SetUp() override {
-    if (!has_process_comm()) GTEST_SKIP() << "libmegalith_gloo.so was not built: libgloo-dev was not found";
+    if (!has_process_comm()) GTEST_SKIP() << "built without Gloo (package libgloo-dev)";
   }
   Emulation emulation_;
 };
 class DeviceComm : public testing::TestWithParam<int> {
  protected:
   void SetUp() override {
-    if (!has_process_comm()) GTEST_SKIP() << "libmegalith_gloo.so was not built: libgloo-dev was not found";
+    if (!has_process_comm()) GTEST_SKIP() << "built without Gloo (package libgloo-dev)";
   }
 };
 INSTANTIATE_TEST_SUITE_P(Ranks, DeviceComm, testing::Values(2, 3, 4),
