@@ -11,10 +11,10 @@
 #include "libcore/doctor/finding.h"
 #include "libcore/json/json.h"
 #include "libcore/launch/socket.h"
+#include "tests/support/compiler.h"
 #include "tests/support/emulated_cuda.h"
 #include "tests/support/environment.h"
 #include "tests/support/files.h"
-#include "tests/support/sanitizers.h"
 
 namespace megalith::test {
 namespace {

@@ -10,7 +10,7 @@
 #include "libcore/base/text.h"
 #include "libcore/io/files/file.h"
 #include "tests/apps/program_folder.h"
-#include "tests/support/sanitizers.h"
+#include "tests/support/compiler.h"
 
 namespace megalith::test {
 namespace {

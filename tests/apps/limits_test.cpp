@@ -9,7 +9,7 @@
 #include "libcore/base/error.h"
 #include "libcore/parallel/processes/gloo_comm.h"
 #include "tests/apps/program_folder.h"
-#include "tests/support/sanitizers.h"
+#include "tests/support/compiler.h"
 
 namespace megalith::test {
 namespace {

@@ -9,8 +9,8 @@
 #include "libcore/base/error.h"
 #include "libcore/io/files/file.h"
 #include "libcore/json/json.h"
+#include "tests/support/compiler.h"
 #include "tests/support/files.h"
-#include "tests/support/sanitizers.h"
 #include "tests/support/terminal.h"
 
 // Commands that reproduce a new user's problems (issue "What a newcomer trips over").

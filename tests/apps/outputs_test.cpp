@@ -15,7 +15,7 @@
 #include "libcore/io/files/file.h"
 #include "libcore/io/run/lock_file.h"
 #include "tests/apps/program_folder.h"
-#include "tests/support/sanitizers.h"
+#include "tests/support/compiler.h"
 
 namespace megalith::test {
 namespace {

@@ -10,8 +10,8 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/process.h"
+#include "tests/support/compiler.h"
 #include "tests/support/files.h"
-#include "tests/support/sanitizers.h"
 
 namespace megalith {
 namespace {

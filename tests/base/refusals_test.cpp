@@ -15,8 +15,8 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include "tests/support/compiler.h"
 #include "tests/support/environment.h"
-#include "tests/support/sanitizers.h"
 
 namespace megalith {
 namespace {

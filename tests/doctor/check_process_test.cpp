@@ -9,7 +9,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/process.h"
-#include "tests/support/sanitizers.h"
+#include "tests/support/compiler.h"
 
 namespace megalith {
 namespace {

@@ -168,13 +168,11 @@ bool Streams::advance(const std::function<bool()>& done) {
 }
 
 void Streams::finish_all(int device) {
-  std::vector<EmulatedStream*> busy;
-  {
-    const std::lock_guard lock(mutex_);
-    busy = busy_streams();
-  }
-  for (EmulatedStream* const stream : busy)
-    if (stream->device == device) finish(stream);
+  run_until([this, device] {
+    const std::vector<EmulatedStream*> busy = busy_streams();
+    return std::none_of(busy.begin(), busy.end(),
+                        [device](const EmulatedStream* stream) { return stream->device == device; });
+  });
 }
 
 }  // namespace megalith::emulator

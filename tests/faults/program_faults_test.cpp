@@ -15,8 +15,8 @@
 #include "libcore/base/text.h"
 #include "libcore/io/files/file.h"
 #include "tests/apps/program_folder.h"
+#include "tests/support/compiler.h"
 #include "tests/support/large.h"
-#include "tests/support/sanitizers.h"
 
 namespace megalith::test {
 namespace {

@@ -14,7 +14,7 @@
 #include "libcore/checkpoint/native/checkpoint_format.h"
 #include "libcore/io/files/file.h"
 #include "tests/apps/program_folder.h"
-#include "tests/support/sanitizers.h"
+#include "tests/support/compiler.h"
 
 namespace megalith::test {
 namespace {

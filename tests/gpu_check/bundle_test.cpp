@@ -6,9 +6,9 @@
 #include <gtest/gtest.h>
 
 #include "libcore/io/files/file.h"
+#include "tests/support/compiler.h"
 #include "tests/support/files.h"
 #include "tests/support/once/pattern.h"
-#include "tests/support/sanitizers.h"
 #include "tests/support/scripts.h"
 
 namespace megalith::test {

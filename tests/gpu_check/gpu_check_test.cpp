@@ -11,10 +11,10 @@
 
 #include "libcore/base/text.h"
 #include "libcore/json/json.h"
+#include "tests/support/compiler.h"
 #include "tests/support/emulated_cuda.h"
 #include "tests/support/environment.h"
 #include "tests/support/files.h"
-#include "tests/support/sanitizers.h"
 #include "tests/support/scripts.h"
 
 namespace megalith::test {

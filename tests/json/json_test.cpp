@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
-#include "tests/support/sanitizers.h"
+#include "tests/support/compiler.h"
 
 namespace {
 

@@ -19,8 +19,8 @@
 #include "libcore/launch/rank_channel.h"
 #include "libcore/launch/rank_hello.h"
 #include "libcore/launch/socket.h"
+#include "tests/support/compiler.h"
 #include "tests/support/processes.h"
-#include "tests/support/sanitizers.h"
 
 namespace megalith::test {
 namespace {

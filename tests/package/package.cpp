@@ -16,8 +16,8 @@
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
 #include "libcore/io/files/file.h"
+#include "tests/support/compiler.h"
 #include "tests/support/once/pattern.h"
-#include "tests/support/sanitizers.h"
 
 namespace megalith::test {
 namespace {

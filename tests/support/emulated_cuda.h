@@ -18,8 +18,8 @@ std::unique_ptr<Backend> make_emulated_backend(int device = 0);
 emulator::Controls& emulated_controls();
 
 /// Whether this build has a second such device, whose kernels are compiled so that it counts the memory that
-/// they ask for (CallCounts::sectors). Builds with a sanitizer have none; nor do
-/// those by clang, which cuts accesses into other pieces.
+/// they ask for (CallCounts::sectors). Builds with a sanitizer have none, nor do those by clang, which cuts
+/// accesses into other pieces.
 bool has_counting_device();
 /// The backend and the controls of that device.
 std::unique_ptr<Backend> make_counting_backend();

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "libcore/parallel/processes/gloo_comm.h"
 #include "tests/apps/finetune/finetune_app.h"
 #include "tests/support/emulated_cuda.h"
 #include "tests/support/environment.h"
@@ -13,6 +14,9 @@ namespace {
 
 class EmulatedRanksFinetune : public FinetuneApp {
  protected:
+  void SetUp() override {
+    if (!has_process_comm()) GTEST_SKIP() << "built without Gloo (package libgloo-dev)";
+  }
   /// Six steps of the same batches.
   void expect_same_losses(const std::string& method) const {
     SCOPED_TRACE(method);

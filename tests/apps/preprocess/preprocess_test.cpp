@@ -12,8 +12,8 @@
 #include "libcore/base/error.h"
 #include "libcore/data/indexed/sidecar.h"
 #include "libcore/io/files/file.h"
+#include "tests/support/compiler.h"
 #include "tests/support/files.h"
-#include "tests/support/sanitizers.h"
 
 namespace megalith::test {
 namespace {

@@ -102,8 +102,7 @@ class EmulatedTraffic : public EmulatedRanksApp {
                    "--device cuda --train-iters ", steps, " --nproc ", ranks));
     EXPECT_EQ(result.code, 0) << result.all();
     Traffic sum;
-    for (const std::string& line : split(file("counts.jsonl"), '\n'))
-      if (!line.empty()) add(Json::parse(line, "counts.jsonl"), 1, sum);
+    for (const Json& one : json_lines(file("counts.jsonl"), "counts.jsonl")) add(one, 1, sum);
     std::filesystem::remove(dir_ / "counts.jsonl");
     return sum;
   }

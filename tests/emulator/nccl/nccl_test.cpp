@@ -152,9 +152,10 @@ TEST(FakeNccl, RunsTheMessagesOfAGroupTogether) {
 // Its memory is freed when the device is idle, but another communicator's call waits for rank 1 there.
 TEST(FakeNccl, FreesAnAbortedCommunicatorWhenTheDeviceIsIdle) {
   const ncclUniqueId other_id = new_id();
-  std::atomic<int> ended = 0;
+  std::atomic<int> started = 0, ended = 0;
   run_ranks(2, [&](NcclRank& rank, int number) {
     NcclRank other(other_id, number, 2);
+    for (++started; started < 2;) std::this_thread::yield();  // an abort is an error of a rank that starts
     if (number == 1) {
       while (ended < 1) std::this_thread::yield();
       return;
@@ -167,6 +168,7 @@ TEST(FakeNccl, FreesAnAbortedCommunicatorWhenTheDeviceIsIdle) {
       ncclCommAbort(std::exchange(rank.comm, nullptr));
       freed = true;
     });
+    // Too short a sleep only makes the test weaker: nothing is freed before the next abort.
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     EXPECT_FALSE(freed);
     ncclCommAbort(std::exchange(other.comm, nullptr));

@@ -10,8 +10,8 @@
 #include "libcore/ops/dry/dry_backend.h"
 #include "libcore/tensor/arena.h"
 #include "tests/ops/cases.h"
+#include "tests/support/compiler.h"
 #include "tests/support/files.h"
-#include "tests/support/sanitizers.h"
 
 namespace megalith {
 namespace {

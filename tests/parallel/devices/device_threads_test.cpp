@@ -1,4 +1,5 @@
 // The communicator over devices beside that of threads: each rank has an emulated device of the one process.
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -70,12 +71,18 @@ TEST_F(DeviceThreads, AddAcrossTheirDevices) {
 }
 
 TEST_F(DeviceThreads, NameTheRankThatDoesSomethingElse) {
-  const std::string error = error_of([](ThreadRank& rank, int number) {
+  std::atomic<int> ended = 0;
+  const std::string error = error_of([&](ThreadRank& rank, int number) {
     if (number == 2) {
-      std::this_thread::sleep_for(4s);
+      while (ended < 2) std::this_thread::sleep_for(1ms);
       rank.world->exchange("");
     }
-    rank.sum();
+    try {
+      rank.sum();
+    } catch (const Error&) {
+      ++ended;
+      throw;
+    }
   });
   expect(
       error,

@@ -121,7 +121,7 @@ TEST_F(NcclGroups, NameTheFirstCallThatIsNotDone) {
 TEST_F(NcclGroups, EndWithoutTheirWorkWhenAborted) {
   test::emulated_controls().devices = 2;
   const std::string id = new_nccl_id();
-  std::atomic<bool> launched = false;
+  std::atomic<int> ready = 0;
   std::vector<std::thread> threads;
   for (const int rank : {0, 1})
     threads.emplace_back([&, rank] {
@@ -129,8 +129,7 @@ TEST_F(NcclGroups, EndWithoutTheirWorkWhenAborted) {
       const View tensor = one.put({1, 2});
       const DeviceCall call{.kind = DeviceCall::kSum, .in = tensor, .out = tensor};
       if (rank == 0) one.group->launch(one.stream, {&call, 1}, 1);  // rank 1 never comes
-      launched = launched || rank == 0;
-      while (!launched) std::this_thread::yield();
+      for (++ready; ready < 2;) std::this_thread::yield();  // an abort is an error of a rank that starts
       DeviceGroup* const own = one.group.get();
       own->abort({&own, 1});
       EXPECT_EQ(one.get(tensor), (std::vector<float>{1, 2}));

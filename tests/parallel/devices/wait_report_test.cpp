@@ -24,8 +24,7 @@ TEST(DifferingCall, IsTheOneThatMostOfItsGroupDoNotMake) {
                                            report(3, "", 0, 5)};
   EXPECT_EQ(differing_call(reports, name_of),
             "world: rank 2 waits in all_reduce of 8 f64 (sum), call 5, rank 0 in no call of it; all ranks of "
-            "a group "
-            "have to make the same calls");
+            "a group have to make the same calls");
 }
 
 TEST(DifferingCall, ComparesTheMembersOfAGroupAlone) {
@@ -34,8 +33,7 @@ TEST(DifferingCall, ComparesTheMembersOfAGroupAlone) {
       report(2, "all_gather of 8 fp32", 4, 0), report(3, "all_gather of 9 fp32", 4, 0)};
   EXPECT_EQ(differing_call(reports, name_of),
             "tensor: rank 3 waits in all_gather of 9 fp32, call 4, rank 2 in all_gather of 8 fp32, call 4; "
-            "all ranks "
-            "of a group have to make the same calls");
+            "all ranks of a group have to make the same calls");
 }
 
 TEST(DifferingCall, IsNoneWhereAllWaitAlike) {

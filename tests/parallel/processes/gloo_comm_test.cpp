@@ -24,7 +24,7 @@ namespace {
 using namespace std::chrono_literals;
 
 #define SKIP_WITHOUT_GLOO() \
-  if (!has_process_comm()) GTEST_SKIP() << "libmegalith_gloo.so was not built: libgloo-dev was not found"
+  if (!has_process_comm()) GTEST_SKIP() << "built without Gloo (package libgloo-dev)"
 
 // ---- means
 

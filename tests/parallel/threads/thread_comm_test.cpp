@@ -289,7 +289,7 @@ TEST(ThreadCommMessages, AreReceivedBeforeTheirMemoryEnds) {
       link.reset();
       rank.compute.fill(memory.view(), -1);
     } else {
-      std::this_thread::sleep_for(20ms);
+      std::this_thread::sleep_for(20ms);  // too short a sleep only makes the test weaker
       Tensor received(DType::kI32, 500);
       link->recv(rank.compute, received.view(), 0);
       EXPECT_EQ(received, message);
@@ -552,7 +552,7 @@ TEST(ThreadRanks, AreAllWokenByAbort) {
     Tensor tensor(DType::kF32, 1);
     if (world.rank() == 0) return world.recv(rank.compute, tensor.view(), 2);
     if (world.rank() == 1) return world.all_reduce(rank.compute, tensor.view(), Reduce::kSum);
-    std::this_thread::sleep_for(20ms);
+    std::this_thread::sleep_for(20ms);  // too short a sleep only makes the test weaker
     world.abort("no more of this");
   });
   EXPECT_EQ(failure.kind, ErrorKind::kComm);

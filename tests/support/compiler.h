@@ -2,9 +2,9 @@
 
 namespace megalith::test {
 
-// How this program was compiled. A test that cannot work so skips itself.
+// How this program was compiled. Tests that cannot work that way skip themselves.
 
-// Clang's OpenMP runtime, libomp, ends a process that lacks memory, threads or /dev/shm by itself, with 134.
+// Clang's OpenMP runtime, libomp, aborts a process that lacks memory, threads or /dev/shm (exit code 134).
 #ifdef __clang__
 inline constexpr bool kClang = true;
 #else
