@@ -29,6 +29,8 @@ void add_notes(Options& options) {
                "The model as a Hugging Face folder: tuned as a whole, or with the adapter added."}});
 }
 
+constexpr const char* kFactory = "LLaMA-Factory";
+
 /// Options of other tools.
 struct Dialects {
   PaddleNames paddle;
@@ -38,7 +40,7 @@ struct Dialects {
 
 /// Adds the options and file keys of other tools.
 void add_dialects(Options& options, Dialects& dialects, FinetuneConfig& config) {
-  options.add("PaddleNLP", dialects.paddle).add("LLaMA-Factory", dialects.factory);
+  options.add("PaddleNLP", dialects.paddle).add(kFactory, dialects.factory);
   options.fates([] { return fates_in(kFinetune); }).translate(translate_axolotl);
   options.translate(translate_paddle_preferences);
   options.translate([&](FileTranslation& file) { dialects.of_paddle |= is_of_paddle(file); });
@@ -71,8 +73,9 @@ int run_tuning(int argc, char** argv) {
   add_dialects(options, dialects, config);
   add_notes(options);
   if (!app.read(options)) return 0;
-  // PaddleNLP trains an adapter at its rate for everything.
-  if (dialects.of_paddle || is_of_paddle(std::vector<std::string>(argv, argv + argc)))
+  // PaddleNLP and LLaMA-Factory train an adapter at their rate for everything.
+  if (dialects.of_paddle || is_of_paddle(std::vector<std::string>(argv, argv + argc)) ||
+      !options.given_words({kFactory}).empty())
     config.lora_rate = kTuningRate;
   app.plan(config.run.parallel);
   set_log_console(LogConsole::kStdout);

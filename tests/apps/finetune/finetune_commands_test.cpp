@@ -197,12 +197,17 @@ TEST_F(FinetuneCommands, TakesPublishedFilesAsTheFirstWord) {
   EXPECT_EQ(source("./qlora.json").code, 0);
 }
 
-// LoRA has a rate of its own unless the command or its file is PaddleNLP's, whose TrainingArguments say 5e-5.
+// LoRA has a rate of its own unless the command or its file is PaddleNLP's or LLaMA-Factory's, whose
+// TrainingArguments say 5e-5.
 TEST_F(FinetuneCommands, TakesTheRateOfTheMethod) {
   write_file(dir_ / "paddle.json",
              R"({"model_name_or_path": "facebook/llama-7b", "max_steps": 1, "lora": true,
     "dataset_name_or_path": "./data", "output_dir": "out", "overwrite_output_dir": true, "logging_steps": 1,
     "lr_scheduler_type": "constant"})");
+  write_file(dir_ / "factory.yaml",
+             "model_name_or_path: facebook/llama-7b\nstage: sft\nfinetuning_type: lora\ndo_train: true\n"
+             "dataset: train\ndataset_dir: data\noutput_dir: out\noverwrite_output_dir: true\nmax_steps: 1\n"
+             "logging_steps: 1\nlr_scheduler_type: constant\n");
   const std::string
       own =
           "--model facebook/llama-7b --data data --output-dir out --overwrite-output-dir --max-steps 1 "
@@ -213,6 +218,8 @@ TEST_F(FinetuneCommands, TakesTheRateOfTheMethod) {
   for (const auto& [command, rate] : {std::pair{own, "5.000000E-05"},
                                       {own + "--lora", "2.000000E-04"},
                                       {own + "--finetuning-type lora", "2.000000E-04"},
+                                      {own + "--finetuning-type lora --stage sft", "5.000000E-05"},
+                                      {std::string("--config factory.yaml"), "5.000000E-05"},
                                       {own + "--lora --lr 3e-3", "3.000000E-03"},
                                       {own + "--prefix-tuning", "5.000000E-05"},
                                       {paddle + "--dataset_name_or_path data", "5.000000E-05"},
