@@ -48,6 +48,8 @@ endif()
 if(MEGALITH_TESTS)
   find_package(GTest QUIET)
   megalith_need(GTest_FOUND libgtest-dev "tests (or configure with -DMEGALITH_TESTS=OFF)")
+  find_package(boost_context QUIET)
+  megalith_need(boost_context_FOUND libboost-context-dev "the emulated GPU of tests (or configure with -DMEGALITH_TESTS=OFF)")
 endif()
 # Only runs of several processes need it: without it the rest is built.
 find_path(GLOO_INCLUDE gloo/transport/tcp/unbound_buffer.h)

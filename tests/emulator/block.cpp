@@ -11,7 +11,7 @@
 namespace megalith::emulator {
 
 EmulatedBlock& EmulatedBlock::running() {
-  static EmulatedBlock block;
+  static EmulatedBlock& block = *new EmulatedBlock;  // stays: to destroy a thread unwinds its stack
   return block;
 }
 
@@ -23,7 +23,7 @@ void EmulatedBlock::run(int threads, size_t shared_bytes, const std::function<vo
   shared_.assign(shared_bytes / sizeof(Line) + 1, Line{});
   std::memset(shared_.data(), 0xff, shared_bytes);  // NaN exposes reads before the first write
   for (size_t i = 0; i < threads_; ++i) {
-    if (!fibers_[i].stack) make_context(fibers_[i]);
+    if (!fibers_[i].context) make_thread(fibers_[i], i % kColours * kColour);
     fibers_[i].waits_at = kRunning;
     fibers_[i].gifts = fibers_[i].votes = 0;
   }
@@ -78,37 +78,22 @@ bool EmulatedBlock::any(bool value) {
                      [&](const Fiber& fiber) { return fiber.vote[turn]; });
 }
 
-void EmulatedBlock::make_context(Fiber& fiber) {
-  fiber.stack = std::make_unique<unsigned char[]>(kStack);
-  getcontext(&fiber.context);
-  fiber.context.uc_stack.ss_sp = fiber.stack.get();
-  fiber.context.uc_stack.ss_size = kStack;
-  fiber.context.uc_link = nullptr;
-  makecontext(
-      &fiber.context, [] { running().enter(); }, 0);
+void EmulatedBlock::make_thread(Fiber& fiber, size_t colour) {
+  fiber.context = Context(std::allocator_arg, boost::context::fixedsize_stack(kStack + colour),
+                          [this](Context&& scheduler) {
+                            scheduler_ = std::move(scheduler);
+                            run_kernels();
+                            return std::move(scheduler_);
+                          });
 }
 
-void EmulatedBlock::enter() {
+void EmulatedBlock::run_kernels() {
   const size_t self = current_;
   for (;;) {
     (*kernel_)();
     if (fibers_[self].copies.any()) end_with("a thread ends before its copies to shared memory");
-    fibers_[self].waits_at = kEnded;
-    if (_setjmp(fibers_[self].place) == 0) _longjmp(scheduler_place_, 1);
+    pause(kEnded);
   }
-}
-
-void EmulatedBlock::resume(Fiber& fiber) {
-  if (_setjmp(scheduler_place_) != 0) return;
-  if (fiber.started) _longjmp(fiber.place, 1);
-  fiber.started = true;
-  setcontext(&fiber.context);
-}
-
-void EmulatedBlock::pause(Place place) {
-  Fiber& self = fibers_[current_];
-  self.waits_at = place;
-  if (_setjmp(self.place) == 0) _longjmp(scheduler_place_, 1);
 }
 
 EmulatedBlock::Place EmulatedBlock::step_warp(size_t first) {
@@ -117,7 +102,8 @@ EmulatedBlock::Place EmulatedBlock::step_warp(size_t first) {
     current_ = first + in_order(i, threads);
     threadIdx.x = static_cast<unsigned>(current_);
     accesses_.begin_thread(lane());
-    if (fibers_[current_].waits_at != kEnded) resume(fibers_[current_]);
+    Fiber& fiber = fibers_[current_];
+    if (fiber.waits_at != kEnded) fiber.context = std::move(fiber.context).resume();
   }
   accesses_.end_warp();
   const Place place = fibers_[first].waits_at;
