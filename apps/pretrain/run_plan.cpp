@@ -38,12 +38,12 @@ OptionFate fate_in_question(const Field& field) {
 
 std::vector<OptionFate> fates_in_question() {
   static PlanOptions plan;  // static, since the fates refer to the fields' names
-  static const std::vector<Field> fields = fields_of(plan), own = fields_of(static_cast<PlanTarget&>(plan));
+  static const std::vector<Field> kFields = fields_of(plan), kOwn = fields_of(static_cast<PlanTarget&>(plan));
   const std::vector<OptionFate> run = fates_in(kPretrain);
   std::vector<OptionFate> fates;
-  for (const Field& field : fields) {
+  for (const Field& field : kFields) {
     const auto same = [&](const Field& other) { return other.name == field.name; };
-    if (std::any_of(own.begin(), own.end(), same) || find_fate(run, field.name) ||
+    if (std::any_of(kOwn.begin(), kOwn.end(), same) || find_fate(run, field.name) ||
         std::find(std::begin(kAbsent), std::end(kAbsent), field.name) != std::end(kAbsent))
       continue;
     fates.push_back(fate_in_question(field));

@@ -69,7 +69,7 @@ std::vector<int> visible_devices(const RankTableOptions& options) {
 
 std::vector<int> devices_of(const RankTableOptions& options) {
   if (options.visible.empty()) return parse_devices(options.devices);
-  const std::vector<int> visible = visible_devices(options);
+  std::vector<int> visible = visible_devices(options);
   if (options.devices.empty()) return visible;
   std::vector<int> devices;
   for (const int place : parse_devices(options.devices)) {

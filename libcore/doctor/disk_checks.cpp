@@ -101,8 +101,8 @@ std::string existing_folder(const std::string& folder) {
   return path.string();
 }
 
-Findings check_disk(const std::string& name) {
-  const fs::path folder = existing_folder(name);
+Findings check_disk(const std::string& save) {
+  const fs::path folder = existing_folder(save);
   Findings findings = {check_space(folder)};
   const ProbeFile file(folder);
   if (file.descriptor() < 0)

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <vector>
 
+#include "libcore/base/error.h"
 #include "libcore/base/text.h"
 
 namespace megalith {
@@ -56,7 +57,7 @@ std::string group_path(const std::string& root, std::string_view controller) {
     const size_t first = line.find(':'), second = line.find(':', first + 1);
     if (first == std::string::npos || second == std::string::npos) continue;
     const std::vector<std::string> names = split(line.substr(first + 1, second - first - 1), ',');
-    const std::string path = line.substr(second + 1);
+    std::string path = line.substr(second + 1);
     if (std::ranges::find(names, controller) != names.end() && path.starts_with('/')) return path;
   }
   return "/";
@@ -74,7 +75,7 @@ std::vector<GroupMemory> limiting_groups(const std::string& root) {
   for (const GroupVersion& version : kVersions) {
     std::string path = group_path(root, version.controller);
     while (true) {
-      const std::string folder = root + version.folder + path + "/";
+      const std::string folder = concat(root, version.folder, path, '/');
       const auto limit = number_in(folder + version.limit), used = number_in(folder + version.used);
       if (limit && used) {
         const size_t cached = std::min(*used, number_of(version.cache, folder + "memory.stat"));

@@ -81,7 +81,7 @@ TokenFileCounts index_token_file(const std::string& path, const std::string& pre
 }
 
 std::string prefix_of_token_file(const std::string& path) {
-  const std::string_view kEnd = ".bin";
+  constexpr std::string_view kEnd = ".bin";
   return (path.ends_with(kEnd) ? path.substr(0, path.size() - kEnd.size()) : path) + "_document";
 }
 

@@ -98,8 +98,7 @@ void SampleOrderOptions::validate(Problems& problems) const {
 void dump_sample_order(const SampleOrderOptions& options, std::ostream& out) {
   const OpenBlend open = open_blend(options.data_path);
   const TrainingDatasets datasets = build_datasets(open, request_of(options));
-  SampleOrderOptions copy = options;
-  out << "config " << to_json(copy).dump() << '\n';
+  out << "config " << to_json(options).dump() << '\n';
   Printer printer(out, options.lines);
   for (size_t i = 0; i < datasets.size(); ++i) {
     if (datasets[i])
