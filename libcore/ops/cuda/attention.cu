@@ -137,16 +137,16 @@ template <class T>
 __device__ void absorb(const float (&scores)[T::kRows][T::kRows], int64_t first, int64_t key,
                        const HeadView& view, SoftmaxRows<T>& rows, HeadSums<T>& out, float* probabilities) {
   MEGALITH_UNROLL for (int i = 0; i < T::kRows; ++i) {
-    const int64_t query = first + thread_y() + kSide * i;
+    const int64_t query = first + (thread_y() + kSide * i);
     const KeyRange seen = keys_of(view.shape, view.place, query);
     float new_max = rows.max[i], total = 0;
-    MEGALITH_UNROLL for (int j = 0; j < T::kRows; ++j) if (seen.has(key + thread_x() + kSide * j)) new_max =
+    MEGALITH_UNROLL for (int j = 0; j < T::kRows; ++j) if (seen.has(key + (thread_x() + kSide * j))) new_max =
         fmaxf(new_max, scores[i][j]);
     new_max = row_max(new_max);
     // A row that has seen no key so far keeps a maximum of minus infinity, from which nothing is subtracted.
     const float base = new_max == -INFINITY ? 0.0f : new_max;
     MEGALITH_UNROLL for (int j = 0; j < T::kRows; ++j) {
-      const int64_t column = key + thread_x() + kSide * j;
+      const int64_t column = key + (thread_x() + kSide * j);
       float p = seen.has(column) ? expf(scores[i][j] - base) : 0.0f;
       total += p;
       if (p != 0) p *= view.mask.at(query, column);
@@ -193,7 +193,7 @@ __global__ void __launch_bounds__(kThreads, 1) attention_forward(AttentionArgs a
     __syncthreads();
   }
   MEGALITH_UNROLL for (int i = 0; i < T::kRows; ++i) {
-    const int64_t query = first + thread_y() + kSide * i;
+    const int64_t query = first + (thread_y() + kSide * i);
     if (query > last) continue;
     out.store_row(i, storage, a.out, query * s.heads() * s.head + place.out(s), s.head, 1 / rows.sum[i]);
     if (a.lse != nullptr && thread_x() == 0) a.lse[place.row(s) + query] = rows.max[i] + logf(rows.sum[i]);
@@ -243,13 +243,13 @@ __device__ void score_grads(const AttentionGradArgs& a, const GradTiles<T>& tile
   multiply_rows<T>(scores, tiles.queries, tiles.keys);
   multiply_rows<T>(dp, tiles.dout, tiles.values);
   MEGALITH_UNROLL for (int i = 0; i < T::kRows; ++i) {
-    const int64_t query = first + thread_y() + kSide * i;
+    const int64_t query = first + (thread_y() + kSide * i);
     const bool there = query < a.shape.queries;
     const KeyRange seen = keys_of(view.shape, view.place, query);
     const float lse = there ? a.lse[view.place.row(a.shape) + query] : 0.0f,
                 delta = there ? a.delta[view.place.row(a.shape) + query] : 0.0f;
     MEGALITH_UNROLL for (int j = 0; j < T::kRows; ++j) {
-      const int64_t column = key + thread_x() + kSide * j;
+      const int64_t column = key + (thread_x() + kSide * j);
       const float p = seen.has(column) ? expf(scores[i][j] - lse) : 0.0f,
                   factor = seen.has(column) ? view.mask.at(query, column) : 0.0f;
       const unsigned at = (thread_y() + kSide * i) * T::kScoreStride + thread_x() + kSide * j;
@@ -301,7 +301,7 @@ __global__ void __launch_bounds__(kThreads, 1) attention_key_grad(AttentionGradA
     }
   const int64_t offset = HeadPlace(s, group * s.r).kv(s);
   MEGALITH_UNROLL for (int i = 0; i < T::kRows; ++i) {
-    const int64_t row = key + thread_y() + kSide * i;
+    const int64_t row = key + (thread_y() + kSide * i);
     if (row >= s.keys) continue;
     dk.store_row(i, storage, a.dk, offset + row * s.kv.position, s.head, 1);
     dv.store_row(i, storage, a.dv, offset + row * s.kv.position, s.head, 1);
@@ -332,7 +332,7 @@ __global__ void __launch_bounds__(kThreads, 1) attention_query_grad(AttentionGra
     __syncthreads();
   }
   MEGALITH_UNROLL for (int i = 0; i < T::kRows; ++i) {
-    const int64_t row = first + thread_y() + kSide * i;
+    const int64_t row = first + (thread_y() + kSide * i);
     if (row < s.queries) dq.store_row(i, storage, a.dq, place.q(s) + row * s.q.position, s.head, a.scale);
   }
 }

@@ -17,7 +17,7 @@ __global__ void embedding(EmbeddingArgs a) {
   const T* const position =
       a.positions == nullptr ? nullptr : static_cast<const T*>(a.positions) + place * a.columns;
   T* const y = static_cast<T*>(a.y) + row * a.columns;
-  for (int64_t i = int64_t{kWide} * threadIdx.x; i < a.columns; i += kWide * blockDim.x) {
+  for (int64_t i = int64_t{kWide} * threadIdx.x; i < a.columns; i += int64_t{kWide} * blockDim.x) {
     Floats<kWide> value = {};
     if (mine) value = widened(vector_at<kWide>(entry + i));
     if (position != nullptr) add_to(value, widened(vector_at<kWide>(position + i)));
@@ -77,7 +77,7 @@ __global__ void count_digits(SortPass a) {
   __shared__ uint32_t counts[kDigits][kThreads];
   for (auto& of_digit : counts) of_digit[threadIdx.x] = 0;
   for (int k = 0; k < kPairs; ++k) {
-    const int64_t i = blockIdx.x * kSortTile + k * kThreads + threadIdx.x;
+    const int64_t i = int64_t{blockIdx.x} * kSortTile + (k * kThreads + threadIdx.x);
     if (i < a.rows) ++counts[a.digit(a.at(i))][threadIdx.x];
   }
   __syncthreads();
@@ -206,7 +206,8 @@ __global__ void sum_tiles(EmbeddingGradArgs a, SortedRows sorted) {
   __shared__ Pair pairs[kSortedTile + 2];
   read_tile(pairs, sorted, a.rows);
   float* const edges = sorted.edges + int64_t{blockIdx.x} * 2 * a.columns;
-  for (int64_t column = int64_t{kWide} * threadIdx.x; column < a.columns; column += kWide * blockDim.x)
+  for (int64_t column = int64_t{kWide} * threadIdx.x; column < a.columns;
+       column += int64_t{kWide} * blockDim.x)
     for (int i = 1; i <= kSortedTile && id_of(pairs[i]) < a.vocabulary;) {
       const uint32_t id = id_of(pairs[i]);
       const bool begins = id_of(pairs[i - 1]) != id;
@@ -231,7 +232,8 @@ __global__ void join_tiles(EmbeddingGradArgs a, SortedRows sorted) {
   const uint32_t id = id_of(pairs[kSortedTile]);
   const bool begins = id_of(pairs[0]) != id || id_of(pairs[1]) != id;
   if (!begins || id >= a.vocabulary || id_of(pairs[kSortedTile + 1]) != id) return;
-  for (int64_t column = int64_t{kWide} * threadIdx.x; column < a.columns; column += kWide * blockDim.x) {
+  for (int64_t column = int64_t{kWide} * threadIdx.x; column < a.columns;
+       column += int64_t{kWide} * blockDim.x) {
     const float* edge = sorted.edges + (int64_t{blockIdx.x} * 2 + 1) * a.columns + column;
     Floats<kWide> sums = floats_at<kWide>(edge);
     int64_t next = (int64_t{blockIdx.x} + 1) * kSortedTile;  // the first row of the next tile
@@ -253,7 +255,7 @@ __global__ void position_grad(EmbeddingGradArgs a) {
   const int64_t row = blockIdx.x;
   const T* const dy = static_cast<const T*>(a.dy) + row * a.batch * a.columns;
   float* const to = a.dpositions + a.spans.at(row) * a.columns;
-  for (int64_t i = int64_t{kWide} * threadIdx.x; i < a.columns; i += kWide * blockDim.x) {
+  for (int64_t i = int64_t{kWide} * threadIdx.x; i < a.columns; i += int64_t{kWide} * blockDim.x) {
     Floats<kWide> sums = floats_at<kWide>(to + i);
     for (int64_t sequence = 0; sequence < a.batch; ++sequence)
       add_to(sums, widened(vector_at<kWide>(dy + sequence * a.columns + i)));

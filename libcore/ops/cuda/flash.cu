@@ -444,7 +444,8 @@ __global__ void __launch_bounds__(kBlock) flash_delta(AttentionGradArgs a) {
   const AttentionShape& s = a.shape;
   const int64_t number = int64_t{blockIdx.x} * (kBlock / 16) + threadIdx.x / 16;
   const bool there = number < s.heads() * s.queries;
-  const int64_t head = number / s.queries, query = number % s.queries, column = threadIdx.x % 16 * 8;
+  const int64_t head = number / s.queries, query = number % s.queries,
+                column = int64_t{8} * (threadIdx.x % 16);
   float sum = 0;
   if (there && column < s.head) {
     const int64_t place = (query * s.heads() + head) * s.head + column;
@@ -537,7 +538,7 @@ __global__ void __launch_bounds__(kBlock, T::kBlocks) flash_key_grad(AttentionGr
     if (last >= s.queries || mine < high.first || mine + T::kWarpRows - 1 > low.last)
       hide_queries<T>(p, s, place, query + thread_column(), mine + thread_row());
     MEGALITH_UNROLL for (int n = 0; n < T::kLines / 8; ++n) {
-      const Vector<2, float> row = vector_at<2>(lse + 8 * n);
+      const Vector<2, float> row = vector_at<2>(lse + ptrdiff_t{8} * n);
       const float base[2] = {row.at[0] * kLog2E, row.at[1] * kLog2E};
       MEGALITH_UNROLL for (int t = 0; t < T::kRowTiles; ++t) MEGALITH_UNROLL for (int i = 0; i < 4; ++i)
           p[t][n][i] = power_of_two(p[t][n][i] * scale - base[i % 2]);

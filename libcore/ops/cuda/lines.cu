@@ -27,7 +27,7 @@ __global__ void add_lines(LineSum a) {
   if (line >= a.lines) return;
   T* const to = static_cast<T*>(a.to) + line * a.to_stride;
   const T* const from = static_cast<const T*>(a.from) + line * a.columns;
-  for (int64_t i = kWide * (threadIdx.x % 32); i < a.columns; i += 32 * kWide) {
+  for (int64_t i = int64_t{kWide} * (threadIdx.x % 32); i < a.columns; i += int64_t{32} * kWide) {
     Vector<kWide, T> sum = vector_at<kWide>(to + i);
     const Vector<kWide, T> more = vector_at<kWide>(from + i);
     MEGALITH_UNROLL for (int k = 0; k < kWide; ++k) sum.at[k] =
@@ -48,7 +48,7 @@ __global__ void __launch_bounds__(kThreads) project(ProjectArgs a) {
   const T* const weights = static_cast<const T*>(a.w) + column * a.in;
   const int rows = static_cast<int>(a.rows - first < kRows ? a.rows - first : kRows);
   float sums[kRows] = {};
-  for (int64_t i = kWide * (threadIdx.x % 32); i < a.in; i += 32 * kWide) {
+  for (int64_t i = int64_t{kWide} * (threadIdx.x % 32); i < a.in; i += int64_t{32} * kWide) {
     const Floats<kWide> w = widened(vector_at<kWide>(weights + i));
     MEGALITH_UNROLL for (int row = 0; row < kRows; ++row) {
       if (row >= rows) break;

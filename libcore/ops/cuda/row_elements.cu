@@ -9,7 +9,7 @@ template <class T, int kWide>
 __global__ void swiglu(T* y, const T* x, int64_t columns) {
   const T* const gate = x + int64_t{blockIdx.x} * 2 * columns;
   T* const out = y + int64_t{blockIdx.x} * columns;
-  for (int64_t i = int64_t{kWide} * threadIdx.x; i < columns; i += kWide * blockDim.x) {
+  for (int64_t i = int64_t{kWide} * threadIdx.x; i < columns; i += int64_t{kWide} * blockDim.x) {
     const Floats<kWide> g = widened(vector_at<kWide>(gate + i));
     Floats<kWide> result = widened(vector_at<kWide>(gate + columns + i));
     MEGALITH_UNROLL for (int k = 0; k < kWide; ++k) result.at[k] *= silu(g.at[k]);
@@ -22,7 +22,7 @@ __global__ void swiglu_grad(T* dx, const T* dy, const T* x, int64_t columns) {
   const int64_t row = blockIdx.x;
   const T *const gate = x + row * 2 * columns, *const dout = dy + row * columns;
   T* const out = dx + row * 2 * columns;  // may be x's memory
-  for (int64_t i = int64_t{kWide} * threadIdx.x; i < columns; i += kWide * blockDim.x) {
+  for (int64_t i = int64_t{kWide} * threadIdx.x; i < columns; i += int64_t{kWide} * blockDim.x) {
     Floats<kWide> g = widened(vector_at<kWide>(gate + i)), u = widened(vector_at<kWide>(gate + columns + i));
     const Floats<kWide> d = widened(vector_at<kWide>(dout + i));
     MEGALITH_UNROLL for (int k = 0; k < kWide; ++k) {

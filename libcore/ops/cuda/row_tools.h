@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+
 #include "libcore/ops/cuda/kernel_tools.h"
 
 /// What the kernels share that read rows in vectors of 16 bytes: these vectors, the dropout mask of a row,
@@ -42,10 +44,14 @@ __device__ Vector<kWide, T> narrowed(const Floats<kWide>& from) {
   return to;
 }
 
+/// How many of kWide numbers in fp32 one instruction moves.
+template <int kWide>
+inline constexpr int kFp32Step = std::min(kWide, 4);
+
 /// kWide numbers in fp32, up to four by one instruction.
 template <int kWide>
 __device__ Floats<kWide> floats_at(const float* place) {
-  constexpr int kStep = kWide < 4 ? kWide : 4;
+  constexpr int kStep = kFp32Step<kWide>;
   Floats<kWide> to;
   MEGALITH_UNROLL for (int k = 0; k < kWide; k += kStep) {
     const Vector<kStep, float> part = vector_at<kStep>(place + k);
@@ -55,7 +61,7 @@ __device__ Floats<kWide> floats_at(const float* place) {
 }
 template <int kWide>
 __device__ void put_floats(float* place, const Floats<kWide>& from) {
-  constexpr int kStep = kWide < 4 ? kWide : 4;
+  constexpr int kStep = kFp32Step<kWide>;
   MEGALITH_UNROLL for (int k = 0; k < kWide; k += kStep) {
     Vector<kStep, float> part;
     memcpy(&part, &from.at[k], sizeof part);
@@ -146,12 +152,12 @@ struct TeamCut {
 /// The warps of a team whose threads hold kHeld vectors of a row each.
 template <int kHeld>
 int team_warps(int64_t vectors) {
-  return static_cast<int>(blocks_for(vectors, 32 * kHeld));
+  return static_cast<int>(blocks_for(vectors, int64_t{32} * kHeld));
 }
 /// Whether one team can hold the row.
 template <int kHeld>
 bool team_holds(int64_t vectors) {
-  return vectors > 0 && vectors <= kTeamThreads * kHeld;
+  return vectors > 0 && vectors <= int64_t{kTeamThreads} * kHeld;
 }
 
 /// A thread's place in its team, and the team's rows.

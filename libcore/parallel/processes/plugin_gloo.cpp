@@ -106,7 +106,7 @@ void ignore_broken_pipes() {
 /// refused, which Gloo tells in text, as kSystem.
 [[noreturn]] void fail_call(const std::string& what) {
   const Error error = as_error(std::current_exception());
-  if (error.kind() == ErrorKind::kSystem) throw error;
+  if (error.kind() == ErrorKind::kSystem) throw Error(error);
   const std::string reason = error.what();
   for (const int code : {ENOMEM, EAGAIN})
     if (reason.find(std::strerror(code)) != std::string::npos)

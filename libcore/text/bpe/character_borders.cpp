@@ -11,7 +11,7 @@ namespace megalith {
 namespace {
 
 constexpr uint32_t kAscii = 128, kNone = UINT32_MAX;
-constexpr size_t kAsciiWords = 2 * kAscii;
+constexpr size_t kAsciiWords = size_t{2} * kAscii;
 
 uint32_t last_character(std::string_view text) {
   return code_point_at(text.substr(character_begin(text, text.size() - 1))).value;

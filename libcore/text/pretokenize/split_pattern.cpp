@@ -344,7 +344,7 @@ const char* compiled_match(const CompiledPattern& pattern, const char* at, const
   });
 }
 
-SplitPattern compiled_pattern(std::string name, std::shared_ptr<const CompiledPattern> pattern) {
+SplitPattern compiled_pattern(std::string name, const std::shared_ptr<const CompiledPattern>& pattern) {
   SplitPattern made{.name = std::move(name), .match = [pattern](const char* at, const Window& text) {
                       return compiled_match(*pattern, at, text);
                     }};

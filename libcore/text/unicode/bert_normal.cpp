@@ -33,7 +33,8 @@ std::string without_accents(std::string_view utf8) {
 }  // namespace
 
 BertNormal::BertNormal(const BertRules& rules) : rules_(rules) {
-  for (uint8_t c = 0; c < ascii_.size(); ++c) {
+  for (size_t i = 0; i < ascii_.size(); ++i) {
+    const auto c = static_cast<uint8_t>(i);
     ascii_[c] = static_cast<int8_t>(c);
     if (rules.clean && is_space(c)) ascii_[c] = ' ';
     if (rules.clean && reference_char(c).is_bert_control()) ascii_[c] = kRemoved;

@@ -59,15 +59,15 @@ Charsmap::Charsmap(std::string_view map, const std::string& where) : where_(wher
   trie_.resize(bytes / sizeof(uint32_t));
   std::memcpy(trie_.data(), map.data() + sizeof bytes, trie_.size() * sizeof(uint32_t));
   replacements_ = map.substr(sizeof bytes + bytes);
-  for (uint8_t c = 0; c < may_change_.size(); ++c) may_change_[c] = may_change(c);
+  for (size_t c = 0; c < may_change_.size(); ++c) may_change_[c] = may_change(static_cast<uint8_t>(c));
 }
 
 bool Charsmap::may_change(uint8_t ascii) const {
   Walk walk(trie_);
   if (!walk.step(ascii)) return false;
   if (walk.has_value()) return true;
-  for (uint8_t next = 0; next < may_change_.size(); ++next)
-    if (Walk(walk).step(next)) return true;
+  for (size_t next = 0; next < may_change_.size(); ++next)
+    if (Walk(walk).step(static_cast<uint8_t>(next))) return true;
   return false;
 }
 

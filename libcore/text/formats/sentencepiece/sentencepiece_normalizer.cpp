@@ -20,7 +20,7 @@ SentencePieceNormalizer::SentencePieceNormalizer(Settings settings, const std::s
       charsmap_(settings_.rules.charsmap, where),
       user_defined_(tokens_of(settings_.user_defined)) {
   changes_nothing_ = charsmap_.empty() && !settings_.rules.remove_extra_spaces;
-  for (uint8_t c = 0; c < plain_.size(); ++c) plain_[c] = is_plain(c);
+  for (size_t c = 0; c < plain_.size(); ++c) plain_[c] = is_plain(static_cast<uint8_t>(c));
 }
 
 /// Whether the character stays as it is before any other ASCII character: no rule applies, and no
