@@ -62,8 +62,7 @@ class CharacterBorders {
   bool may_be_unknown(uint32_t c) const;
   struct Pair {
     uint32_t a, b;
-    // clang-tidy 14 takes the 0 with which a result is compared for a pointer.
-    auto operator<=>(const Pair&) const = default;  // NOLINT(modernize-use-nullptr)
+    auto operator<=>(const Pair&) const = default;  // NOLINT(modernize-use-nullptr): no pointer is compared
   };
   void join(std::vector<Pair> pairs);
   static std::vector<Pair> joined_pairs(const std::vector<std::string>& symbols,
