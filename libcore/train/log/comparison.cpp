@@ -106,9 +106,9 @@ std::string speed_of(const RunHistory& run) {
 }
 
 const Row& figure_names() {
-  static const Row names = {"run",      "began", "state",      "iterations", "tokens",    "duration",
-                            "tokens/s", "loss",  "validation", "test",       "parameters"};
-  return names;
+  static const Row kNames = {"run",      "began", "state",      "iterations", "tokens",    "duration",
+                             "tokens/s", "loss",  "validation", "test",       "parameters"};
+  return kNames;
 }
 
 Row figures_of(const RunHistory& run) {

@@ -48,7 +48,7 @@ void take_tasks(RunHistory& run, const TasksEntry& entry) {
     if (!figures.is_object()) continue;
     for (const auto& [name, value] : figures.as_object())
       if (value.is_number() && !name.ends_with("_stderr"))
-        run.tasks[task + " " + name][entry.iteration] = value.as_double();
+        run.tasks[concat(task, ' ', name)][entry.iteration] = value.as_double();
   }
 }
 
