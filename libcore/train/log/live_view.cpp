@@ -115,7 +115,7 @@ std::string block_curve(const ChartPoints& points, size_t columns) {
     sums[column] += value;
     ++counts[column];
   }
-  double low = INFINITY, high = -INFINITY;
+  double low = HUGE_VAL, high = -HUGE_VAL;
   for (size_t i = 0; i < columns; ++i) {
     if (counts[i] == 0) continue;
     sums[i] /= counts[i];
