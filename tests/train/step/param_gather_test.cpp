@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -144,15 +145,9 @@ struct TwoDevices {
     config.train.device = "cuda";
     config.finish();
   }
-  struct Outcome {
-    std::vector<double> losses;  // of the steps, and of an evaluation after them
-    std::vector<float> values;
-    std::vector<TraceLane> trace;
-  };
-  /// What rank 1 sees of two steps. `waits`: each step ends when all its parameters are there.
-  Outcome train(unsigned order, bool waits) const {
+  /// Runs `body` on two ranks, whose devices work in this order.
+  void run(unsigned order, const std::function<void(Trainer&, int rank)>& body) const {
     test::emulated_controls().order = order;
-    Outcome outcome;
     run_thread_ranks(2, {}, [&](Communicator& threads) {
       const std::unique_ptr<Backend> backend = make_cuda_backend(threads.rank());
       const std::unique_ptr<Communicator> world = make_device_comm(threads, *backend);
@@ -160,6 +155,23 @@ struct TwoDevices {
       shape.vocabulary = gpu_vocabulary(size_t{1} << 30);
       Trainer trainer(shape, *backend, *world);
       trainer.initialize();
+      body(trainer, threads.rank());
+    });
+  }
+  static std::vector<float> read(Trainer& trainer, const View& view) {
+    std::vector<float> values(static_cast<size_t>(view.elements()));
+    trainer.stream().to_host(values.data(), view);
+    return values;
+  }
+  struct Outcome {
+    std::vector<double> losses;  // of the steps, and of an evaluation after them
+    std::vector<float> values;
+    std::vector<TraceLane> trace;
+  };
+  /// What rank 1 sees of two steps. `waits`: each step ends when all its parameters are there.
+  Outcome train(unsigned order, bool waits) const {
+    Outcome outcome;
+    run(order, [&](Trainer& trainer, int rank) {
       trainer.set_traced(true);
       std::vector<double> losses;
       for (int step = 0; step < 2; ++step) {
@@ -167,9 +179,8 @@ struct TwoDevices {
         if (waits) trainer.params();
       }
       losses.push_back(trainer.evaluate(test::tiny_sample, 100));
-      std::vector<float> values(static_cast<size_t>(trainer.store().elements()));
-      trainer.stream().to_host(values.data(), trainer.store().values());
-      if (threads.rank() == 1) outcome = {losses, values, trainer.take_trace()};
+      const std::vector<float> values = read(trainer, trainer.store().values());
+      if (rank == 1) outcome = {losses, values, trainer.take_trace()};
     });
     return outcome;
   }
@@ -222,6 +233,26 @@ TEST_F(GatherOnDevices, ChangesNoBitWhereGradientsAreShardedToo) {
   const TwoDevices::Outcome expected = devices.train(1, true), got = devices.train(2, false);
   EXPECT_EQ(got.losses, expected.losses);
   EXPECT_EQ(got.values, expected.values);
+}
+
+// Each rank has updated its half, and both read all.
+TEST_F(GatherOnDevices, IsAwaitedByWhatReadsParametersOtherwise) {
+  const std::function<void(Trainer&)> ways[] = {[](Trainer& trainer) { trainer.params(); },
+                                                [](Trainer& trainer) { trainer.store(); },
+                                                [](Trainer& trainer) { trainer.stage(); }};
+  const TwoDevices devices(Sharding::kOptimizer);
+  for (const unsigned order : {1U, 2U, 3U}) {
+    std::vector<std::vector<float>> seen[2];
+    devices.run(order, [&](Trainer& trainer, int rank) {
+      const View values = trainer.store().values();
+      for (const auto& way : ways) {
+        trainer.step(test::tiny_sample, 0, 1e-2);
+        way(trainer);
+        seen[rank].push_back(TwoDevices::read(trainer, values));
+      }
+    });
+    EXPECT_EQ(seen[0], seen[1]) << order;
+  }
 }
 
 }  // namespace
