@@ -62,8 +62,10 @@ void Block::forward(const Ctx& ctx, View y, ConstView x, const Saved& saved, con
   branch = branch_memory(ctx, y);
   mlp_.forward(ctx, branch, ctx.tp.enter(ctx.compute, ctx.scratch, n2), saved.mlp);
   const Norm::Join end = join(ctx, y, ctx.tp.leave(ctx.compute, ctx.scratch, branch), saved.h, kMlpOutput);
-  if (beside.next != nullptr)
+  if (beside.next != nullptr) {
+    if (ctx.params) ctx.params->unit_begins(ctx.compute, beside.next_unit);
     return beside.next->norm1_.forward(ctx, beside.next_saved->n1, end, beside.next_saved->norm1);
+  }
   run(ctx.compute, Dropout{.y = end.sum, .x = end.branch, .key = end.dropout, .residual = end.residual});
 }
 

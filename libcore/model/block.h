@@ -26,6 +26,7 @@ class Block {
     bool normed;        // the block before has computed saved.n1
     const Block* next;  // y's reader, whose first norm (next_saved->n1) is computed here; null: none is
     const Saved* next_saved;
+    int next_unit;  // of its parameters
   };
   void forward(const Ctx&, View y, ConstView x, const Saved&, const Neighbours& = {}) const;
   /// d: gradient of y; on return, gradient of x. Overwrites the tensors of Saved.

@@ -28,6 +28,15 @@ class GradSink {
   virtual void unit_done(Stream& compute, int unit) = 0;
 };
 
+/// Receives notice before a forward pass reads parameters, so that it can wait until they are there.
+class ParamGate {
+ public:
+  virtual ~ParamGate() = default;
+  /// Called before work that reads parameters of this unit (see ParamTable::begin_unit) is enqueued on
+  /// `compute`. Within a stage, units come in ascending order.
+  virtual void unit_begins(Stream& compute, int unit) = 0;
+};
+
 /// The context of a layer's calls. It is passed down and never stored. A layer frees all that it allocates in
 /// `scratch`.
 struct Ctx {
@@ -39,6 +48,7 @@ struct Ctx {
   ConstView starts = {}, position_starts = {};  // see Microbatch; Stage sets them from the microbatch
   bool training = true;                         // false: no dropout, nothing is kept for a backward pass
   GradSink* grads = nullptr;                    // null: nobody is notified
+  ParamGate* params = nullptr;                // null: all parameters are there
   ContextRegion cp = {};
 
   /// The positions of the `rows` rows that this rank has outside the tensor region. With sequence

@@ -63,6 +63,7 @@ View Stage::forward(const Ctx& outer, const Microbatch& microbatch, ConstView in
   if (embedding_) {
     const Shape shape{ctx.tp.rows_outside(tokens[0]), tokens[1], config_.hidden};
     x = y = tape.arena.make(dtype(), shape, "embedding output");
+    begin(ctx, first_unit_);
     embedding_->forward(ctx, y, microbatch.tokens);
   }
   if (ctx.training)
@@ -77,6 +78,7 @@ View Stage::forward(const Ctx& outer, const Microbatch& microbatch, ConstView in
   tape.head = head_->make_saved(ctx, tape.arena, x);
   const float scale = microbatch.grad_scale * ctx.loss_scale;
   if (ctx.grads) ctx.grads->head_begins(ctx.compute);
+  begin(ctx, unit_of(blocks_.size()));
   head_->forward(ctx, loss, {microbatch.labels, microbatch.loss_mask, scale}, *tape.head);
   return loss;
 }
@@ -96,10 +98,12 @@ View Stage::keep(const Ctx& ctx, const Segment& segment, ConstView in, Tape& tap
     const bool has_next = i + 1 < segment.end;
     if (has_next) make_saved(i + 1);
     const bool norms_next = has_next && tape.blocks[i + 1].n1;
+    begin(ctx, unit_of(i));
     blocks_[i].forward(ctx, y, x, tape.blocks[i],
                        {.normed = normed,
                         .next = norms_next ? &blocks_[i + 1] : nullptr,
-                        .next_saved = norms_next ? &tape.blocks[i + 1] : nullptr});
+                        .next_saved = norms_next ? &tape.blocks[i + 1] : nullptr,
+                        .next_unit = unit_of(i + 1)});
     normed = norms_next;
     x = y;
   }
@@ -116,6 +120,7 @@ View Stage::pass_through(const Ctx& ctx, const Segment& segment, ConstView in, T
   for (size_t i = segment.begin; i < segment.end; ++i) {
     const ArenaScope block_scope(ctx.scratch);
     const View y = i + 1 == segment.end ? out : between[i % 2];
+    begin(ctx, unit_of(i));
     blocks_[i].forward(ctx, y, x, blocks_[i].make_saved(ctx, ctx.scratch, x, true));
     x = y;
   }
@@ -128,11 +133,10 @@ View Stage::backward(const Ctx& outer, const Microbatch& microbatch, View dout, 
   ctx.starts = microbatch.starts;
   ctx.position_starts = microbatch.position_starts;
   View d = dout;
-  const int first_block = first_unit_ + (embedding_ ? 1 : 0);
   if (head_) {
     d = tape.head->dnormed;
     head_->backward(ctx, d, *tape.head);
-    done(ctx, first_block + layers_.count);
+    done(ctx, unit_of(blocks_.size()));
   }
   for (size_t i = segments_.size(); i-- > 0;) {
     const ArenaScope scope(ctx.scratch);
@@ -140,13 +144,17 @@ View Stage::backward(const Ctx& outer, const Microbatch& microbatch, View dout, 
       keep(ctx, segments_[i], tape.inputs[segments_[i].begin], tape, {ctx.scratch, true});
     for (size_t block = segments_[i].end; block-- > segments_[i].begin;) {
       blocks_[block].backward(ctx, d, tape.inputs[block], tape.blocks[block]);
-      done(ctx, first_block + static_cast<int>(block));
+      done(ctx, unit_of(block));
     }
   }
   if (!embedding_) return d;
   embedding_->backward(ctx, d, microbatch.tokens);
   done(ctx, first_unit_);
   return {};
+}
+
+void Stage::begin(const Ctx& ctx, int unit) {
+  if (ctx.params) ctx.params->unit_begins(ctx.compute, unit);
 }
 
 void Stage::done(const Ctx& ctx, int unit) {

@@ -97,8 +97,12 @@ class Stage {
     size_t begin, end;  // blocks of this stage
     bool again;         // whether the backward pass recomputes the segment
   };
+  /// Tells ctx.params that a unit's parameters will be read.
+  static void begin(const Ctx&, int unit);
   /// Tells ctx.grads that a unit's gradients are complete.
   static void done(const Ctx&, int unit);
+  /// The unit of a block of this stage, or of what follows the last one: the head.
+  int unit_of(size_t block) const { return first_unit_ + (embedding_ ? 1 : 0) + static_cast<int>(block); }
   void plan_segments(const RecomputePlan&);
   /// How blocks are kept for the backward pass.
   struct Keeping {

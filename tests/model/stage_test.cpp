@@ -113,6 +113,42 @@ TEST_P(StageCase, RecomputingChangesNothing) {
   }
 }
 
+/// Gives parameters their values only when a forward pass says that it will read them. Until then they are
+/// not numbers.
+class LateParams final : public ParamGate {
+ public:
+  explicit LateParams(TinyModel& model) : model_(model) {
+    for (const Param& param : model.table.all()) values_.push_back(model.read(param.value));
+    for (const Param& param : model.table.all())
+      model.write(param.value, std::vector<float>(static_cast<size_t>(param.value.elements()), NAN));
+  }
+  void unit_begins(Stream&, int unit) override {
+    for (size_t i = 0; i < values_.size(); ++i)
+      if (const Param& param = model_.table.all()[i]; param.unit == unit)
+        model_.write(param.value, values_[i]);
+  }
+
+ private:
+  TinyModel& model_;
+  std::vector<std::vector<float>> values_;  // parallel to the table
+};
+
+TEST_P(StageCase, AForwardPassReadsAUnitOnlyAfterItHasBegun) {
+  const HostBatch batch(GetParam().config, 7, 3);
+  for (const bool training : {true, false})
+    for (const RecomputePlan plan :
+         {RecomputePlan{}, RecomputePlan{Recompute::kSelective, false, 0},
+          RecomputePlan{Recompute::kFull, false, 2}, RecomputePlan{Recompute::kFull, true, 1}}) {
+      TinyModel model(GetParam().config, plan), late(GetParam().config, plan);
+      LateParams params(late);
+      Ctx ctx = late.ctx(training);
+      ctx.params = &params;
+      const std::vector<float> expected =
+          model.read(model.stage.forward(model.ctx(training), batch.view(), {}, model.tape));
+      EXPECT_EQ(late.read(late.stage.forward(ctx, batch.view(), {}, late.tape)), expected);
+    }
+}
+
 // bf16 keeps 8 bits: each of some ten roundings between the embedding and the loss has an error of up to 2^-9
 // for a value around 1, of either sign.
 TEST_P(StageCase, Bf16StaysNearFp32) {

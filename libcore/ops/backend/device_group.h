@@ -48,9 +48,9 @@ class DeviceGroup {
 
   /// Waits until all ranks have started the group, which is done in the background.
   virtual void await_start() = 0;
-  /// Enqueues calls that run together. `number` is that of the call of Communicator that they make up.
-  virtual void launch(Stream&, std::span<const DeviceCall>, uint64_t number) = 0;
-  /// The number of the first call whose work is not done; nothing if all is done.
+  /// Enqueues calls that run together. pending() names them by `turn`, which rises from call to call.
+  virtual void launch(Stream&, std::span<const DeviceCall>, uint64_t turn) = 0;
+  /// The turn of the first calls whose work is not done; nothing if all is done.
   virtual std::optional<uint64_t> pending() = 0;
   /// What has gone wrong in the background, in NCCL's words; empty if nothing has.
   virtual std::string problem() = 0;

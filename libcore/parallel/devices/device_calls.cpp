@@ -2,35 +2,35 @@
 
 #include <utility>
 
-#include "libcore/parallel/devices/device_world.h"
+#include "libcore/parallel/devices/device_groups.h"
 
 namespace megalith {
 
-DeviceCalls::DeviceCalls(DeviceWorld& world, Members members, std::unique_ptr<DeviceGroup> group)
-    : world_(world), members_(std::move(members)), group_(std::move(group)) {
-  world_.add(this);
+DeviceCalls::DeviceCalls(DeviceGroups& groups, Members members, std::unique_ptr<DeviceGroup> group)
+    : groups_(groups), members_(std::move(members)), group_(std::move(group)) {
+  groups_.add(this);
 }
 
 DeviceCalls::~DeviceCalls() {
-  world_.remove(this);
+  groups_.remove(this);
 }
 
-void DeviceCalls::launch(Stream& stream, std::span<const DeviceCall> calls, uint64_t number,
-                         const GroupCall& call) {
-  group_->launch(stream, calls, number);
-  launched_.push_back({number, call});
-  pending_number();  // forgets what is done
+void DeviceCalls::launch(Stream& stream, std::span<const DeviceCall> calls, const Call& call) {
+  group_->launch(stream, calls, ++turns_);
+  launched_.push_back({turns_, call});
+  pending_turn();  // forgets what is done
 }
 
-uint64_t DeviceCalls::pending_number() {
+uint64_t DeviceCalls::pending_turn() {
   const std::optional<uint64_t> first = group_->pending();
-  while (!launched_.empty() && (!first || launched_.front().number < *first)) launched_.pop_front();
+  while (!launched_.empty() && (!first || launched_.front().turn < *first)) launched_.pop_front();
   return first.value_or(0);
 }
 
 std::optional<DeviceCalls::Pending> DeviceCalls::pending() {
-  if (pending_number() == 0 || launched_.empty()) return std::nullopt;
-  return Pending{launched_.front().number, describe(launched_.front().call)};
+  if (pending_turn() == 0 || launched_.empty()) return std::nullopt;
+  const Call& call = launched_.front().call;
+  return Pending{call.communicator, call.number, describe(call.what)};
 }
 
 }  // namespace megalith

@@ -54,7 +54,9 @@ class DeviceCommBase : public Communicator {
   void launch(DeviceCalls& devices, Stream& stream, std::span<const DeviceCall> calls,
               const GroupCall& call) {
     world_->attempt([this, name = call.name] { return place(name); },
-                    [&] { devices.launch(stream, calls, calls_, call); });
+                    [&] {
+                      devices.launch(stream, calls, {name(), calls_, call});
+                    });
   }
   /// Does `work`, in which groups of NCCL start, split or end.
   void attempt(const char* what, const std::function<void()>& work) {
@@ -71,9 +73,6 @@ class DeviceCommBase : public Communicator {
       tell("error: ", error.what());
     }
   }
-  DeviceCalls::Members members(const std::vector<int>& ranks) const {
-    return {name(), run_.rank_at(rank()), ranks};
-  }
   bool fails() const { return std::uncaught_exceptions() > exceptions_; }
 
   const std::shared_ptr<DeviceWorld> world_;
@@ -85,23 +84,25 @@ class DeviceCommBase : public Communicator {
   int exceptions_ = std::uncaught_exceptions();
 };
 
-/// A group whose devices call together.
+/// A group whose devices call together. Groups of the same ranks may share the devices' side: see
+/// may_share().
 class DeviceComm final : public DeviceCommBase {
  public:
   DeviceComm(const std::shared_ptr<DeviceWorld>& world, Communicator& host,
-             std::unique_ptr<DeviceGroup> group)
-      : DeviceCommBase(world, host), devices_(*world, members(ranks_of(run_, size())), std::move(group)) {}
+             std::shared_ptr<DeviceCalls> devices)
+      : DeviceCommBase(world, host), devices_(std::move(devices)) {}
   DeviceComm(const std::shared_ptr<DeviceWorld>& world, std::unique_ptr<Communicator> host,
-             std::unique_ptr<DeviceGroup> group)
-      : DeviceComm(world, *host, std::move(group)) {
+             std::shared_ptr<DeviceCalls> devices)
+      : DeviceComm(world, *host, std::move(devices)) {
     own_host_ = std::move(host);
   }
-  /// A rank that fails destroys its communicators while the stack unwinds.
+  /// A rank that fails destroys its communicators while the stack unwinds. Of those that share a group of
+  /// NCCL the last ends it.
   ~DeviceComm() override {
-    DeviceCalls* const own = &devices_;
+    DeviceCalls* const own = devices_.get();
     if (fails())
       world_->give_up();
-    else
+    else if (devices_.use_count() == 1)
       finish({&own, 1});
   }
   DeviceComm(const DeviceComm&) = delete;
@@ -131,14 +132,14 @@ class DeviceComm final : public DeviceCommBase {
  private:
   void call(Stream& stream, const GroupCall& call, const DeviceCall& of_device) {
     begin(call.name, problem_of(call, size(), rank()));
-    if (call.in.elements() > 0) launch(devices_, stream, {&of_device, 1}, call);
+    if (call.in.elements() > 0) launch(*devices_, stream, {&of_device, 1}, call);
   }
   [[noreturn]] void refuse_messages(const char* call) const {
     fail(ErrorKind::kInternal, place(call), ": only the groups of a pipeline send messages between devices");
   }
 
   std::unique_ptr<Communicator> own_host_;
-  DeviceCalls devices_;
+  std::shared_ptr<DeviceCalls> devices_;  // shared with communicators of the same ranks
 };
 
 void DeviceComm::all_to_all(Stream& stream, View out, ConstView in) {
@@ -159,7 +160,7 @@ void DeviceComm::all_to_all(Stream& stream, View out, ConstView in) {
     calls.push_back({.kind = DeviceCall::kSend, .in = from, .peer = peer});
     calls.push_back({.kind = DeviceCall::kReceive, .out = to, .peer = peer});
   }
-  launch(devices_, stream, calls, call);
+  launch(*devices_, stream, calls, call);
 }
 
 // ---- pipelines
@@ -167,7 +168,7 @@ void DeviceComm::all_to_all(Stream& stream, View out, ConstView in) {
 /// One direction between two neighbours of a pipeline: a group of two, whose place 0 sends, and its stream.
 struct Link {
   Link(DeviceWorld& world, const DeviceCalls::Members& members, std::unique_ptr<DeviceGroup> group)
-      : stream(world.backend().make_stream()), devices(world, members, std::move(group)) {}
+      : stream(world.backend().make_stream()), devices(world.groups(), members, std::move(group)) {}
   Stream stream;
   DeviceCalls devices;
 };
@@ -243,7 +244,7 @@ std::vector<Link*> PipelineComm::links() const {
 std::unique_ptr<Link> PipelineComm::link(const std::string& id, int from, int to) const {
   const bool closes_ring = std::abs(from - to) == size() - 1 && (from < to) != is_forward_;
   if (closes_ring && !world_->options().rings) return nullptr;
-  return std::make_unique<Link>(*world_, members({run_.rank_at(from), run_.rank_at(to)}),
+  return std::make_unique<Link>(*world_, DeviceCalls::Members{name(), {run_.rank_at(from), run_.rank_at(to)}},
                                 start_nccl_group({.backend = world_->backend(),
                                                   .watch = *world_,
                                                   .name = name(),
@@ -298,6 +299,20 @@ void PipelineComm::recv(Stream& stream, View view, int peer) {
 
 // ---- start
 
+/// Whether a group of this role, if it has the ranks of its parent in the same order, may share the parent's
+/// group of NCCL, whose calls run one after another. It may if no other stream calls the parent at the same
+/// time. Data-parallel sums run beside the calls of context groups, so these have their own.
+bool may_share(GroupRole role) {
+  return role == GroupRole::kData || role == GroupRole::kTensor || role == GroupRole::kEmbedding;
+}
+
+std::shared_ptr<DeviceCalls> calls_of(DeviceWorld& world, Communicator& host,
+                                      std::unique_ptr<DeviceGroup> group) {
+  return std::make_shared<DeviceCalls>(
+      world.groups(), DeviceCalls::Members{host.name(), ranks_of(run_watch_of(host), host.size())},
+      std::move(group));
+}
+
 std::unique_ptr<Communicator> DeviceComm::split(const GroupName& name, int color, int key) {
   std::unique_ptr<Communicator> host = host_.split(name, color, key);
   if (is_pipeline(name.role)) {
@@ -305,17 +320,21 @@ std::unique_ptr<Communicator> DeviceComm::split(const GroupName& name, int color
     const int step = name.role == GroupRole::kPipelineForward ? 1 : -1;
     return std::make_unique<PipelineComm>(world_, std::move(host), step);
   }
+  const bool all_ranks = host->size() == size() && size() > 1;
+  if (all_ranks && may_share(name.role) && ranks_of(run_watch_of(*host), size()) == devices_->members().ranks)
+    return std::make_unique<DeviceComm>(world_, std::move(host), devices_);
   const std::vector<int> sizes = exchange_values(host_, host->size());
   if (*std::max_element(sizes.begin(), sizes.end()) == 1) return make_self_comm(name.text);
   std::unique_ptr<DeviceGroup> group;
   world_->attempt(
       [&] { return concat(name.text, ": ", step("split")); },
       [&] {
-        group = devices_.group().split(
+        group = devices_->group().split(
             {.name = name.text, .color = color, .key = key, .rank = host->rank(), .size = host->size()});
       });
   if (!group) return make_self_comm(name.text);
-  return std::make_unique<DeviceComm>(world_, std::move(host), std::move(group));
+  std::shared_ptr<DeviceCalls> devices = calls_of(*world_, *host, std::move(group));
+  return std::make_unique<DeviceComm>(world_, std::move(host), std::move(devices));
 }
 
 }  // namespace
@@ -340,7 +359,7 @@ std::unique_ptr<Communicator> make_device_comm(Communicator& host, Backend& back
                               .in_rank_order = options.in_rank_order});
     group->await_start();
   });
-  return std::make_unique<DeviceComm>(world, host, std::move(group));
+  return std::make_unique<DeviceComm>(world, host, calls_of(*world, host, std::move(group)));
 }
 
 }  // namespace megalith

@@ -9,13 +9,11 @@
 
 #include "libcore/ops/backend/backend.h"
 #include "libcore/ops/backend/device_group.h"
-#include "libcore/parallel/devices/device_calls.h"
 #include "libcore/parallel/devices/device_comm.h"
-#include "libcore/parallel/devices/run_guard.h"
+#include "libcore/parallel/devices/device_groups.h"
+#include "libcore/parallel/devices/early_end.h"
 
 namespace megalith {
-
-struct WaitReport;
 
 /// What all groups of devices of one rank share: how it waits for its device, and how that ends when another
 /// rank fails. While the host waits, it watches the device, NCCL, and the other ranks' processes. A rank that
@@ -33,49 +31,33 @@ class DeviceWorld final : public DeviceWatch {
   DeviceWorld& operator=(const DeviceWorld&) = delete;
 
   void await(const std::function<bool()>& done) override;
-  void give_up() noexcept override;
+  void give_up() noexcept override { end_.give_up(); }
 
   Backend& backend() const { return backend_; }
   const DeviceCommOptions& options() const { return options_; }
   RunWatch& run() const { return run_; }
-  /// Names a call, or what a group does, for messages: "data: rank 3: all_reduce, call 17". Asked only when
-  /// one is made.
-  using Place = std::function<std::string()>;
+  DeviceGroups& groups() { return groups_; }
+  using Place = EarlyEnd::Place;
   /// If the run was stopped, ends this rank's groups, so that its device waits for nobody, and throws.
-  void check_alive(const Place&);
+  void check_alive(const Place& place) { end_.check_alive(place); }
   /// Does `work`, in which this rank calls NCCL. If NCCL reports an error, the run stops.
   void attempt(const Place&, const std::function<void()>& work);
-
-  /// Whose calls it watches, until remove().
-  void add(DeviceCalls* calls) { groups_.push_back(calls); }
-  void remove(DeviceCalls* calls) { std::erase(groups_, calls); }
 
  private:
   using Clock = std::chrono::steady_clock;
   struct Wait;
   bool in_own_thread() const { return std::this_thread::get_id() == thread_; }
   void look(Wait&);
-  void check_groups();
-  std::vector<uint64_t> progress() const;
   std::string place() const;
-  WaitReport report() const;
-  std::string names_of(const std::vector<int>& ranks) const;
-  void end_groups() noexcept;
-  [[noreturn]] void stop(const std::string& message);
-  [[noreturn]] void stop_by_nccl(const std::string& message);
-  [[noreturn]] void give_up_late();
-  [[noreturn]] void compare_calls();
 
   Communicator& host_;
   Backend& backend_;
   const DeviceCommOptions options_;
   RunWatch& run_;
-  std::unique_ptr<Communicator> to_compare_;  // over it ranks tell each other their last calls
   const std::thread::id thread_ = std::this_thread::get_id();
-  std::vector<DeviceCalls*> groups_;
+  DeviceGroups groups_;
   const Place* doing_ = nullptr;  // in attempt()
-  bool ended_ = false;            // the groups, because of a failure
-  RunGuard guard_;
+  EarlyEnd end_;
 };
 
 }  // namespace megalith

@@ -42,7 +42,9 @@ class GradBuffer final : public GradSink {
   /// data-parallel copies are each counted on one rank only.
   void add_squares(Stream&, View out) const;
 
-  /// The times at which buckets were reduced while recording was on.
+  /// The stream on which buckets are reduced.
+  Stream& queue() { return queue_; }
+  /// The times of the work on it while recording was on.
   SpanLog& spans() { return spans_; }
 
   /// Bytes that a buffer will allocate.

@@ -25,15 +25,6 @@ OwnRange Shards::slice(const Bucket& bucket) const {
   return {.begin = rank_ * part, .end = (rank_ + 1) * part};
 }
 
-void Shards::gather(Stream& stream, const ParamStore& store, Communicator& copies) const {
-  if (!sharded()) return;
-  for (const Bucket& bucket : store.buckets()) {
-    const View whole = store.values().rows(bucket.begin, bucket.end);
-    const OwnRange own = slice(bucket);
-    copies.all_gather(stream, whole, whole.rows(own.begin, own.end));
-  }
-}
-
 std::vector<OwnedPart> owned_parts(const ParamTable& table, const ParamStore& store, const Shards& shards) {
   std::vector<OwnedPart> parts;
   for (const Param& param : table.all()) {

@@ -31,9 +31,6 @@ class Shards {
   /// The slice of a bucket that this rank owns, counted from the bucket's first element. Without sharding it
   /// is the whole bucket.
   OwnRange slice(const Bucket&) const;
-  /// Sends the values that each rank has updated to all of `copies`, the ranks that hold the same parameters.
-  /// `store` must be the one from which this object was created.
-  void gather(Stream&, const ParamStore&, Communicator& copies) const;
 
  private:
   int rank_, ranks_;

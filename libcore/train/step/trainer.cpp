@@ -32,6 +32,8 @@ Trainer::Trainer(const RunShape& run, Backend& backend, Communicator& world)
   store_ = std::make_unique<ParamStore>(params_, stream_, store_options(run));
   shards_ = std::make_unique<Shards>(*store_, sharding, groups_.data->rank(), groups_.data->size());
   grads_ = std::make_unique<GradBuffer>(params_, *store_, groups_, *shards_, sharding, backend);
+  gather_ = std::make_unique<ParamGather>(params_, *store_, *shards_, *groups_.data,
+                                          on_gpu(run) ? grads_->queue() : stream_);
   optimizer_ = std::make_unique<Optimizer>(params_, *store_, *shards_, stream_,
                                            AdamSettings{.beta1 = train.beta1,
                                                         .beta2 = train.beta2,
@@ -61,6 +63,7 @@ Ctx Trainer::layer_context(bool training) {
           .key = {.seed = static_cast<uint32_t>(run_.train.seed)},
           .loss_scale = static_cast<float>(loss_scale_.value()),
           .training = training,
+          .params = gather_.get(),
           .cp = context_};
 }
 
@@ -111,10 +114,10 @@ void Trainer::update() {
   {
     const StreamSpan span(stream_, "optimizer");
     stream_.wait(std::exchange(state_read_, {}));
+    gather_->finish(stream_);
     optimizer_->step(stream_, *grads_, scalars_);
   }
-  const StreamSpan span(stream_, "gather parameters");
-  shards_->gather(stream_, *store_, *groups_.data);
+  gather_->begin(stream_);
 }
 
 Trainer::StepResult Trainer::step(const SampleSource& source, int64_t consumed, double learning_rate,
@@ -138,6 +141,21 @@ Trainer::StepResult Trainer::step(const SampleSource& source, int64_t consumed, 
           .skipped = skipped,
           .stop = host[StepScalar::kStop] != 0,
           .loss_scale = loss_scale_.value()};
+}
+
+ParamTable& Trainer::params() {
+  gather_->finish(stream_);
+  return params_;
+}
+
+const ParamStore& Trainer::store() {
+  gather_->finish(stream_);
+  return *store_;
+}
+
+const Stage& Trainer::stage() {
+  gather_->finish(stream_);
+  return stages_.front();
 }
 
 namespace {

@@ -18,6 +18,7 @@
 #include "libcore/train/step/layout.h"
 #include "libcore/train/step/memory.h"
 #include "libcore/train/step/optimizer.h"
+#include "libcore/train/step/param_gather.h"
 #include "libcore/train/step/run_trace.h"
 
 namespace megalith {
@@ -62,8 +63,10 @@ class Trainer {
   /// without dropout, which would differ between the two passes.
   void set_judge(Judge judge) { judge_ = std::move(judge); }
 
-  ParamTable& params() { return params_; }
-  const ParamStore& store() const { return *store_; }
+  // After a step on a GPU, parameters may still be on their way from other ranks. Work that is enqueued on
+  // stream() after params(), store() or stage() finds them complete.
+  ParamTable& params();
+  const ParamStore& store();
   const Shards& shards() const { return *shards_; }
   /// The gradients of the last step, summed over the ranks and not clipped. Valid until the next step begins.
   const GradBuffer& grads() const { return *grads_; }
@@ -80,7 +83,7 @@ class Trainer {
   Optimizer& optimizer() { return *optimizer_; }
   LossScale& loss_scale() { return loss_scale_; }
   /// The whole model. Only for one rank along the tensor and pipeline axes.
-  const Stage& stage() const { return stages_.front(); }
+  const Stage& stage();
   Stream& stream() { return stream_; }
   Groups& groups() { return groups_; }
   const RunShape& shape() const { return run_; }
@@ -120,6 +123,7 @@ class Trainer {
   std::unique_ptr<ParamStore> store_;
   std::unique_ptr<Shards> shards_;
   std::unique_ptr<GradBuffer> grads_;
+  std::unique_ptr<ParamGather> gather_;
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<Executor> executor_;
   Arena scratch_, batch_arena_, scalar_arena_;

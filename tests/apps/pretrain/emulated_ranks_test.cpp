@@ -102,19 +102,24 @@ class EmulatedTraffic : public EmulatedRanksApp {
                    "--device cuda --train-iters ", steps, " --nproc ", ranks));
     EXPECT_EQ(result.code, 0) << result.all();
     Traffic sum;
-    for (const Json& one : json_lines(file("counts.jsonl"), "counts.jsonl")) add(one, 1, sum);
+    for (const Json& one : json_lines(file("counts.jsonl"), "counts.jsonl"))
+      add(one, 1, sum[one["group"].as_string()]);
     std::filesystem::remove(dir_ / "counts.jsonl");
     return sum;
   }
-  /// What a simulated step says of one rank of each stage, `alike` times.
-  Traffic simulated(int ranks, const std::string& layout, int alike) const {
+  /// What a simulated step says of one rank of each stage, `alike` times. `shared`: a group of all ranks,
+  /// which calls the world's group of NCCL.
+  Traffic simulated(int ranks, const std::string& layout, int alike, const std::string& shared) const {
     const CommandResult result =
         run_command(concat(app("autoplan"), " --gpu h100 --software megalith --recompute-granularity none ",
                            "--json --simulate ", ranks, ' ', kStep, layout));
     EXPECT_EQ(result.code, 0) << result.all();
     Traffic sum;
     const Json plan = Json::parse(result.out, "plan");
-    for (const Json& one : plan["simulated"].as_array()[0]["traffic"].as_array()) add(one, alike, sum);
+    for (const Json& one : plan["simulated"].as_array()[0]["traffic"].as_array()) {
+      const std::string& group = one["group"].as_string();
+      add(one, alike, sum[group == shared ? "world" : group]);
+    }
     return sum;
   }
   const std::string kStep =
@@ -123,10 +128,9 @@ class EmulatedTraffic : public EmulatedRanksApp {
       "--hidden-dropout 0 ";
 
  private:
-  static void add(const Json& one, int times, Traffic& sum) {
-    auto& [calls, bytes] = sum[one["group"].as_string()];
-    calls += times * one["calls"].as_int();
-    bytes += times * one["bytes"].as_int();
+  static void add(const Json& one, int times, std::pair<int64_t, int64_t>& sum) {
+    sum.first += times * one["calls"].as_int();
+    sum.second += times * one["bytes"].as_int();
   }
 };
 
@@ -136,21 +140,21 @@ TEST_F(EmulatedTraffic, OfEachGroupIsThatOfASimulatedStep) {
   const std::string tensor = "--tensor-model-parallel-size 2 --sharding none ",
                     pipeline = "--pipeline-model-parallel-size 2 --sharding none ",
                     unsplit = "--no-sequence-parallel ";
-  for (const auto& [ranks, layout, alike] :
-       {std::tuple{2, tensor + unsplit, 2},
-        {2, tensor + "--sequence-parallel", 2},
-        {2, pipeline + "--num-layers-per-virtual-pipeline-stage 2", 1},
-        {2, pipeline + "--num-layers-per-virtual-pipeline-stage 1", 1},
-        {2, "--context-parallel-size 2 --sharding none", 2},
-        {2, "--sharding stage1", 2},
-        {2, "--sharding stage2", 2},
-        {8, tensor + pipeline + unsplit + "--num-layers-per-virtual-pipeline-stage 2", 4}}) {
+  for (const auto& [ranks, layout, alike, shared] :
+       {std::tuple{2, tensor + unsplit, 2, "tensor"},
+        {2, tensor + "--sequence-parallel", 2, "tensor"},
+        {2, pipeline + "--num-layers-per-virtual-pipeline-stage 2", 1, "embedding"},
+        {2, pipeline + "--num-layers-per-virtual-pipeline-stage 1", 1, "embedding"},
+        {2, "--context-parallel-size 2 --sharding none", 2, "data"},
+        {2, "--sharding stage1", 2, "data"},
+        {2, "--sharding stage2", 2, "data"},
+        {8, tensor + pipeline + unsplit + "--num-layers-per-virtual-pipeline-stage 2", 4, ""}}) {
     Traffic step = given(ranks, layout, 2);
     for (const auto& [group, before] : given(ranks, layout, 1)) {
       step[group].first -= before.first;
       step[group].second -= before.second;
     }
-    EXPECT_EQ(step, simulated(ranks, layout, alike)) << layout;
+    EXPECT_EQ(step, simulated(ranks, layout, alike, shared)) << layout;
   }
 }
 

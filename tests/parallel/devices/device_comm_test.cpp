@@ -2,6 +2,7 @@
 // fake of NCCL (tests/emulator/nccl) adds in other orders than the CPU does.
 #include "libcore/parallel/devices/device_comm.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <csignal>
@@ -691,6 +692,96 @@ TEST_F(DeviceRanks, StartNoGroupThatNothingUses) {
   for (const Json& count : test::json_lines(read_file(counts_file), counts_file))
     ++groups[count["group"].as_string()];
   EXPECT_EQ(groups, (std::map<std::string, int>{{"world", 3}, {"forward", 4}, {"backward", 4}}));
+}
+
+/// The names of the groups of NCCL that a rank of a run of so many ranks starts, where it splits the world
+/// into groups of all ranks in the same order or, for this role, in reverse.
+std::vector<std::string> started_groups(int ranks, const std::vector<GroupName>& names,
+                                        GroupRole reversed = GroupRole::kOther) {
+  const test::TempDir dir;
+  const std::string counts_file = dir / "counts.jsonl";
+  const Variable counts("MEGALITH_NCCL_COUNTS", counts_file);
+  expect_fine(ranks, [&](Communicator& gloo) {
+    DeviceRank rank(gloo);
+    std::vector<std::unique_ptr<Communicator>> groups;
+    for (const GroupName& name : names)
+      groups.push_back(rank.world->split(name, 0, name.role == reversed ? -gloo.rank() : gloo.rank()));
+    for (size_t i = 0; i < names.size(); ++i) EXPECT_EQ(groups[i]->name(), names[i].text);
+  });
+  std::vector<std::string> started;
+  for (const Json& count : test::json_lines(read_file(counts_file), counts_file))
+    if (count["rank"].as_int() == 0) started.push_back(count["group"].as_string());
+  std::sort(started.begin(), started.end());
+  return started;
+}
+
+TEST_F(DeviceRanks, OfEqualGroupsStartOne) {
+  using Names = std::vector<std::string>;
+  const GroupName data{"data", GroupRole::kData}, tensor{"tensor", GroupRole::kTensor},
+      embedding{"embedding", GroupRole::kEmbedding};
+  EXPECT_EQ(started_groups(2, {tensor, data, embedding}), Names{"world"});
+  EXPECT_EQ(started_groups(3, {data}), Names{"world"});
+  // Calls of a context group must not wait for the sums of buckets.
+  EXPECT_EQ(started_groups(2, {data, {"context", GroupRole::kContext}}), (Names{"context", "world"}));
+  EXPECT_EQ(started_groups(2, {data}, GroupRole::kData), (Names{"data", "world"})) << "another order";
+  EXPECT_EQ(started_groups(2, {"any"}), (Names{"any", "world"}));
+}
+
+// On two streams, as the sums of buckets run beside the compute stream's work.
+TEST_F(DeviceRanks, EqualGroupsCallBesideEachOtherInEveryOrderOfWork) {
+  for (const int order : {1, 2, 3}) {
+    const Emulation emulation(order);
+    expect_fine(3, [](Communicator& gloo) {
+      Rank host;
+      DeviceRank rank(gloo, {.in_rank_order = true});
+      const auto data = rank.world->split({"data", GroupRole::kData}, 0, gloo.rank());
+      Stream low = rank.backend->make_queue_stream();
+      std::vector<std::pair<View, Tensor>> sums;
+      for (int call = 0; call < 6; ++call) {
+        Tensor wanted = tensor_of(DType::kF32, gloo.rank() + call, 40);
+        const View device = rank.put(wanted);
+        low.wait(rank.compute.record());
+        (call % 2 == 0 ? *data : *rank.world)
+            .all_reduce(call % 2 == 0 ? low : rank.compute, device, Reduce::kSum);
+        rank.compute.wait(low.record());
+        gloo.all_reduce(host.compute, wanted.view(), Reduce::kSum);
+        sums.emplace_back(device, wanted);
+      }
+      for (const auto& [device, wanted] : sums) EXPECT_EQ(rank.get(device), wanted);
+    });
+  }
+}
+
+TEST_F(DeviceRanks, CallsOfEqualGroupsKeepTheirNames) {
+  const Variable fault("MEGALITH_NCCL_FAULT", "kill:1:2");
+  const auto ends = Processes(2).run([](Communicator& gloo) {
+    DeviceRank rank(gloo);
+    const auto data = rank.world->split({"data", GroupRole::kData}, 0, gloo.rank());
+    const View tensor = rank.zeros(DType::kF32, 8);
+    rank.world->all_reduce(rank.compute, tensor, Reduce::kSum);
+    for (int call = 0; call < 2; ++call) data->all_reduce(rank.compute, tensor, Reduce::kSum);
+    rank.compute.synchronize();
+  });
+  expect_end(ends[0], 5, {"data: rank 0 on host h0: all_reduce, call 2: ", "rank 1 on host h1 is lost"});
+}
+
+TEST_F(DeviceRanks, CallsOfEqualGroupsThatDifferAreNamed) {
+  const Variable hang("MEGALITH_NCCL_DISAGREE", "hang");
+  const auto ends = Processes(3, 1500ms).run([](Communicator& gloo) {
+    DeviceRank rank(gloo);
+    const auto data = rank.world->split({"data", GroupRole::kData}, 0, gloo.rank());
+    const View tensor = rank.zeros(DType::kF32, 96), part = rank.zeros(DType::kF32, 32);
+    rank.world->all_reduce(rank.compute, tensor, Reduce::kSum);
+    if (gloo.rank() == 1)
+      data->all_gather(rank.compute, tensor, part);
+    else
+      rank.world->all_reduce(rank.compute, tensor, Reduce::kSum);
+    rank.compute.synchronize();
+  });
+  for (const RankEnd& end : ends)
+    expect_end(end, 1.5 + 5,
+               {"timed out: world: rank 1 on host h1 waits in all_gather of 32 fp32 of data, call 1, rank 0 "
+                "on host h0 in all_reduce of 96 fp32 (sum), call 2"});
 }
 
 TEST_F(DeviceRanks, CountTheBytesOfEachGroup) {

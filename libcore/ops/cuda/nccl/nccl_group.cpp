@@ -10,6 +10,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/ops/cuda/cuda_backend.h"
+#include "libcore/ops/cuda/nccl/nccl_comm.h"
 #include "libcore/ops/cuda/nccl/nccl_library.h"
 #include "libcore/ops/cuda/nccl/rank_sums.h"
 #include "libcore/ops/cuda/queue.h"
@@ -98,16 +99,17 @@ struct Setting {
 
 class NcclGroup final : public DeviceGroup {
  public:
-  NcclGroup(const Setting& setting, int rank, int size) : setting_(setting), rank_(rank), size_(size) {}
+  NcclGroup(const Setting& setting, int rank, int size)
+      : setting_(setting), rank_(rank), size_(size), comm_(*setting.watch) {}
   ~NcclGroup() override;
   NcclGroup(const NcclGroup&) = delete;
   NcclGroup& operator=(const NcclGroup&) = delete;
 
   void start(const DeviceGroupStart& start);
   void await_start() override;
-  void launch(Stream&, std::span<const DeviceCall>, uint64_t number) override;
+  void launch(Stream&, std::span<const DeviceCall>, uint64_t turn) override;
   std::optional<uint64_t> pending() override;
-  std::string problem() override;
+  std::string problem() override { return comm_.problem(); }
   std::unique_ptr<DeviceGroup> split(const DeviceSplit&) override;
   void begin_finish() override;
   void finish() override;
@@ -115,14 +117,10 @@ class NcclGroup final : public DeviceGroup {
 
  private:
   struct Launched {
-    uint64_t number;
+    uint64_t turn;
     Event done;
   };
   void enter() const { require_success(cudaSetDevice(setting_.device), "choose a device"); }
-  ncclResult_t state() const;
-  std::string words(ncclResult_t result) const;
-  void check(ncclResult_t result, const char* what) const;
-  void await_done(const char* what) const;
   void enqueue(cudaStream_t, std::span<const DeviceCall>) const;
   ncclResult_t put(const DeviceCall&, cudaStream_t) const;
   void reduce_in_rank_order(Queue&, const DeviceCall&) const;
@@ -131,42 +129,10 @@ class NcclGroup final : public DeviceGroup {
   const NcclLibrary& library_ = nccl();
   int rank_, size_;
   std::string name_;  // NCCL keeps its address
-  ncclComm_t comm_ = nullptr;
+  NcclComm comm_;
   ncclResult_t started_ = ncclInProgress;
   std::deque<Launched> launched_;  // whose work was not done when last asked
 };
-
-// ---- errors and waits
-
-ncclResult_t NcclGroup::state() const {
-  ncclResult_t state = ncclInProgress;
-  const ncclResult_t asked = library_.get_state(comm_, &state);
-  return asked == ncclSuccess ? state : asked;
-}
-
-std::string NcclGroup::words(ncclResult_t result) const {
-  const char* const more = library_.last_error(comm_);
-  return concat("NCCL ", library_.version(), ": ", library_.error_text(result), " (error ",
-                static_cast<int>(result), more == nullptr || *more == '\0' ? "" : "; ",
-                more == nullptr ? "" : more, "); NCCL_DEBUG=WARN in the environment lets it say more");
-}
-
-void NcclGroup::check(ncclResult_t result, const char* what) const {
-  if (result != ncclSuccess && result != ncclInProgress) fail(ErrorKind::kComm, what, ": ", words(result));
-}
-
-/// Waits until NCCL has taken up what the host asked of the communicator.
-void NcclGroup::await_done(const char* what) const {
-  ncclResult_t now = ncclInProgress;
-  setting_.watch->await([&] { return (now = state()) != ncclInProgress; });
-  check(now, what);
-}
-
-std::string NcclGroup::problem() {
-  if (comm_ == nullptr) return {};
-  const ncclResult_t now = state();
-  return now == ncclSuccess || now == ncclInProgress ? std::string() : words(now);
-}
 
 // ---- start and end
 
@@ -178,13 +144,13 @@ void NcclGroup::start(const DeviceGroupStart& start) {
     fail(ErrorKind::kInternal, "an id of NCCL of ", start.id.size(), " bytes");
   std::memcpy(&id, start.id.data(), sizeof id);
   ncclConfig_t config = config_of(name_.c_str());
-  started_ = library_.start(&comm_, size_, id, rank_, &config);
+  started_ = library_.start(comm_.place(), size_, id, rank_, &config);
 }
 
 /// Reports a start that was refused only here: until the others are told, the group must not end.
 void NcclGroup::await_start() {
-  check(started_, "start");
-  await_done("start");
+  comm_.check(started_, "start");
+  comm_.await("start");
 }
 
 std::unique_ptr<DeviceGroup> NcclGroup::split(const DeviceSplit& wanted) {
@@ -193,23 +159,23 @@ std::unique_ptr<DeviceGroup> NcclGroup::split(const DeviceSplit& wanted) {
   made->name_ = wanted.name;
   ncclConfig_t config = config_of(made->name_.c_str());
   const int color = wanted.size > 1 ? wanted.color : NCCL_SPLIT_NOCOLOR;
-  check(library_.split(comm_, color, wanted.key, &made->comm_, &config), "split");
-  await_done("split");
-  if (made->comm_ == nullptr) return nullptr;
+  comm_.check(library_.split(comm_.get(), color, wanted.key, made->comm_.place(), &config), "split");
+  comm_.await("split");
+  if (!made->comm_) return nullptr;
   made->await_start();
   return made;
 }
 
 void NcclGroup::begin_finish() {
-  if (comm_ == nullptr) return;
+  if (!comm_) return;
   enter();
-  check(library_.finalize(comm_), "end");
+  comm_.check(library_.finalize(comm_.get()), "end");
 }
 
 void NcclGroup::finish() {
-  if (comm_ == nullptr) return;
-  await_done("end");
-  check(library_.destroy(std::exchange(comm_, nullptr)), "end");
+  if (!comm_) return;
+  comm_.await("end");
+  comm_.check(library_.destroy(comm_.take()), "end");
 }
 
 NcclGroup::~NcclGroup() {
@@ -222,8 +188,8 @@ void NcclGroup::abort(std::span<DeviceGroup* const> groups) noexcept {
   cudaSetDevice(setting_.device);
   library_.begin_group();
   for (DeviceGroup* const group : groups) {
-    ncclComm_t& comm = static_cast<NcclGroup*>(group)->comm_;
-    if (comm != nullptr) library_.abort(std::exchange(comm, nullptr));
+    NcclComm& comm = static_cast<NcclGroup*>(group)->comm_;
+    if (comm) library_.abort(comm.take());
   }
   library_.end_group();
   for (DeviceGroup* const group : groups) static_cast<NcclGroup*>(group)->launched_.clear();
@@ -231,55 +197,56 @@ void NcclGroup::abort(std::span<DeviceGroup* const> groups) noexcept {
 
 // ---- calls
 
-void NcclGroup::launch(Stream& stream, std::span<const DeviceCall> calls, uint64_t number) {
-  if (comm_ == nullptr) fail(ErrorKind::kInternal, "a call of a group that has ended");
+void NcclGroup::launch(Stream& stream, std::span<const DeviceCall> calls, uint64_t turn) {
+  if (!comm_) fail(ErrorKind::kInternal, "a call of a group that has ended");
   enter();
   Queue& queue = queue_of(stream);
   if (setting_.in_rank_order && reduces(calls.front()))
     reduce_in_rank_order(queue, calls.front());
   else
     enqueue(queue.stream(), calls);
-  launched_.push_back({number, stream.backend().record(stream)});
+  launched_.push_back({turn, stream.backend().record(stream)});
 }
 
 void NcclGroup::enqueue(cudaStream_t stream, std::span<const DeviceCall> calls) const {
-  check(library_.begin_group(), "begin a group of calls");
+  comm_.check(library_.begin_group(), "begin a group of calls");
   ncclResult_t worst = ncclSuccess;  // the group ends in any case, or NCCL would never leave it
   for (const DeviceCall& call : calls)
     if (worst == ncclSuccess) worst = put(call, stream);
   const ncclResult_t ended = library_.end_group();
-  check(worst, "enqueue");
-  check(ended, "end a group of calls");
-  await_done("enqueue");
+  comm_.check(worst, "enqueue");
+  comm_.check(ended, "end a group of calls");
+  comm_.await("enqueue");
 }
 
 ncclResult_t NcclGroup::put(const DeviceCall& call, cudaStream_t stream) const {
   const ncclDataType_t type = nccl_type(call.in ? call.in.dtype : call.out.dtype);
+  const ncclComm_t comm = comm_.get();
   const ncclRedOp_t reduce = is_max(call) ? ncclMax : ncclSum;
   switch (call.kind) {
     case DeviceCall::kSum:
     case DeviceCall::kMax:
-      return library_.all_reduce(call.in.data, call.out.data, count_of(call.in), type, reduce, comm_, stream);
+      return library_.all_reduce(call.in.data, call.out.data, count_of(call.in), type, reduce, comm, stream);
     case DeviceCall::kScatterSum:
     case DeviceCall::kScatterMax:
-      return library_.reduce_scatter(call.in.data, call.out.data, count_of(call.out), type, reduce, comm_,
+      return library_.reduce_scatter(call.in.data, call.out.data, count_of(call.out), type, reduce, comm,
                                      stream);
     case DeviceCall::kGather:
-      return library_.all_gather(call.in.data, call.out.data, count_of(call.in), type, comm_, stream);
+      return library_.all_gather(call.in.data, call.out.data, count_of(call.in), type, comm, stream);
     case DeviceCall::kBroadcast:
-      return library_.broadcast(call.in.data, call.out.data, count_of(call.in), type, call.peer, comm_,
+      return library_.broadcast(call.in.data, call.out.data, count_of(call.in), type, call.peer, comm,
                                 stream);
     case DeviceCall::kSend:
-      return library_.send(call.in.data, count_of(call.in), type, call.peer, comm_, stream);
+      return library_.send(call.in.data, count_of(call.in), type, call.peer, comm, stream);
     case DeviceCall::kReceive:
-      return library_.receive(call.out.data, count_of(call.out), type, call.peer, comm_, stream);
+      return library_.receive(call.out.data, count_of(call.out), type, call.peer, comm, stream);
   }
   return ncclInvalidArgument;
 }
 
 std::optional<uint64_t> NcclGroup::pending() {
   while (!launched_.empty() && is_done(launched_.front().done)) launched_.pop_front();
-  return launched_.empty() ? std::nullopt : std::optional(launched_.front().number);
+  return launched_.empty() ? std::nullopt : std::optional(launched_.front().turn);
 }
 
 // ---- sums in rank order
