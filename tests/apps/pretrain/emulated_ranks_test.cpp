@@ -224,7 +224,9 @@ TEST_F(EmulatedRanksApp, NameTheRankWhoseDeviceIsFull) {
   const CommandResult ranks = train_on_gpus(2, "--hidden-size 512 --ffn-hidden-size 8192");
   const std::string log = ranks.all() + file("logs/workerlog.0");
   EXPECT_EQ(ranks.code, 64) << log;
-  EXPECT_TRUE(Pattern("the run needs .* of device memory .*, the device of rank 1 has .* left").is_in(log))
+  EXPECT_TRUE(Pattern("rank 1 needs .* of device memory .*, its device has "
+                      "40.00 MiB left")
+                  .is_in(log))
       << log;
 }
 
