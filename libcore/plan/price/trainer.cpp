@@ -51,7 +51,8 @@ MemoryEstimate estimate_of(const RunShape& run, const Coord& at) {
           .activations = bytes(memory.activations()),
           .transient = bytes(memory.links + memory.scratch + memory.workspace + memory.batch + samples +
                              memory.scalars),
-          .save_copy = bytes(memory.save_copy)};
+          .save_copy = bytes(memory.save_copy),
+          .context = bytes(memory.nccl)};
 }
 
 }  // namespace

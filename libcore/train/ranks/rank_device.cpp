@@ -15,6 +15,7 @@
 #include "libcore/ops/backend/nccl_plugin.h"
 #include "libcore/parallel/devices/device_comm.h"
 #include "libcore/parallel/exchange.h"
+#include "libcore/parallel/rank_communicators.h"
 
 namespace megalith {
 namespace {
@@ -84,7 +85,9 @@ RankDevice open_rank_device(Communicator& world, const DevicePlace& place, const
   const std::string& device = config.train.device;
   if (device != "cuda" || world.size() == 1) return {.backend = make_backend(device), .world = nullptr};
   RankDevice out{.backend = make_cuda_backend(device_of_rank(world, place)), .world = nullptr};
-  out.world = make_device_comm(world, *out.backend, {.in_rank_order = config.parallel.rank_order});
+  out.world =
+      make_device_comm(world, *out.backend,
+                       {.in_rank_order = config.parallel.rank_order, .rings = closes_ring(config.parallel)});
   log(" > NCCL ", nccl_version(), " (NCCL_DEBUG=INFO shows its interfaces and transports)", nccl_variables());
   return out;
 }

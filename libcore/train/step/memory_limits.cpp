@@ -20,6 +20,7 @@ MemoryLeft ask_memory(RunShape& run, int ranks_here, const std::vector<cuda::Dev
     left.devices.push_back(one.left);
   }
   run.vocabulary = gpu_vocabulary(smallest);
+  run.nccl = nccl_sizes_here();
   return left;
 }
 

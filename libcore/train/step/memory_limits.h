@@ -22,7 +22,8 @@ struct MemoryLeft {
   std::vector<size_t> devices = {};
 };
 /// Asks what is left for a run that has this many ranks on this machine. `gpus`: the GPUs of all ranks, by
-/// rank, or one if only one is known; empty on the CPU. Gives a run on GPUs its gpu_vocabulary().
+/// rank, or one if only one is known; empty on the CPU. Gives a run on GPUs its gpu_vocabulary() and its
+/// nccl_sizes_here().
 MemoryLeft ask_memory(RunShape&, int ranks_here, const std::vector<cuda::DeviceMemory>& gpus);
 
 /// Logs what the run needs. Throws kUsage if that is more than what is left on the machine, if a rank needs
