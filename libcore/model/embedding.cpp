@@ -8,14 +8,17 @@
 
 namespace megalith {
 
+int64_t vocabulary_rows(const ModelConfig& config, const TensorSplit& split) {
+  const int64_t share = split.size == 1 ? config.vocab_size : config.padded_vocab(split.size) / split.size;
+  return padded_vocab_size(share, split.vocabulary.padded ? VocabularyForm::kRows : 1);
+}
+
 Param& declare_vocabulary(ParamTable& table, const TensorSplit& split, const ModelConfig& config,
                           const std::string& name) {
   if (config.vocab_size <= 0) fail(ErrorKind::kInternal, quote(name), ": the vocabulary's size is not known");
   Param param{.name = name, .global = {config.vocab_size, config.hidden}};
   param.init = Init::normal(config.init_std);
-  const int64_t share = split.size == 1 ? config.vocab_size : config.padded_vocab(split.size) / split.size;
-  const int64_t multiple = split.vocabulary.padded ? VocabularyForm::kRows : 1;
-  return table.add(cut(std::move(param), 0, split, padded_vocab_size(share, multiple)));
+  return table.add(cut(std::move(param), 0, split, vocabulary_rows(config, split)));
 }
 
 int64_t true_rows(const Param& param) {

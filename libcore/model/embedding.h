@@ -9,10 +9,12 @@ namespace megalith {
 /// The name of the table of word embeddings, which a tied head shares.
 inline constexpr const char* kWordEmbeddings = "embedding.word_embeddings.weight";
 
-/// Declares the vocabulary table `name` [V, h], sharded by rows. Without tensor parallelism a rank holds
-/// exactly V rows; with it, an equal share of the padded vocabulary (ModelConfig::padded_vocab). Both are
-/// rounded up if VocabularyForm::padded is set. The global shape has no padding, so checkpoints and initial
-/// weights are the same for every number of ranks and on every device.
+/// The rows of one rank's part of a vocabulary table: without tensor parallelism all V of them, with it an
+/// equal share of the padded vocabulary (ModelConfig::padded_vocab). Both are rounded up if
+/// VocabularyForm::padded is set.
+int64_t vocabulary_rows(const ModelConfig&, const TensorSplit&);
+/// Declares the vocabulary table `name` [V, h], sharded by rows. The global shape has no padding, so
+/// checkpoints and initial weights are the same for every number of ranks and on every device.
 Param& declare_vocabulary(ParamTable&, const TensorSplit&, const ModelConfig&, const std::string& name);
 /// The number of rows of a vocabulary table's local part that belong to real ids; the rows after them are
 /// padding.

@@ -146,6 +146,46 @@ TEST(Guards, NamesThoseThatNoTestNeeds) {
   EXPECT_EQ(guards(kernel).code, 0);
 }
 
+// A header with another function than the sources call, and one of a wheel, which pip (here a script) has for
+// one version.
+TEST(NcclHeaders, NamesTheSourceThatDoesNotAgree) {
+  const TempDir dir;
+  const std::string root = dir / "repository", sources = root + "/libcore/ops/cuda/nccl";
+  for (const std::string& folder : {root + "/tools", sources, dir / "cuda/include"}) make_directories(folder);
+  fs::copy_file(kRoot + "/tools/nccl_headers", root + "/tools/nccl_headers");
+  write_file(dir / "cuda/include/cuda_runtime_api.h", "");
+  write_file(sources + "/a.cpp", "#include <nccl.h>\nint a = first();\n");
+  write_file(sources + "/b.cpp", "#include <nccl.h>\nint b = second();\n");
+  const std::string version =
+      "#define NCCL_MAJOR 2\n#define NCCL_MINOR 9\n#define NCCL_PATCH 1\nint first();\n";
+  for (const char* name : {"both", "one"}) make_directories(dir / name);
+  write_file(dir / "both/nccl.h", version + "int second();\n");
+  write_file(dir / "one/nccl.h", version);
+  write_script(dir / "bin/python",
+               "[ \"$1\" = -m ] || exec python3 \"$@\"\nfor word; do folder=$last; last=$word; done\n"
+               "case \"$*\" in *==2.9.1) python3 -c 'import sys, zipfile; "
+               "zipfile.ZipFile(sys.argv[1] + \"/w.whl\", \"w\").write(sys.argv[2], "
+               "\"nvidia/nccl/include/nccl.h\")' \"$folder\" " +
+                   (dir / "both/nccl.h") + ";; *) exit 1;; esac\n");
+  const auto check = [&](const std::string& words) {
+    return run_command("CUDA_HOME=" + (dir / "cuda") + " MEGALITH_PYTHON=" + (dir / "bin/python") + ' ' +
+                       root + "/tools/nccl_headers " + words);
+  };
+  const std::string agrees = "nccl_headers: nccl.h 2.9.1: all sources agree\n";
+  const CommandResult both = check("2.9.1 " + (dir / "both"));
+  EXPECT_EQ(both.code, 0) << both.all();
+  EXPECT_EQ(both.out, agrees + agrees);
+  EXPECT_TRUE(file_exists(root + "/build/nccl_headers/2.9.1/nccl.h"));
+  EXPECT_FALSE(file_exists(root + "/build/nccl_headers/2.9.1/w.whl"));
+  const CommandResult one = check((dir / "one") + " 2.9.1");
+  EXPECT_EQ(one.code, 1) << one.all();
+  EXPECT_EQ(one.out, "nccl_headers: nccl.h 2.9.1: libcore/ops/cuda/nccl/b.cpp does not agree\n" + agrees);
+  const CommandResult missing = check("2.9.2");
+  EXPECT_EQ(missing.code, 69) << missing.all();
+  EXPECT_NE(missing.out.find("2.9.2: no folder with a nccl.h, and pip has no wheel"), std::string::npos)
+      << missing.all();
+}
+
 // The test replaces the programs that tidy calls. A source without findings is checked once, and again only
 // when its text or the rules change. good.cpp includes part.inc through its header.
 TEST(Tidy, PrintsFindingsAndReadsNothingTwiceThatPassed) {

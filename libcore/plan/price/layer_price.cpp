@@ -5,6 +5,7 @@
 
 #include "libcore/ops/attention.h"
 #include "libcore/ops/linear.h"
+#include "libcore/plan/price/exchanged.h"
 #include "libcore/plan/price/expert_price.h"
 #include "libcore/plan/price/kernel_rates.h"
 #include "libcore/plan/price/links.h"
@@ -82,8 +83,7 @@ constexpr Passes kPassKernels{1, 1.7};  // kernels of each pass, relative to all
 constexpr double kWeightGradients = 0.5;  // share of backward products that run during an exchange; count
 // Share of tensor_overlap that the reduction of the input's gradient reaches; belief.
 constexpr double kPartOfOverlap = 0.5;
-constexpr double kKeysAndValues = 2;  // count
-/// What context ranks exchange. Forward: keys and values. Backward: these again, and their gradients; count.
+/// How often context ranks exchange keys and values: backward these again, and their gradients; count.
 constexpr Passes kContextRounds{1, 2};
 
 // The head's logits: bytes per logit that are moved in a step, and bytes per logit that are kept.
@@ -127,6 +127,7 @@ struct Pricer : KernelRates {
   const Software& w = p.software;
   double n = static_cast<double>(m.seq_length) * s.micro_batch / s.context;
   double share = s.sequence ? 1.0 / s.tensor : 1.0;
+  const ExchangedTensors in_transit = exchanged_tensors(p, s);
   ExpertPrice experts = {};
 
   double q() const { return m.query_width() / s.tensor; }
@@ -257,9 +258,11 @@ struct Pricer : KernelRates {
     count += experts.launches;
     return count * (w.compiled ? k.compiled_share : 1) * kPassKernels.of(forward);
   }
+  /// Seconds of a gather or a scatter of the hidden states over the tensor ranks.
+  double hidden_half() const { return ring_seconds(in_transit.hidden, s.tensor, group_link(p, s.tensor, 1)); }
   double tensor_comm(bool forward) const {
     if (s.tensor == 1) return 0;
-    const double one = ring_seconds(e * n * m.hidden, s.tensor, group_link(p, s.tensor, 1));
+    const double one = hidden_half();
     // Collectives overlap pieces of products only with sequence parallelism, and if the link joins the tensor
     // ranks.
     const bool pieces = w.overlap_tensor && s.sequence && s.tensor <= p.machine.domain();
@@ -267,8 +270,8 @@ struct Pricer : KernelRates {
       return exchanged - hidden * std::min(exchanged, work);
     };
     // Collectives enclose attention, and also the dense block or the shared experts.
-    const double blocks = routed && m.shared_ffn == 0 ? 1 : 2, all = kHalvesOfAllReduce * blocks * one;
-    const double gathered = s.sequence ? blocks * one : 0;  // inputs gathered a second time
+    const TensorCalls calls = layer_calls(s.sequence, routed && m.shared_ffn == 0 ? 1 : 2, forward);
+    const double gathered = calls.again * one, all = (calls.halves() - calls.again) * one;
     if (forward) return exposed(all, linears_forward(), pieces ? k.tensor_overlap : 0);
     if (pieces) return exposed(all + gathered, linears_backward(), k.tensor_overlap);
     // The reduction of the input's gradient overlaps the products for the weights' gradients.
@@ -277,7 +280,7 @@ struct Pricer : KernelRates {
   double context_comm(bool forward) const {
     if (s.context == 1) return 0;
     const Link link = group_link(p, s.context, s.tensor);
-    const double bytes = kKeysAndValues * e * n * kv() * (s.context - 1);
+    const double bytes = in_transit.keys_values * (s.context - 1) / s.context;
     const double sent =
         kContextRounds.of(forward) * (bytes / link.bandwidth + (s.context - 1) * link.latency);
     const double hidden = k.context_overlap * std::min(sent, attention(forward));
@@ -294,8 +297,10 @@ struct Pricer : KernelRates {
     const double gather =
         w.gathered_logits ? ring_seconds(e * n * logit_columns(), s.tensor, group_link(p, s.tensor, 1)) : 0;
     return product(n, vocab(), m.hidden, peak) + product(n, m.hidden, vocab(), peak) +
-           product(vocab(), m.hidden, n, peak) + stream(n * logit_columns() * moved) + gather;
+           product(vocab(), m.hidden, n, peak) + stream(n * logit_columns() * moved) + gather + end_comm();
   }
+  /// Seconds of both passes in which tensor ranks exchange hidden states around the embedding, or the head.
+  double end_comm() const { return s.tensor == 1 ? 0 : end_calls(s.sequence).halves() * hidden_half(); }
   /// Seconds to add a microbatch's gradients to the buffer, which is read and written. Without
   /// fused_gradients the gradients are first written separately and read again.
   double accumulation(double parameters) const {
@@ -374,8 +379,8 @@ struct Pricer : KernelRates {
     if (m.plain_layers(m.layers) > 0) out.plain = Pricer(p, s, false).layer(out.parameters.plain_block);
     out.head = head() + accumulation(out.parameters.embedding);
     if (m.predicted > 0) out.head += m.predicted * predictions(out);
-    out.embedding = stream(n * m.hidden * share * (kEmbeddingPasses * e + kEmbeddingBytes));
-    out.message = e * n * m.hidden * share;
+    out.embedding = stream(n * m.hidden * share * (kEmbeddingPasses * e + kEmbeddingBytes)) + end_comm();
+    out.message = in_transit.message;
     out.sent = out.message;
     if (w.scatters_messages && !s.sequence && s.tensor > 1) {
       out.sent = out.message / s.tensor;

@@ -125,6 +125,17 @@ struct Assembly {
            (kind.layers - again) * beside(backward, gather + reduce);
   }
 
+  /// The gradients outside a stage's layers that ZeRO-2 reduces after each microbatch: all but those of a
+  /// tied table. Those of the head travel while the layers work, those of the embedding after all work.
+  double sharded_ends(const Layout::Kind& kind) const {
+    const ParameterCount& count = price.parameters;
+    double exposed = 0;
+    if (kind.stage == 0) exposed += spread({count.embedding - count.head_copy, 0}, gradient_bytes());
+    if (kind.stage == c.pipeline - 1)
+      exposed += k.shard_contention * spread({count.head, count.head_experts}, gradient_bytes());
+    return exposed;
+  }
+
   double data_comm(const StageParameters& parameters, double last_backward, double first_forward) const {
     if (holders(p, c) == 1) return 0;
     const auto exposed = [&](bool overlapped, double exchange, double window) {
@@ -185,8 +196,9 @@ struct Assembly {
                                layers * layer.forward_seconds());
     if (sharding >= Sharding::kGradients && holders(p, c) > 1) {
       // ZeRO-2 also reduces after each microbatch except the last; FSDP exchanges in every microbatch.
-      const double times = static_cast<double>(c.microbatches) - (sharding == Sharding::kGradients ? 1 : 0);
-      t.data_comm += times * sharded_layers(kind);
+      const bool again = sharding == Sharding::kGradients;
+      const double times = static_cast<double>(c.microbatches) - (again ? 1 : 0);
+      t.data_comm += times * (sharded_layers(kind) + (again ? sharded_ends(kind) : 0));
     }
     t.optimizer = optimizer(parameters, sharding != Sharding::kNone);
     wait_for_the_slowest(t);

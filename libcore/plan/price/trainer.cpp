@@ -51,7 +51,8 @@ MemoryEstimate estimate_of(const RunShape& run, const Coord& at) {
           .activations = bytes(memory.activations()),
           .transient = bytes(memory.links + memory.scratch + memory.workspace + memory.batch + samples +
                              memory.scalars),
-          .save_copy = bytes(memory.save_copy)};
+          .save_copy = bytes(memory.save_copy),
+          .context = bytes(memory.nccl)};
 }
 
 }  // namespace
@@ -91,11 +92,14 @@ PretrainConfig trainer_configuration(const PlanProblem& p, const Candidate& c) {
 RunShape trainer_run(const PlanProblem& p, const PretrainConfig& config) {
   RunShape run = run_shape(config);
   run.save_copy = p.save_copy;
-  const Accelerator& device = p.machine.device;
-  if (device.multiprocessors == 0) return run;
-  run.train.device = "cuda";
-  run.vocabulary = gpu_vocabulary(static_cast<size_t>(device.memory));
+  run.vocabulary = vocabulary_form(p);
+  if (p.machine.device.multiprocessors > 0) run.train.device = "cuda";
   return run;
+}
+
+VocabularyForm vocabulary_form(const PlanProblem& p) {
+  const Accelerator& device = p.machine.device;
+  return device.multiprocessors > 0 ? gpu_vocabulary(static_cast<size_t>(device.memory)) : VocabularyForm{};
 }
 
 Software trainer_software() {

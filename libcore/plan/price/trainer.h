@@ -23,6 +23,8 @@ Software trainer_software();
 PretrainConfig trainer_configuration(const PlanProblem&, const Candidate&);
 /// The shape of that run on the problem's devices. On GPUs the vocabulary includes its padding.
 RunShape trainer_run(const PlanProblem&, const PretrainConfig&);
+/// How that run places the vocabulary.
+VocabularyForm vocabulary_form(const PlanProblem&);
 
 /// The change that a run with this plan would name if it had too little memory (train/step/memory_limits.h).
 struct ChangedRun {

@@ -151,6 +151,13 @@ Json::Object plan_object(const PlanProblem& p, const Plan& plan) {
   return out;
 }
 
+Json array_of_traffic(const std::vector<GroupTraffic>& traffic) {
+  Json::Array groups;
+  for (const GroupTraffic& one : traffic)
+    groups.push_back(Json::Object{{"group", one.group}, {"calls", one.calls}, {"bytes", one.bytes}});
+  return groups;
+}
+
 std::string plan_json(const Report& r) {
   const PlanProblem& p = r.problem;
   const SearchResult& found = r.result;
@@ -178,6 +185,8 @@ std::string plan_json(const Report& r) {
     append(root, {{"stage_memory_bytes",
                    array_of(stage_estimates(p, found.plans.front().candidate), memory_object)},
                   {"launch", launch_object(r)}});
+  if (!found.plans.empty() && r.trainer.front().refusal.empty())
+    append(root, {{"traffic", array_of_traffic(step_traffic(p, found.plans.front().candidate))}});
   Json::Array plans;
   for (size_t i = 0; i < found.plans.size(); ++i) plans.push_back(ranked_object(r, i));
   append(root, {{"plans", std::move(plans)}});

@@ -8,6 +8,7 @@
 #include "libcore/plan/launch/launch.h"
 #include "libcore/plan/launch/launch_options.h"
 #include "libcore/plan/price/code_base.h"
+#include "libcore/plan/price/traffic.h"
 #include "libcore/plan/report/plan_answer.h"
 #include "libcore/plan/report/plan_words.h"
 #include "libcore/plan/report/scaling_text.h"
@@ -172,13 +173,25 @@ void tell_launch_lines(std::ostream& out, const Report& r) {
         out << "  " << launch_line(p, r.result.plans.front().candidate, launcher, ours) << '\n';
 }
 
+/// What the ranks exchange in a step of plan 1, if our trainer runs it.
+void tell_traffic(std::ostream& out, const Report& r) {
+  if (!r.trainer.front().refusal.empty()) return;
+  std::vector<Row> table = {{"group", "calls", "bytes"}};
+  for (const GroupTraffic& one : step_traffic(r.problem, r.result.plans.front().candidate))
+    table.push_back(row_of(one.group, one.calls, format_bytes(static_cast<double>(one.bytes))));
+  if (table.size() == 1) return;
+  out << "\nwhat one rank of each pipeline stage gives to its groups in a step of plan 1\n"
+      << table_text({.rows = table}, r.columns);
+}
+
 void tell_details(std::ostream& out, const Report& r) {
   const PlanProblem& p = r.problem;
   const Plan& best = r.result.plans.front();
   out << "\nmemory of plan 1 by pipeline stage, GB\n"
       << estimate_table(r, best.candidate) << "\ntime of a step of plan 1: " << time_line(best.time)
-      << imbalance_line(p, best) << '\n'
-      << sensitivity_table(r) << "\nall lines that start plan 1\n";
+      << imbalance_line(p, best);
+  tell_traffic(out, r);
+  out << '\n' << sensitivity_table(r) << "\nall lines that start plan 1\n";
   tell_launch_lines(out, r);
   tell_missed(out, r);
   if (!r.front.empty()) out << "\nfastest plans for less and less memory\n" << front_table(r);

@@ -30,13 +30,6 @@ TextTable::Row row_of_world(const PlanProblem& p, const SimulatedWorld& world) {
                 format_fixed(100 * speed.utilisation, 1));
 }
 
-Json array_of_traffic(const std::vector<GroupTraffic>& traffic) {
-  Json::Array groups;
-  for (const GroupTraffic& one : traffic)
-    groups.push_back(Json::Object{{"group", one.group}, {"calls", one.calls}, {"bytes", one.bytes}});
-  return groups;
-}
-
 /// What the ranks of each world exchange; empty if they exchange nothing.
 std::string traffic_text(const std::vector<SimulatedWorld>& worlds, size_t columns) {
   TextTable table{.rows = {{"devices", "group", "calls", "bytes"}}};

@@ -5,16 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "libcore/plan/price/traffic.h"
 #include "libcore/plan/search/search.h"
 
 namespace megalith {
-
-/// What ranks give to the calls of a kind of group. A gather or a scatter counts the tensor of all ranks, a
-/// message counts at its sender.
-struct GroupTraffic {
-  std::string group;  // "tensor", "data", "pipeline forward", …
-  int64_t calls = 0, bytes = 0;
-};
 
 /// One training step of this version's trainer on devices that need not be present, in seconds. The parts are
 /// those of the pipeline stage with the most work.

@@ -1,20 +1,17 @@
 #include "libcore/train/ranks/rank_device.h"
 
-#include <algorithm>
 #include <map>
-#include <string_view>
 #include <utility>
 #include <vector>
 
-#include <unistd.h>
-
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
-#include "libcore/base/text.h"
 #include "libcore/ops/backend/cuda_plugin.h"
 #include "libcore/ops/backend/nccl_plugin.h"
 #include "libcore/parallel/devices/device_comm.h"
 #include "libcore/parallel/exchange.h"
+#include "libcore/parallel/rank_communicators.h"
+#include "libcore/train/ranks/nccl_report.h"
 
 namespace megalith {
 namespace {
@@ -67,25 +64,19 @@ int device_of_rank(Communicator& world, const DevicePlace& place) {
   return device;
 }
 
-/// The variables that change what NCCL does, as this process has them: "NCCL_ALGO=Ring, …". They may change
-/// the order of its sums, or how its kernels run beside ours.
-std::string nccl_variables() {
-  std::vector<std::string> set;
-  for (char** entry = environ; *entry != nullptr; ++entry)
-    for (const char* name : {"NCCL_", "CUDA_DEVICE_MAX_CONNECTIONS=", "CUDA_MODULE_LOADING="})
-      if (std::string_view(*entry).starts_with(name)) set.emplace_back(*entry);
-  std::sort(set.begin(), set.end());
-  return set.empty() ? std::string() : "; " + join(set, ", ");
-}
-
 }  // namespace
 
 RankDevice open_rank_device(Communicator& world, const DevicePlace& place, const PretrainConfig& config) {
   const std::string& device = config.train.device;
   if (device != "cuda" || world.size() == 1) return {.backend = make_backend(device), .world = nullptr};
   RankDevice out{.backend = make_cuda_backend(device_of_rank(world, place)), .world = nullptr};
-  out.world = make_device_comm(world, *out.backend, {.in_rank_order = config.parallel.rank_order});
-  log(" > NCCL ", nccl_version(), " (NCCL_DEBUG=INFO shows its interfaces and transports)", nccl_variables());
+  out.world =
+      make_device_comm(world, *out.backend,
+                       {.in_rank_order = config.parallel.rank_order, .rings = closes_ring(config.parallel)});
+  if (world.rank() == 0) {
+    log(nccl_line(nccl_version()));
+    if (const std::string set = nccl_variables_line(config.parallel.rank_order); !set.empty()) log(set);
+  }
   return out;
 }
 

@@ -132,9 +132,9 @@ std::string schedule_picture(const ParallelConfig& parallel, const ModelConfig& 
 namespace {
 
 /// What is known of the memory of GPUs without the run's ranks; nothing for a run on the CPU.
-std::vector<RankMemory> first_gpu(const RunShape& run) {
+std::vector<cuda::DeviceMemory> first_gpu(const RunShape& run) {
   if (!on_gpu(run)) return {};
-  return {{.device = cuda_memory(0)}};
+  return {cuda_memory(0)};
 }
 
 }  // namespace

@@ -117,11 +117,11 @@ std::vector<Origin> origins_of(const RankInput& in, const StartPoint* start) {
           {"--adapter", in.tuning->adapters}};
 }
 
-/// The memory of the GPUs of all ranks; empty on the CPU. Collective.
-std::vector<RankMemory> memory_of_gpus(Communicator& world, const Backend& backend) {
+/// The memory of the GPUs of all ranks, by rank; empty on the CPU. Collective.
+std::vector<cuda::DeviceMemory> memory_of_gpus(Communicator& world, const Backend& backend) {
   const std::optional<cuda::DeviceMemory> mine = device_memory(backend);
   if (!mine) return {};
-  return exchange_values(world, RankMemory{.device = *mine, .rank = world.rank()});
+  return exchange_values(world, *mine);
 }
 
 }  // namespace
@@ -147,7 +147,7 @@ RunShape agreed_shape(const RankInput& in, const PretrainConfig& config, const B
     shape.samples.short_ones = in.tuning->short_samples;
     shape.tuning = in.tuning->plan;
   }
-  const std::vector<RankMemory> gpus = memory_of_gpus(in.world, backend);
+  const std::vector<cuda::DeviceMemory> gpus = memory_of_gpus(in.world, backend);
   if (in.world.rank() == 0) {
     const MemoryLeft left = ask_memory(shape, in.ranks_on_machine(), gpus);
     shape.task_bytes = tasks.bytes(shape);

@@ -11,6 +11,7 @@
 #include "libcore/train/step/batch.h"
 #include "libcore/train/step/executor.h"
 #include "libcore/train/step/grad_buffer.h"
+#include "libcore/train/step/nccl_buffers.h"
 
 /// What follows from a run's configuration and a rank's position. The trainer builds a rank from it, and
 /// run_memory() counts that rank's memory. Configurations must have passed finish().
@@ -33,6 +34,7 @@ struct RunShape {
   SampleForm samples = {};
   TuningPlan tuning = {};
   VocabularyForm vocabulary = {};  // gpu_vocabulary() if the run is on a GPU
+  NcclSizes nccl = {};             // nccl_sizes_here() if several ranks are on GPUs
   size_t task_bytes = 0;           // with which each rank reads the texts of --eval-tasks
 };
 

@@ -87,6 +87,7 @@ RunMemory run_memory(const RunShape& run, const Coord& at) {
   memory.batch = Batch::bytes(batch_shape(run));
   memory.host = Batch::host_bytes(batch_shape(run));
   if (on_gpu(run)) memory.staging = cuda::kStagingBytes;  // of the compute stream, the only one that uploads
+  if (on_gpu(run)) memory.nccl = nccl_bytes(run.parallel, at, run.nccl);
   memory.scalars = Arena::bytes_of(DType::kF64, {StepScalar::kCount});
   memory.tasks = run.task_bytes;
   return memory;
@@ -120,6 +121,7 @@ std::string RunMemory::text() const {
                 links > 0 ? concat(", pipeline links ", bytes(links)) : std::string(), ", scratch ",
                 bytes(scratch), ", batch ", bytes(batch), ", samples ", bytes(host),
                 workspace > 0 ? concat(", kernels' scratch ", bytes(workspace)) : std::string(),
+                nccl > 0 ? concat(", NCCL's buffers ", bytes(nccl)) : std::string(),
                 staging > 0 ? concat(", page-locked ", bytes(staging)) : std::string(),
                 save_copy > 0 ? concat(", a save's copy ", bytes(save_copy)) : std::string(),
                 tasks > 0 ? concat(", --eval-tasks ", bytes(tasks)) : std::string(), ": ", bytes(total()));

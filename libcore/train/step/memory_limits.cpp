@@ -11,17 +11,16 @@
 
 namespace megalith {
 
-MemoryLeft ask_memory(RunShape& run, int ranks_here, const std::vector<RankMemory>& gpus) {
+MemoryLeft ask_memory(RunShape& run, int ranks_here, const std::vector<cuda::DeviceMemory>& gpus) {
   MemoryLeft left{.machine = available_memory(), .ranks_here = ranks_here};
   if (gpus.empty()) return left;
-  const RankMemory& fullest = *std::min_element(
-      gpus.begin(), gpus.end(),
-      [](const RankMemory& a, const RankMemory& b) { return a.device.left < b.device.left; });
-  size_t smallest = fullest.device.all;
-  for (const RankMemory& one : gpus) smallest = std::min(smallest, one.device.all);
+  size_t smallest = gpus.front().all;
+  for (const cuda::DeviceMemory& one : gpus) {
+    smallest = std::min(smallest, one.all);
+    left.devices.push_back(one.left);
+  }
   run.vocabulary = gpu_vocabulary(smallest);
-  left.device = fullest.device.left;
-  left.device_rank = fullest.rank;
+  run.nccl = nccl_sizes_here();
   return left;
 }
 
@@ -70,9 +69,35 @@ const ModelRank* beyond_limit(const RunShape& run, const std::vector<ModelRank>&
   return run.train.device_memory == 0 ? nullptr : beyond(run, ranks, run.train.device_memory);
 }
 
-const ModelRank* beyond_device(const RunShape& run, const std::vector<ModelRank>& ranks,
-                               const MemoryLeft& left) {
-  return left.device ? beyond(run, ranks, static_cast<double>(*left.device)) : nullptr;
+/// A rank whose GPU has less left than the rank needs.
+struct ShortOfMemory {
+  int rank;
+  const RunMemory* needs;
+  size_t left;
+};
+
+/// The rank that lacks most. Data and context ranks need as much as the model's rank whose parameters they
+/// hold.
+std::optional<ShortOfMemory> beyond_device(const RunShape& run, const std::vector<ModelRank>& ranks,
+                                           const MemoryLeft& left) {
+  if (left.devices.empty()) return {};
+  const Topology topology(run.parallel, run.parallel.world);
+  std::optional<ShortOfMemory> worst;
+  size_t most = 0;
+  const auto look = [&](int rank, const RunMemory& needs, size_t has) {
+    if (needs.on_device() <= has + most) return;
+    most = needs.on_device() - has;
+    worst = {rank, &needs, has};
+  };
+  if (left.devices.size() == 1)
+    for (const ModelRank& one : ranks) look(topology.rank(one.at), one.memory, left.devices.front());
+  else
+    for (int rank = 0; rank < topology.world(); ++rank) {
+      const Coord at = topology.coord(rank);
+      const auto place = static_cast<size_t>(at.tensor * run.parallel.pipeline + at.pipeline);
+      look(rank, ranks[place].memory, left.devices[static_cast<size_t>(rank)]);
+    }
+  return worst;
 }
 
 bool fits(const RunShape& run, const MemoryLeft& left) {
@@ -123,11 +148,11 @@ void require_memory(const RunShape& run, const std::vector<ModelRank>& ranks, co
   log_memory(run, ranks, left.ranks_here);
   require_machine_memory(run, ranks, left);
   require_device_memory(run, ranks, left);
-  if (const ModelRank* const rank = beyond_device(run, ranks, left))
-    fail(ErrorKind::kUsage, "the run needs ", in_bytes(rank->memory.on_device()), " of device memory (",
-         rank->memory.text(), "), the device",
-         run.parallel.world > 1 ? concat(" of rank ", left.device_rank) : std::string(), " has ",
-         in_bytes(*left.device), " left; ", advice(run, left));
+  if (const auto lacking = beyond_device(run, ranks, left))
+    fail(ErrorKind::kUsage, run.parallel.world > 1 ? concat("rank ", lacking->rank) : "the run", " needs ",
+         in_bytes(lacking->needs->on_device()), " of device memory (", lacking->needs->text(), "), ",
+         run.parallel.world > 1 ? "its device" : "the device", " has ", in_bytes(lacking->left), " left; ",
+         advice(run, left));
 }
 
 void require_device_memory(const RunShape& run, const std::vector<ModelRank>& ranks, const MemoryLeft& left) {

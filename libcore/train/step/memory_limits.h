@@ -16,22 +16,19 @@ namespace megalith {
 
 /// What is left of a run's memory, in bytes; nothing: unknown.
 struct MemoryLeft {
-  std::optional<size_t> machine;      // of the first rank
-  int ranks_here = 1;                 // ranks of the run on that machine
-  std::optional<size_t> device = {};  // of the GPU that has the least left; nothing on the CPU
-  int device_rank = 0;                // whose GPU that is
+  std::optional<size_t> machine;  // of the first rank
+  int ranks_here = 1;             // ranks of the run on that machine
+  /// Of each rank's GPU, by rank; or of one GPU alone, which then counts for all ranks. Empty on the CPU.
+  std::vector<size_t> devices = {};
 };
-/// The memory of a rank's GPU.
-struct RankMemory {
-  cuda::DeviceMemory device;
-  int rank = 0;
-};
-/// Asks what is left for a run that has this many ranks on this machine. `gpus`: of all ranks, or of one if
-/// only one is known; empty on the CPU. Gives a run on GPUs its gpu_vocabulary().
-MemoryLeft ask_memory(RunShape&, int ranks_here, const std::vector<RankMemory>& gpus);
+/// Asks what is left for a run that has this many ranks on this machine. `gpus`: the GPUs of all ranks, by
+/// rank, or one if only one is known; empty on the CPU. Gives a run on GPUs its gpu_vocabulary() and its
+/// nccl_sizes_here().
+MemoryLeft ask_memory(RunShape&, int ranks_here, const std::vector<cuda::DeviceMemory>& gpus);
 
-/// Logs what the run needs. Throws kUsage if that is more than what is left on the machine or on a rank's
-/// GPU, or than the run's own limit (require_device_memory). The message names the least change that fits.
+/// Logs what the run needs. Throws kUsage if that is more than what is left on the machine, if a rank needs
+/// more than what is left on its own GPU, or more than the run's own limit (require_device_memory). The
+/// message names the least change that fits, and of several such ranks the one that lacks most.
 void require_memory(const RunShape&, const std::vector<ModelRank>&, const MemoryLeft&);
 /// Throws kUsage if a rank needs more than TrainConfig::device_memory bytes of its device, which on the CPU
 /// is the machine; 0: no limit.

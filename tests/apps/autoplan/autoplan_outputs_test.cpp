@@ -157,6 +157,40 @@ TEST(AutoplanOutputs, PrintsTheAnswerFirst) {
     EXPECT_NE(all.out.find(part), std::string::npos) << part;
 }
 
+// The closed forms of the best plan, as text and in JSON, beside what a simulated step counts.
+TEST(AutoplanOutputs, ExplainsWhatRanksExchange) {
+  const std::string command =
+      app("autoplan") +
+      " --gpu h100 --software megalith --tensor-model-parallel-size 2 --sharding none --micro-batch-size 1 "
+      "--no-sequence-parallel --recompute-granularity none --global-batch-size 4 --num-layers 4 "
+      "--hidden-size 256 --num-attention-heads 4 --seq-length 256 --max-position-embeddings 256 "
+      "--vocab-size 512 ";
+  const CommandResult text = run_command(command + "--world-size 2 --explain"),
+                      json = run_command(command + "--world-size 2 --json"),
+                      simulated = run_command(command + "--simulate 2 --json");
+  for (const CommandResult* result : {&text, &json, &simulated}) ASSERT_EQ(result->code, 0) << result->err;
+  EXPECT_NE(text.out.find("what one rank of each pipeline stage gives to its groups in a step of plan 1"),
+            std::string::npos)
+      << text.out;
+  const Json plan = Json::parse(json.out, "plan"), step = Json::parse(simulated.out, "step");
+  const Json::Array& formed = plan["traffic"].as_array();
+  const Json::Array& counted = step["simulated"].as_array()[0]["traffic"].as_array();
+  ASSERT_EQ(formed.size(), 2U) << json.out;
+  ASSERT_EQ(counted.size(), formed.size()) << simulated.out;
+  for (size_t i = 0; i < formed.size(); ++i) {
+    EXPECT_EQ(formed[i]["group"].as_string(), counted[i]["group"].as_string());
+    EXPECT_EQ(formed[i]["calls"].as_int(), counted[i]["calls"].as_int());
+    EXPECT_NEAR(formed[i]["bytes"].as_double() / counted[i]["bytes"].as_double(), 1, 0.01);
+    EXPECT_NE(line_with(text.out, formed[i]["group"].as_string())
+                  .find(concat(' ', formed[i]["calls"].as_int(), ' ')),
+              std::string::npos)
+        << text.out;
+  }
+  // Nothing is said of a plan that this version's trainer does not run.
+  const CommandResult other = run_command(app("autoplan") + kDense + "--json");
+  EXPECT_EQ(other.out.find("\"traffic\""), std::string::npos) << other.out;
+}
+
 // Whoever can run the plan comes first: on this machine our program, started directly; the line is run.
 TEST(AutoplanOutputs, GivesALineThatRuns) {
   const test::TempDir folder;

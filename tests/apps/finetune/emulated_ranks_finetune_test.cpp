@@ -49,5 +49,23 @@ TEST_F(EmulatedRanksFinetune, PrefersAnswersAsOneRankDoes) {
   expect_same_losses("--dpo --lora");
 }
 
+// The first rank answers, as among ranks on the CPU.
+TEST_F(EmulatedRanksFinetune, AnswersAsRanksOnTheCpuDo) {
+  const std::string answers =
+      "--lora --lora-rank 4 --lr 0.02 --max-steps 6 --do-generation --max-new-tokens 3 "
+      "--distributed-timeout-minutes 1 ";
+  const CommandResult cpus = tune(answers + "--nproc 2 --per-device-train-batch-size 1", "cpus");
+  ASSERT_EQ(cpus.code, 0) << cpus.all();
+  const std::string wanted = read_file(dir_ / "cpus/generated_predictions.jsonl");
+  EXPECT_FALSE(wanted.empty());
+  for (const std::string ranks : {"--nproc 2", "--log-dir logs --gpus 0,1"}) {
+    std::filesystem::remove_all(dir_ / "gpus");
+    const CommandResult gpus =
+        tune(answers + ranks + " --device cuda --per-device-train-batch-size 1", "gpus");
+    ASSERT_EQ(gpus.code, 0) << gpus.all();
+    EXPECT_EQ(read_file(dir_ / "gpus/generated_predictions.jsonl"), wanted) << ranks;
+  }
+}
+
 }  // namespace
 }  // namespace megalith::test

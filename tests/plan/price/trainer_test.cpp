@@ -132,7 +132,7 @@ TEST(Trainer, FindsTheFullestOfAllStages) {
         fullest = stage;
       }
     EXPECT_EQ(answer.rank->stage, fullest);
-    EXPECT_EQ(answer.rank->estimate.allocated(), static_cast<double>(most));
+    EXPECT_EQ(answer.rank->estimate.needed(), static_cast<double>(most));
   }
 }
 

@@ -175,7 +175,7 @@ TEST(LeastChange, EndsTheMessageOfARunThatIsTooLarge) {
   run.train.device = "cuda";
   const std::vector<ModelRank> ranks = memory_of_model(run);
   const auto with_left = [&](size_t left) {
-    return complaint([&] { require_memory(run, ranks, {.machine = {}, .device = left}); });
+    return complaint([&] { require_memory(run, ranks, {.machine = {}, .devices = {left}}); });
   };
   EXPECT_EQ(with_left(ranks[0].memory.on_device()), "");
   const std::string message = with_left(ranks[0].memory.on_device() - 1);
@@ -190,6 +190,65 @@ TEST(LeastChange, EndsTheMessageOfARunThatIsTooLarge) {
              "and optimizer alone take ",
              fixed, "; take a smaller model")))
       << with_left(1);
+}
+
+/// The run needs so many bytes of the device of its first rank, and of its last.
+struct RanksOnGpus {
+  RunShape run;
+  std::vector<ModelRank> ranks;
+  size_t first, last;
+
+  RanksOnGpus(int tensor, int pipeline, int data) : run(shape(tiny_config())) {
+    run.model.layers = 4;
+    run.train.device = "cuda";
+    run.train.global_batch = 4;
+    run.parallel = {};
+    run.parallel.tensor = tensor;
+    run.parallel.pipeline = pipeline;
+    run.parallel.data = data;
+    run.parallel.nproc = tensor * pipeline * data;
+    run.parallel.finish();
+    ranks = memory_of_model(run);
+    first = ranks.front().memory.on_device();
+    last = ranks.back().memory.on_device();
+  }
+  std::string complaint_with(const std::vector<size_t>& left) const {
+    return complaint([&] { require_memory(run, ranks, {.machine = {}, .devices = left}); });
+  }
+};
+
+// The first stage needs more. The device of the last one may have less left.
+TEST(DeviceMemory, OfEachRankIsThatOfItsOwnDevice) {
+  const RanksOnGpus two(1, 2, 1);
+  ASSERT_GT(two.first, two.last);
+  EXPECT_EQ(two.complaint_with({two.first, two.last}), "");
+  EXPECT_NE(two.complaint_with({two.last, two.first}), "");
+  const auto text = [](size_t bytes) { return format_bytes(static_cast<double>(bytes)); };
+  const size_t little = two.last / 2;
+  const std::string message = two.complaint_with({two.first, little});
+  EXPECT_TRUE(
+      message.starts_with(concat("rank 1 needs ", text(two.last), " of device memory (",
+                                 two.ranks[1].memory.text(), "), its device has ", text(little), " left; ")))
+      << message;
+}
+
+// Ranks are in the order tensor, data, pipeline.
+TEST(DeviceMemory, OfTheRankThatLacksMostIsNamed) {
+  const RanksOnGpus eight(2, 2, 2);
+  ASSERT_EQ(eight.ranks.size(), 4U);
+  std::vector<size_t> left(8, eight.first);
+  EXPECT_EQ(eight.complaint_with(left), "");
+  left[3] = eight.first - 100;
+  left[6] = eight.last - 200;
+  left[7] = eight.last - 199;
+  EXPECT_TRUE(eight.complaint_with(left).starts_with("rank 6 needs ")) << eight.complaint_with(left);
+}
+
+// In a dry run only one device is known.
+TEST(DeviceMemory, OfOneKnownDeviceCountsForAllRanks) {
+  const RanksOnGpus two(1, 2, 1);
+  EXPECT_EQ(two.complaint_with({two.first}), "");
+  EXPECT_TRUE(two.complaint_with({two.first - 1}).starts_with("rank 0 needs "));
 }
 
 }  // namespace

@@ -1,0 +1,29 @@
+#include "libcore/parallel/rank_communicators.h"
+
+namespace megalith {
+
+bool closes_ring(const ParallelConfig& parallel) {
+  return parallel.layers_per_chunk || parallel.chunks(1) > 1;
+}
+
+RankCommunicators communicators_of(const ParallelConfig& parallel, const Coord& at) {
+  RankCommunicators out;
+  const auto group = [&](int ranks) {
+    if (ranks > 1) out.groups.push_back(ranks);
+  };
+  const int stages = parallel.pipeline;
+  const bool first = at.pipeline == 0, last = at.pipeline + 1 == stages;
+  group(parallel.world);
+  group(parallel.tensor);
+  group(parallel.copies());
+  group(parallel.context);
+  group(parallel.context);  // in the reverse order
+  if (stages == 1) return out;
+  if (first || last) group(2);  // the ends of the pipeline, for a tied table
+  const bool ring = closes_ring(parallel);
+  out.sends = (ring || !last) + (ring || !first);  // activations and their gradients
+  out.receives = (ring || !first) + (ring || !last);
+  return out;
+}
+
+}  // namespace megalith

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace megalith {
+
+/// What is known of NCCL before its first call, as lines of the log. Which interfaces and transports it
+/// takes, NCCL says in its own log only (NCCL_DEBUG=INFO); here are those that this machine has.
+
+/// " > NCCL 2.28.9; network interfaces here: eth0 192.0.2.1; InfiniBand: mlx5_0; …". `infiniband`: the folder
+/// in which the system lists such devices.
+std::string nccl_line(const std::string& version,
+                      const std::filesystem::path& infiniband = "/sys/class/infiniband");
+/// " > variables for NCCL: NCCL_ALGO=Ring; NCCL_ALGO may change the order of sums": those of this process,
+/// with those that may change results named again, unless sums are in rank order. Empty if there are none.
+std::string nccl_variables_line(bool in_rank_order);
+
+}  // namespace megalith
