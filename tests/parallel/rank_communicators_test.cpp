@@ -20,13 +20,15 @@ std::vector<int> groups(const ParallelConfig& parallel, int stage = 0) {
 }
 
 // Those of all ranks and along each axis; of context ranks two. Data ranks are those with the same
-// parameters.
+// parameters. Along an axis of all ranks the first one serves, but not for context ranks.
 TEST(RankCommunicators, AreThoseOfTheGroupsThatARankWorksIn) {
   EXPECT_EQ(groups(sizes(1, 1, 1, 1)), std::vector<int>{});
-  EXPECT_EQ(groups(sizes(1, 1, 1, 4)), (std::vector<int>{4, 4}));
-  EXPECT_EQ(groups(sizes(4, 1, 1, 1)), (std::vector<int>{4, 4}));
-  EXPECT_EQ(groups(sizes(1, 1, 2, 3)), (std::vector<int>{6, 6, 2, 2}));
+  EXPECT_EQ(groups(sizes(1, 1, 1, 4)), (std::vector<int>{4}));
+  EXPECT_EQ(groups(sizes(4, 1, 1, 1)), (std::vector<int>{4}));
+  EXPECT_EQ(groups(sizes(1, 1, 2, 3)), (std::vector<int>{6, 2, 2}));
+  EXPECT_EQ(groups(sizes(1, 1, 2, 1)), (std::vector<int>{2, 2, 2}));
   EXPECT_EQ(groups(sizes(2, 1, 1, 3)), (std::vector<int>{6, 2, 3}));
+  EXPECT_EQ(groups(sizes(1, 2, 1, 1)), (std::vector<int>{2}));
 }
 
 // The ends of a pipeline have a group for their table.

@@ -94,7 +94,7 @@ std::string EarlyEnd::names_of(const std::vector<int>& ranks) const {
 /// All ranks wait for their devices, and all come here when their time is over. That of a rank whose calls
 /// still ended when others already waited is over later; they wait half as long again for it.
 std::string EarlyEnd::difference() {
-  const std::string where = place_();
+  std::string where = place_();
   run_.hurry(std::min(run_.timeout() / 2, kToCompare));
   try {
     return differing_call(exchange_values(*to_compare_, groups_.report()),

@@ -228,25 +228,26 @@ TEST_F(EmulatedRanksApp, NameTheRankWhoseDeviceIsFull) {
   const CommandResult ranks = train_on_gpus(2, "--hidden-size 512 --ffn-hidden-size 8192");
   const std::string log = ranks.all() + file("logs/workerlog.0");
   EXPECT_EQ(ranks.code, 64) << log;
-  EXPECT_TRUE(Pattern("rank 1 needs .* of device memory .*NCCL's buffers 768.00 MiB.*, its device has "
+  EXPECT_TRUE(Pattern("rank 1 needs .* of device memory .*NCCL's buffers 384.00 MiB.*, its device has "
                       "40.00 MiB left")
                   .is_in(log))
       << log;
 }
 
-// By hand: of all ranks, of an axis, of both ends of a pipeline, and of each direction of its links; the last
-// layout has links from the last stage to the first one.
+// By hand: of all ranks, which serves a tensor or data group of all of them; two of context ranks; of both
+// ends of a pipeline of three, and of each direction of its links. The last layout has links from the last
+// stage to the first one.
 TEST_F(EmulatedRanksApp, OpenTheCommunicatorsOfTheirGroups) {
   const EmulatedGpus gpus(1);
   const Variable counts("MEGALITH_NCCL_COUNTS", dir_ / "counts.jsonl");
   for (const auto& [ranks, layout, opened] :
-       {std::tuple{2, "", std::map<int64_t, int>{{0, 2}, {1, 2}}},
-        {2, "--tensor-model-parallel-size 2", {{0, 2}, {1, 2}}},
-        {2, "--context-parallel-size 2", {{0, 4}, {1, 4}}},
+       {std::tuple{2, "", std::map<int64_t, int>{{0, 1}, {1, 1}}},
+        {2, "--tensor-model-parallel-size 2", {{0, 1}, {1, 1}}},
+        {2, "--context-parallel-size 2", {{0, 3}, {1, 3}}},
         {3, "--pipeline-model-parallel-size 3 --pipeline-layers 1,2,1", {{0, 4}, {1, 5}, {2, 4}}},
         {2,
          "--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 1",
-         {{0, 6}, {1, 6}}}}) {
+         {{0, 5}, {1, 5}}}}) {
     const CommandResult result =
         train(concat(kLonger, layout, " --train-iters 1 --eval-iters 0 --device cuda --nproc ", ranks));
     ASSERT_EQ(result.code, 0) << result.all();

@@ -25,15 +25,15 @@ ParallelConfig sizes(int pipeline, int data) {
 // buffers of 0.5, 4.6875 and 4 MiB: 10 MiB in all. There are 32 channels.
 TEST(NcclBytes, AreThoseOfTheConnectionsOfEachCommunicator) {
   EXPECT_EQ(nccl_bytes(sizes(1, 1), {}, {}), 0U);
-  EXPECT_EQ(nccl_bytes(sizes(1, 2), {}, {}), 32 * 2 * 12 * kMiB);
-  EXPECT_EQ(nccl_bytes(sizes(1, 8), {}, {}), 32 * 2 * 12 * kMiB);
+  EXPECT_EQ(nccl_bytes(sizes(1, 2), {}, {}), 32 * 12 * kMiB);
+  EXPECT_EQ(nccl_bytes(sizes(1, 8), {}, {}), 32 * 12 * kMiB);
   // Of all ranks and of both ends; a link that sends and one that receives. In the middle two of each.
   EXPECT_EQ(nccl_bytes(sizes(4, 1), {.pipeline = 0}, {}), 32 * (2 * 12 + 2 + 10) * kMiB);
   EXPECT_EQ(nccl_bytes(sizes(4, 1), {.pipeline = 1}, {}), 32 * (12 + 2 * 2 + 2 * 10) * kMiB);
   // In rank order each rank also sends messages to each of the seven others.
   ParallelConfig ordered = sizes(1, 8);
   ordered.rank_order = true;
-  EXPECT_EQ(nccl_bytes(ordered, {}, {}), 32 * 2 * 8 * 12 * kMiB);
+  EXPECT_EQ(nccl_bytes(ordered, {}, {}), 32 * 8 * 12 * kMiB);
 }
 
 TEST(NcclBytes, FollowTheVariablesOfNccl) {
@@ -53,10 +53,10 @@ TEST(NcclBytes, FollowTheVariablesOfNccl) {
   }
   {
     const Variable simple("NCCL_BUFFSIZE", "8388608"), other("NCCL_LL128_BUFFSIZE", "none");
-    EXPECT_EQ(bytes(), 32 * 2 * (2 + 14) * kMiB);
+    EXPECT_EQ(bytes(), 32 * (2 + 14) * kMiB);
   }
   const Variable ll("NCCL_LL_BUFFSIZE", "2097152"), ll128("NCCL_LL128_BUFFSIZE", "1048576");
-  EXPECT_EQ(bytes(), 32 * 2 * (2 + 8) * kMiB);
+  EXPECT_EQ(bytes(), 32 * (2 + 8) * kMiB);
 }
 
 TEST(NcclBytes, AreANamedPartOfWhatARunOnGpusNeeds) {
@@ -67,8 +67,8 @@ TEST(NcclBytes, AreANamedPartOfWhatARunOnGpusNeeds) {
   EXPECT_EQ(memory().text().find("NCCL"), std::string::npos);
   config.train.device = "cuda";
   const RunMemory gpus = memory();
-  EXPECT_EQ(gpus.nccl, 768 * kMiB);
-  EXPECT_NE(gpus.text().find(", NCCL's buffers 768.00 MiB"), std::string::npos) << gpus.text();
+  EXPECT_EQ(gpus.nccl, 384 * kMiB);
+  EXPECT_NE(gpus.text().find(", NCCL's buffers 384.00 MiB"), std::string::npos) << gpus.text();
   EXPECT_EQ(gpus.on_device() - gpus.nccl + gpus.beside_device(), gpus.total() - gpus.nccl);
   config.parallel = sizes(1, 1);
   EXPECT_EQ(memory().nccl, 0U);
