@@ -29,10 +29,11 @@ struct TensorCalls {
 };
 TensorCalls operator*(double times, const TensorCalls&);
 
-/// Of a layer whose tensor ranks enclose `blocks` blocks: attention, and what every token passes after it.
+/// The calls of a layer whose tensor ranks enclose `blocks` blocks: attention, and what every token passes
+/// after it.
 TensorCalls layer_calls(bool sequence, double blocks, bool forward);
-/// Of the embedding, or of the head, both passes together: the embedding's rows are summed over the parts of
-/// its table, and so are the gradients of the head's input.
+/// Those of the embedding, or of the head, both passes together: the embedding's rows are summed over the
+/// parts of its table, and so are the gradients of the head's input.
 TensorCalls end_calls(bool sequence);
 
 }  // namespace megalith

@@ -18,7 +18,8 @@ namespace megalith {
 struct MemoryLeft {
   std::optional<size_t> machine;  // of the first rank
   int ranks_here = 1;             // ranks of the run on that machine
-  /// Of each rank's GPU, by rank; or of one GPU alone, which then counts for all ranks. Empty on the CPU.
+  /// What is left of each rank's GPU, by rank; or of one GPU alone, which then counts for all ranks. Empty on
+  /// the CPU.
   std::vector<size_t> devices = {};
 };
 /// Asks what is left for a run that has this many ranks on this machine. `gpus`: the GPUs of all ranks, by

@@ -27,7 +27,8 @@ TEST(NcclBytes, AreThoseOfTheConnectionsOfEachCommunicator) {
   EXPECT_EQ(nccl_bytes(sizes(1, 1), {}, {}), 0U);
   EXPECT_EQ(nccl_bytes(sizes(1, 2), {}, {}), 32 * 12 * kMiB);
   EXPECT_EQ(nccl_bytes(sizes(1, 8), {}, {}), 32 * 12 * kMiB);
-  // Of all ranks and of both ends; a link that sends and one that receives. In the middle two of each.
+  // The groups of all ranks and of both ends; a link that sends and one that receives. In the middle two of
+  // each.
   EXPECT_EQ(nccl_bytes(sizes(4, 1), {.pipeline = 0}, {}), 32 * (2 * 12 + 2 + 10) * kMiB);
   EXPECT_EQ(nccl_bytes(sizes(4, 1), {.pipeline = 1}, {}), 32 * (12 + 2 * 2 + 2 * 10) * kMiB);
   // In rank order each rank also sends messages to each of the seven others.
