@@ -1,5 +1,6 @@
 // What the emulated device promises: each misuse ends the process, and work runs late in every order that
 // events allow.
+#include <chrono>
 #include <cmath>
 #include <set>
 #include <string>
@@ -128,6 +129,27 @@ std::string order_of_streams(unsigned seed, bool with_event) {
   }
   cudaEventDestroy(event);
   return order;
+}
+
+// Otherwise a host could not see meanwhile that another rank has failed.
+TEST_F(EmulatedDevice, AnswersAQuestionSoonHoweverMuchItHasToDo) {
+  using namespace std::chrono_literals;
+  constexpr int kPieces = 40;
+  int done = 0;
+  for (int piece = 0; piece < kPieces; ++piece)
+    cudaLaunchHostFunc(
+        stream_,
+        [](void* count) {
+          std::this_thread::sleep_for(20ms);
+          ++*static_cast<int*>(count);
+        },
+        &done);
+  EXPECT_EQ(cudaStreamQuery(stream_), cudaErrorNotReady);
+  EXPECT_GT(done, 0);
+  EXPECT_LT(done, kPieces);
+  while (cudaStreamQuery(stream_) == cudaErrorNotReady) {
+  }
+  EXPECT_EQ(done, kPieces);
 }
 
 TEST_F(EmulatedDevice, OrdersStreamsByEventsAlone) {

@@ -269,11 +269,11 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   delete stream;
   return health();
 }
-/// The device works as late as it may: a host that asks waits, unless the stream waits for another rank.
+/// The device works as late as it may: while a host asks.
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
-  if (controls().never_done) return cudaErrorNotReady;
+  if (controls().never_done || !streams().advance(stream)) return cudaErrorNotReady;
   ++controls().counts.waits;
-  return streams().advance(stream) ? health() : cudaErrorNotReady;
+  return health();
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   ++controls().counts.waits;

@@ -158,11 +158,14 @@ bool Streams::advance(EmulatedStream* stream) {
 }
 
 bool Streams::advance(const std::function<bool()>& done) {
+  constexpr std::chrono::milliseconds kMoment(50);
   require_no_host_function();
   const std::lock_guard lock(mutex_);
   reseed();
+  const auto end = std::chrono::steady_clock::now() + kMoment;
   bool all = done();
-  for (bool ran = true; !all && ran; all = done()) ran = run_any();
+  for (bool goes_on = true; !all && goes_on; all = done())
+    goes_on = run_any() && std::chrono::steady_clock::now() < end;
   DeviceMemory::get().close();
   return all;
 }

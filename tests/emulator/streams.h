@@ -49,10 +49,11 @@ class Streams {
   /// Work of the device in which devices of other ranks take part: `run` returns whether it is done.
   void enqueue_outside(EmulatedStream* stream, const std::function<bool()>& run);
   void finish(EmulatedStream* stream);
-  /// Runs work until the stream has none left, or only other ranks can make it go on. Returns whether it has
-  /// none left.
+  /// Runs work until the stream has none left, only other ranks can make it go on, or a moment is over: a
+  /// device that works beside its host answers a question soon, however much it has to do. Returns whether
+  /// the stream has none left.
   bool advance(EmulatedStream* stream);
-  /// Runs work until `done` returns true, or only other ranks can make it go on. Returns whether it does.
+  /// The same until `done` returns true. Returns whether it does.
   bool advance(const std::function<bool()>& done);
   /// Runs work until `done` returns true.
   void run_until(const std::function<bool()>& done);
