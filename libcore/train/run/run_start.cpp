@@ -118,10 +118,10 @@ std::vector<Origin> origins_of(const RankInput& in, const StartPoint* start) {
 }
 
 /// The memory of the GPUs of all ranks; empty on the CPU. Collective.
-std::vector<RankMemory> memory_of_gpus(Communicator& world, const Backend& backend) {
-  const std::optional<cuda::DeviceMemory> mine = device_memory(backend);
+std::vector<RankMemory> memory_of_gpus(Communicator& world, const RankDevice& device) {
+  const std::optional<cuda::DeviceMemory> mine = device_memory(*device.backend);
   if (!mine) return {};
-  return exchange_values(world, RankMemory{.device = *mine, .rank = world.rank()});
+  return exchange_values(world, RankMemory{.device = *mine, .rank = world.rank(), .sharers = device.sharers});
 }
 
 }  // namespace
@@ -139,15 +139,15 @@ bool resumes(const CheckpointConfig& config, const StartPoint& start) {
   return !config.finetune && start.state;
 }
 
-RunShape agreed_shape(const RankInput& in, const PretrainConfig& config, const Backend& backend,
+RunShape agreed_shape(const RankInput& in, const PretrainConfig& config, const RankDevice& device,
                       const RunTasks& tasks) {
   RunShape shape = run_shape(config);
-  shape.train.device = backend.name();
+  shape.train.device = device.backend->name();
   if (in.tuning) {
     shape.samples.short_ones = in.tuning->short_samples;
     shape.tuning = in.tuning->plan;
   }
-  const std::vector<RankMemory> gpus = memory_of_gpus(in.world, backend);
+  const std::vector<RankMemory> gpus = memory_of_gpus(in.world, device);
   if (in.world.rank() == 0) {
     const MemoryLeft left = ask_memory(shape, in.ranks_on_machine(), gpus);
     shape.task_bytes = tasks.bytes(shape);

@@ -20,8 +20,9 @@ MemoryLeft ask_memory(RunShape& run, int ranks_here, const std::vector<RankMemor
   size_t smallest = fullest.device.all;
   for (const RankMemory& one : gpus) smallest = std::min(smallest, one.device.all);
   run.vocabulary = gpu_vocabulary(smallest);
-  left.device = fullest.device.left;
+  left.device = fullest.device.left / static_cast<size_t>(fullest.sharers);
   left.device_rank = fullest.rank;
+  left.sharers = fullest.sharers;
   return left;
 }
 
@@ -84,6 +85,15 @@ std::string in_bytes(size_t n) {
   return format_bytes(static_cast<double>(n));
 }
 
+/// "the device of rank 3 has 5.00 GB left"
+std::string left_on_device(const RunShape& run, const MemoryLeft& left) {
+  const std::string bytes = in_bytes(*left.device);
+  if (run.parallel.world == 1) return concat("the device has ", bytes, " left");
+  if (left.sharers > 1)
+    return concat("the device, which ", left.sharers, " ranks share, has ", bytes, " left for each");
+  return concat("the device of rank ", left.device_rank, " has ", bytes, " left");
+}
+
 /// The end of a message about missing memory: what to do.
 std::string advice(const RunShape& run, const MemoryLeft& left) {
   const std::string change = least_change(run, [&](const RunShape& other) { return fits(other, left); });
@@ -125,9 +135,7 @@ void require_memory(const RunShape& run, const std::vector<ModelRank>& ranks, co
   require_device_memory(run, ranks, left);
   if (const ModelRank* const rank = beyond_device(run, ranks, left))
     fail(ErrorKind::kUsage, "the run needs ", in_bytes(rank->memory.on_device()), " of device memory (",
-         rank->memory.text(), "), the device",
-         run.parallel.world > 1 ? concat(" of rank ", left.device_rank) : std::string(), " has ",
-         in_bytes(*left.device), " left; ", advice(run, left));
+         rank->memory.text(), "), ", left_on_device(run, left), "; ", advice(run, left));
 }
 
 void require_device_memory(const RunShape& run, const std::vector<ModelRank>& ranks, const MemoryLeft& left) {

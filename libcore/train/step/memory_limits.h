@@ -18,13 +18,15 @@ namespace megalith {
 struct MemoryLeft {
   std::optional<size_t> machine;      // of the first rank
   int ranks_here = 1;                 // ranks of the run on that machine
-  std::optional<size_t> device = {};  // of the GPU that has the least left; nothing on the CPU
+  std::optional<size_t> device = {};  // for a rank, of the GPU that has the least left; nothing on the CPU
   int device_rank = 0;                // whose GPU that is
+  int sharers = 1;                    // ranks that share it, in equal parts
 };
 /// The memory of a rank's GPU.
 struct RankMemory {
   cuda::DeviceMemory device;
   int rank = 0;
+  int sharers = 1;  // ranks of the run that share the GPU
 };
 /// Asks what is left for a run that has this many ranks on this machine. `gpus`: of all ranks, or of one if
 /// only one is known; empty on the CPU. Gives a run on GPUs its gpu_vocabulary().
