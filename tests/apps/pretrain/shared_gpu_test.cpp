@@ -18,7 +18,7 @@ class SharedGpuApp : public EmulatedRanksApp {
   CommandResult share(int ranks, const std::string& options) const {
     return train(concat(kShort, options, " --device cuda --nproc ", ranks));
   }
-  const std::string kShort = kLonger + "--train-iters 3 --eval-interval 2 ";
+  const std::string kShort = kLonger + "--train-iters 2 --eval-interval 2 ";
   const Variable named_{"CUDA_VISIBLE_DEVICES", "0"};
 };
 
@@ -78,14 +78,14 @@ TEST_P(SharedGpuLayouts, TrainAlikeInThreeOrdersOfWork) {
 TEST_F(SharedGpuApp, TrainWithEqualBitsInEveryOrderOfWork) {
   const auto norms = [this](int order) {
     const EmulatedGpus gpus(order);
-    const CommandResult ranks = share(4, "--tensor-model-parallel-size 2 --log-json norms.jsonl");
+    const CommandResult ranks = share(2, "--tensor-model-parallel-size 2 --log-json norms.jsonl");
     EXPECT_EQ(ranks.code, 0) << ranks.all();
     const std::vector<double> all = figures("norms.jsonl", "train", "grad_norm");
     std::filesystem::remove(dir_ / "norms.jsonl");
     return all;
   };
   const std::vector<double> one = norms(1);
-  ASSERT_EQ(one.size(), 3);
+  ASSERT_EQ(one.size(), 2);
   EXPECT_EQ(norms(4), one);
 }
 
@@ -94,7 +94,7 @@ TEST_F(SharedGpuApp, SaveAndResumeUnderAnotherLayout) {
   const CommandResult one = train(kShort + "--log-json one.jsonl");
   ASSERT_EQ(one.code, 0) << one.all();
   const std::string saved = " --save saved --load saved --log-json ranks.jsonl";
-  const CommandResult first = share(2, "--exit-interval 2 --use-distributed-optimizer" + saved);
+  const CommandResult first = share(2, "--exit-interval 1 --use-distributed-optimizer" + saved);
   ASSERT_EQ(first.code, 0) << first.all();
   const CommandResult second = share(2, "--pipeline-model-parallel-size 2" + saved);
   ASSERT_EQ(second.code, 0) << second.all();
