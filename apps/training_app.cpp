@@ -17,6 +17,7 @@
 #include "libcore/io/files/file.h"
 #include "libcore/launch/restarts.h"
 #include "libcore/plan/device/machine.h"
+#include "libcore/train/ranks/rank_device.h"
 #include "libcore/train/saves/earlier_run.h"
 
 namespace megalith {
@@ -200,6 +201,12 @@ void TrainingApp::check_transport(const std::string& device, int rank) const {
     fail(ErrorKind::kUsage,
          "--distributed-backend gloo and --device cuda contradict each other: the tensors of GPUs go over "
          "NCCL; leave out --distributed-backend, or give --device cpu");
+  if (on_gpus && !plan_.rank && launch_.transport == Transport::kNccl && threads_share_device())
+    fail(
+        ErrorKind::kUsage,
+        "--distributed-backend nccl and ranks that share a device contradict each other: NCCL takes one rank "
+        "for each device; leave out --distributed-backend, or let CUDA_VISIBLE_DEVICES name ",
+        ranks, " devices");
   if (!on_gpus && launch_.transport == Transport::kNccl && rank == 0)
     log("--distributed-backend nccl is for GPUs: messages between processes go over gloo");
 }

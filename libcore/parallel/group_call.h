@@ -26,6 +26,7 @@ struct GroupCall {
   std::optional<Reduce> reduce = {};
   int root = -1;
   std::string_view text = {};
+  Event ready = {};  // of tensors on a device that the ranks share: when they hold what the call reads
 };
 
 // Each of these describes one call of Communicator.

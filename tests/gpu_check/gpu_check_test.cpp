@@ -1,9 +1,11 @@
 // Runs tools/gpu_check as a user would: on a machine without a device, where something is missing, and over
 // the emulated device.
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <dlfcn.h>
@@ -89,8 +91,10 @@ TEST_F(GpuCheck, FailsWhereADeviceAnswersAndThePluginDoesNot) {
 TEST_F(GpuCheck, KnowsItsSections) {
   const std::vector<std::pair<std::string, std::string>> bad = {
       {"--only speeds",
-       "--only \"speeds\": there are device ops curves peaks profile gpt2-124m llama-7b gpt2-1.5b "},
+       "--only \"speeds\": there are device ops curves peaks layouts nccl profile gpt2-124m llama-7b "},
       {"--only", "--only needs sections, of device ops"},
+      {"--ranks 1", "--ranks needs a number of GPUs, at least 2"},
+      {"--only scaling-7b", "--only \"scaling-7b\": there are device "},
       {"--seconds soon", "--seconds needs a whole number"},
       {"--fast", "unknown option \"--fast\""}};
   for (const auto& [options, words] : bad) {
@@ -100,8 +104,9 @@ TEST_F(GpuCheck, KnowsItsSections) {
   }
 }
 
-TEST_F(GpuCheck, TakesNineMinutes) {
-  std::istringstream lines(check("--list").out);
+/// The sum of the sections' deadlines, and their number.
+std::pair<int, int> total_of(const std::string& list) {
+  std::istringstream lines(list);
   int seconds = 0, sections = 0;
   for (std::string line; std::getline(lines, line); ++sections) {
     std::istringstream words(line);
@@ -111,8 +116,12 @@ TEST_F(GpuCheck, TakesNineMinutes) {
     EXPECT_GE(deadline, 10) << line;
     seconds += deadline;
   }
-  EXPECT_EQ(seconds, 9 * 60);
-  EXPECT_EQ(sections, 12);
+  return {seconds, sections};
+}
+
+TEST_F(GpuCheck, TakesNineMinutesAndFifteenMoreForSeveralGpus) {
+  EXPECT_EQ(total_of(check("--list").out), std::pair(9 * 60, 14));
+  EXPECT_EQ(total_of(check("--list --ranks 8").out), std::pair((9 + 15) * 60, 19));
 }
 
 /// The same over the emulated device, which has as much memory as this.
@@ -123,9 +132,11 @@ class GpuCheckEmulated : public GpuCheck {
       memory_{"MEGALITH_EMULATOR_MEMORY", kMemory}, order_{"MEGALITH_EMULATOR_ORDER", "2"};
 };
 
-TEST_F(GpuCheckEmulated, ShowsEverySectionOnTinyShapes) {
+// Those of several ranks, which need more memory, are below.
+TEST_F(GpuCheckEmulated, ShowsEverySectionOfOneRankOnTinyShapes) {
   if (kSanitizer) GTEST_SKIP() << "its sections have deadlines, which an emulator with checks exceeds";
-  const CommandResult result = check("--quick");
+  const CommandResult result = check(
+      "--quick --only ops,curves,peaks,profile,gpt2-124m,llama-7b,gpt2-1.5b,attention,graph,torch,memcheck");
   EXPECT_EQ(result.code, 0) << result.out << result.err;
   std::map<std::string, std::string> results;
   for (const Json& row : rows()) results[row["row"].as_string()] = row["result"].as_string();
@@ -256,6 +267,107 @@ TEST_F(GpuCheckEmulated, SaysWhatDoesNotFitAndWhatFails) {
   EXPECT_EQ(rows().back()["result"].as_string(), "failed");
   EXPECT_NE(rows().back()["detail"].as_string().find("exit code 69"), std::string::npos);
   EXPECT_NE(rows().back()["detail"].as_string().find("ECC"), std::string::npos);
+}
+
+// ---- several ranks
+
+/// Over two emulated devices.
+class GpuCheckRanks : public GpuCheck {
+ protected:
+  void SetUp() override {
+    if (kSanitizer) GTEST_SKIP() << "its sections have deadlines, which an emulator with checks exceeds";
+  }
+  std::map<std::string, std::string> results() const {
+    std::map<std::string, std::string> all;
+    for (const Json& row : rows()) {
+      const auto [at, is_new] = all.emplace(row["row"].as_string(), row["result"].as_string());
+      EXPECT_TRUE(is_new) << at->first;
+    }
+    return all;
+  }
+  /// Takes rows out, as if they had not been reached.
+  void forget(const std::vector<std::string>& names) const {
+    std::string kept;
+    for (const std::string& line : split(trim(read_file(dir_ / "rows.jsonl")), '\n')) {
+      const std::string name = Json::parse(line, "row")["row"].as_string();
+      if (std::find(names.begin(), names.end(), name) == names.end()) kept += line + '\n';
+    }
+    write_file(dir_ / "rows.jsonl", kept);
+  }
+  const Variable plugin_{"MEGALITH_CUDA_LIBS", emulated_cuda_folder()},
+      memory_{"MEGALITH_EMULATOR_MEMORY", concat(size_t{1} << 30)},
+      devices_{"MEGALITH_EMULATOR_DEVICES", "2"}, order_{"MEGALITH_EMULATOR_ORDER", "3"};
+};
+
+// A run of eight ranks that share a GPU, and one over NCCL with one rank.
+TEST_F(GpuCheckRanks, ShowsEveryLayoutAndNcclOnOneGpu) {
+  const std::string options = "--quick --only layouts,nccl";
+  const CommandResult result = check(options);
+  EXPECT_EQ(result.code, 0) << result.out << result.err;
+  std::map<std::string, std::string> wanted = {
+      {"device", "found"}, {"cudnn-properties", "none"}, {"nccl", "agree"}};
+  for (const char* layout :
+       {"data", "zero1", "zero2", "tensor", "sequence", "pipeline", "interleaved", "context", "all"})
+    wanted.emplace(concat("shared-", layout), "agree");
+  for (const char* call : {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "send_recv"})
+    wanted.emplace(concat("nccl1-", call), "measured");
+  EXPECT_EQ(results(), wanted) << result.out;
+  forget({"shared-context", "nccl1-broadcast", "nccl"});
+  EXPECT_EQ(check(options).code, 0);
+  EXPECT_EQ(results(), wanted);
+}
+
+TEST_F(GpuCheckRanks, ShowsNcclLayoutsAndScalingAmongGpus) {
+  const std::string options =
+      "--quick --ranks 2 --only nccl-ranks,layouts-ranks,scaling-124m,scaling-1.5b,scaling-7b";
+  const CommandResult result = check(options);
+  EXPECT_EQ(result.code, 0) << result.out << result.err;
+  std::map<std::string, std::string> wanted = {
+      {"device", "found"}, {"cudnn-properties", "none"}, {"nccl2", "agree"}, {"ranks2-all", "none"}};
+  for (const char* layout :
+       {"data", "zero1", "zero2", "tensor", "sequence", "pipeline", "interleaved", "context"})
+    wanted.emplace(concat("ranks2-", layout), "agree");
+  for (const char* call : {"all_reduce", "reduce_scatter", "send_recv"})
+    wanted.emplace(concat("nccl2-", call, "-4KiB"), "measured");
+  for (const std::string model : {"gpt2-124m", "gpt2-1.5b", "llama-7b"}) {
+    wanted.emplace(model, "measured");
+    wanted.emplace(model + "-memory", "agree");
+    wanted.emplace(model + "-ranks2", "measured");
+  }
+  EXPECT_EQ(results(), wanted) << result.out;
+  std::map<std::string, Json> rows_by_name;
+  for (const Json& row : rows()) rows_by_name.emplace(row["row"].as_string(), row);
+  const Json &one = rows_by_name.at("gpt2-124m"), &two = rows_by_name.at("gpt2-124m-ranks2");
+  EXPECT_EQ(two["ranks"].as_int(), 2);
+  EXPECT_NEAR(two["percent_of_linear"].as_double(),
+              100 * two["tokens_per_s"].as_double() / (2 * one["tokens_per_s"].as_double()), 0.01);
+  // The rate counts what a link carries: of two ranks the whole tensor of 4096 bytes.
+  const Json& sum = rows_by_name.at("nccl2-all_reduce-4KiB");
+  EXPECT_NEAR(sum["gb_per_s"].as_double(), 4096e-9 / (1e-3 * sum["ms"].as_double()),
+              1e-6 * sum["gb_per_s"].as_double());
+  forget({"nccl2-send_recv-4KiB", "nccl2"});
+  EXPECT_EQ(check(options).code, 0);
+  EXPECT_EQ(results(), wanted);
+}
+
+TEST_F(GpuCheckRanks, NeedsAsManyGpusAndEndsInTime) {
+  const CommandResult few = check("--quick --ranks 4 --only nccl-ranks");
+  EXPECT_EQ(few.code, 64) << few.out;
+  EXPECT_NE(few.err.find("--ranks 4: there are 2 GPUs"), std::string::npos) << few.err;
+  const CommandResult late = check("--quick --only layouts --seconds 1");
+  EXPECT_EQ(late.code, 1) << late.out;
+  EXPECT_EQ(rows().back()["result"].as_string(), "late");
+  EXPECT_NE(rows().back()["detail"].as_string().find("section layouts was not done after its 1 s"),
+            std::string::npos)
+      << late.out;
+}
+
+// With one GPU, NCCL may be missing.
+TEST_F(GpuCheckRanks, SaysThatThereIsNoNccl) {
+  const Variable version("MEGALITH_NCCL_VERSION", "22100");
+  EXPECT_EQ(check("--quick --only nccl").code, 0);
+  EXPECT_EQ(rows().back()["row"].as_string(), "nccl");
+  EXPECT_EQ(rows().back()["result"].as_string(), "none");
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
-// gpu_probe facts | cudnn | peaks | attention [--quick]: what tools/gpu_check asks of a device beside what
-// the programs print. facts: the device, and the versions of what drives it. cudnn: the properties of the
-// device from which cuDNN makes plans elsewhere. peaks: the rates of large products, of a copy and of an op
-// that only reads and writes. attention: the rates of our attention for the heads of three models, with half
-// of the pairs of positions counted, as cuDNN's published figures are. Prints a JSON object a line, of
-// figures alone but for "name" and "what". --quick: tiny shapes. Exits as the programs do: 69 without a
-// device.
+// gpu_probe facts | cudnn | peaks | attention [--quick], gpu_probe nccl RANKS [--quick]: what tools/gpu_check
+// asks of a device beside what the programs print. facts: the device, and the versions of what drives it.
+// cudnn: the properties of the device from which cuDNN makes plans elsewhere. peaks: the rates of large
+// products, of a copy and of an op that only reads and writes. attention: the rates of our attention for the
+// heads of three models, with half of the pairs of positions counted, as cuDNN's published figures are.
+// Prints a JSON object a line, of figures alone but for "name" and "what". --quick: tiny shapes. Exits as the
+// programs do: 69 without a device.
 #include <algorithm>
 #include <iostream>
 #include <string>
@@ -16,8 +16,10 @@
 #include "libcore/base/error.h"
 #include "libcore/base/figures/quantile.h"
 #include "libcore/base/process.h"
+#include "libcore/base/text.h"
 #include "libcore/ops/backend/cuda_plugin.h"
 #include "libcore/plan/profile/device_probe.h"
+#include "tests/gpu_check/group_probe.h"
 
 namespace megalith {
 namespace {
@@ -95,6 +97,7 @@ void print_facts() {
                           {"ecc", facts.ecc ? 1 : 0},
                           {"clock_mhz", facts.clock_mhz},
                           {"memory_clock_mhz", facts.memory_clock_mhz},
+                          {"devices", cuda_devices()},
                           {"driver_cuda", facts.driver},
                           {"runtime_cuda", facts.runtime},
                           {"cublaslt", static_cast<int64_t>(facts.cublas)},
@@ -189,23 +192,34 @@ class Peaks {
   bool quick_;
 };
 
-void run_probe(const std::vector<std::string>& words) {
-  const bool quick = words.size() == 2 && words[1] == "--quick";
-  if (words.empty() || words.size() > 2 || (words.size() == 2 && !quick))
-    fail(ErrorKind::kUsage, "wanted facts, cudnn, peaks or attention, and perhaps --quick");
-  if (words[0] == "facts") return print_facts();
-  if (words[0] == "cudnn") {
-    std::cout << Cudnn().device_properties() << '\n';
-    return;
-  }
-  if (words[0] != "peaks" && words[0] != "attention")
-    fail(ErrorKind::kUsage, "there is no \"", words[0], "\"; wanted facts, cudnn, peaks or attention");
+void run_nccl(const std::string& ranks, bool quick) {
+  constexpr int64_t kMost = 1024;
+  const auto wanted = parse_int(ranks);
+  if (!wanted || *wanted < 1 || *wanted > kMost)
+    fail(ErrorKind::kUsage, "\"", ranks, "\" is not a number of ranks; wanted 1 to ", kMost);
+  probe_nccl(static_cast<int>(*wanted), quick, print);
+}
+
+void run_peaks(const std::string& what, bool quick) {
   const std::unique_ptr<Backend> backend = make_cuda_backend(0);
   Peaks peaks(*backend, quick);
-  if (words[0] == "peaks")
+  if (what == "peaks")
     peaks.print_all();
   else
     peaks.print_attention();
+}
+
+void run_probe(std::vector<std::string> words) {
+  const bool quick = words.size() > 1 && words.back() == "--quick";
+  if (quick) words.pop_back();
+  if (words.size() == 2 && words[0] == "nccl") return run_nccl(words[1], quick);
+  if (words.size() != 1)
+    fail(ErrorKind::kUsage, "wanted facts, cudnn, peaks, attention or nccl RANKS, and perhaps --quick");
+  if (words[0] == "facts") return print_facts();
+  if (words[0] == "peaks" || words[0] == "attention") return run_peaks(words[0], quick);
+  if (words[0] != "cudnn")
+    fail(ErrorKind::kUsage, "there is no \"", words[0], "\"; wanted facts, cudnn, peaks, attention or nccl");
+  std::cout << Cudnn().device_properties() << '\n';
 }
 
 }  // namespace

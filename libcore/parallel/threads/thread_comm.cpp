@@ -1,18 +1,20 @@
 #include "libcore/parallel/threads/thread_comm.h"
 
 #include <algorithm>
-#include <cstring>
 #include <exception>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "libcore/base/error.h"
+#include "libcore/base/log.h"
+#include "libcore/ops/backend/shared_device.h"
 #include "libcore/parallel/exchange.h"
-#include "libcore/parallel/kernels_reduce.h"
 #include "libcore/parallel/run_watch.h"
+#include "libcore/parallel/threads/rank_work.h"
 #include "libcore/parallel/threads/thread_group.h"
 
 namespace megalith {
@@ -22,29 +24,44 @@ namespace {
 struct Caller {
   std::shared_ptr<ThreadGroup> group;
   int rank;
+  RankWork work = {};
 };
 
-/// This rank's part in a collective call. The constructor waits until all ranks have made the call; the
-/// destructor waits until no rank needs the others' memory any more.
+/// This rank's part in a collective call. The constructor waits until all ranks have made the call; leave()
+/// waits until no rank needs the others' memory any more, and so does the destructor when the call fails.
 class Visit {
  public:
-  Visit(const Caller& me, const GroupCall& call) : group_(*me.group), rank_(me.rank) {
+  Visit(const Caller& me, GroupCall call) : group_(*me.group), rank_(me.rank), work_(me.work) {
     const std::string problem = problem_of(call, group_.size(), rank_);
     if (!problem.empty())
       fail(ErrorKind::kInternal, group_.name(), ": rank ", group_.world_rank(rank_), ": ", call.name, ": ",
            problem);
+    call.ready = work_.done();
     calls_ = group_.begin_call(rank_, call);
   }
-  ~Visit() { group_.end_call(rank_); }
+  ~Visit() {
+    if (!left_) group_.end_call(rank_);
+  }
   Visit(const Visit&) = delete;
   Visit& operator=(const Visit&) = delete;
 
-  std::span<const GroupCall> calls() const { return calls_; }
+  /// The calls of all ranks, when their tensors may be read.
+  std::span<const GroupCall> calls() const {
+    for (const GroupCall& call : calls_) work_.wait(call.ready);
+    return calls_;
+  }
+  void leave() {
+    const Event done = work_.done();
+    left_ = true;
+    for (const Event& other : group_.end_call(rank_, done)) work_.wait(other);
+  }
 
  private:
   ThreadGroup& group_;
   int rank_;
+  RankWork work_;
   std::span<const GroupCall> calls_;
+  bool left_ = false;
 };
 
 const std::byte* bytes_at(const ConstView& view, size_t offset) {
@@ -54,16 +71,18 @@ std::byte* bytes_at(const View& view, size_t offset) {
   return view.as<std::byte>() + offset;
 }
 
-void copy_if_apart(void* to, const void* from, size_t bytes) {
-  if (bytes != 0 && to != from) std::memcpy(to, from, bytes);
+/// Part i of a tensor, which has as many elements as `like`.
+template <class V>
+V part_of(const V& whole, size_t i, const ConstView& like) {
+  return {whole.template as<std::byte>() + i * like.bytes(), like.dtype, like.shape};
 }
 
-// ---- collectives, on the stream's thread
+// ---- collectives, on the stream's thread, or for a device on the caller's
 
 /// Each rank reduces one slice of all ranks' tensors, reading it in place, and writes it to all of them.
 /// There are no intermediate copies. Sums are in rank order, so the result does not depend on timing.
 void all_reduce(const Caller& me, const View& view, Reduce reduce) {
-  const Visit visit(me, all_reduce_call(view, reduce));
+  Visit visit(me, all_reduce_call(view, reduce));
   const Slice slice(view.elements(), me.group->size(), me.rank);
   const size_t offset = static_cast<size_t>(slice.begin) * size_of(view.dtype);
   SliceReduction mine{
@@ -72,11 +91,12 @@ void all_reduce(const Caller& me, const View& view, Reduce reduce) {
     mine.from.push_back(bytes_at(call.in, offset));
     mine.to.push_back(bytes_at(call.out, offset));
   }
-  reduce_slice(mine);
+  me.work.reduce(mine);
+  visit.leave();
 }
 
 void reduce_scatter(const Caller& me, const View& mine, const ConstView& in, Reduce reduce) {
-  const Visit visit(me, reduce_scatter_call(mine, in, reduce));
+  Visit visit(me, reduce_scatter_call(mine, in, reduce));
   SliceReduction slice{.dtype = in.dtype,
                        .reduce = reduce,
                        .elements = mine.elements(),
@@ -84,44 +104,43 @@ void reduce_scatter(const Caller& me, const View& mine, const ConstView& in, Red
                        .to = {bytes_at(mine, 0)}};
   const size_t offset = mine.bytes() * static_cast<size_t>(me.rank);
   for (const GroupCall& call : visit.calls()) slice.from.push_back(bytes_at(call.in, offset));
-  reduce_slice(slice);
+  me.work.reduce(slice);
+  visit.leave();
 }
 
 void all_gather(const Caller& me, const View& out, const ConstView& mine) {
-  const Visit visit(me, all_gather_call(out, mine));
-  std::byte* to = bytes_at(out, 0);
-  for (const GroupCall& call : visit.calls()) {
-    copy_if_apart(to, call.in.data, mine.bytes());
-    to += mine.bytes();
-  }
+  Visit visit(me, all_gather_call(out, mine));
+  size_t rank = 0;
+  for (const GroupCall& call : visit.calls()) me.work.copy(part_of(out, rank++, mine), call.in);
+  visit.leave();
 }
 
 void all_to_all(const Caller& me, const View& out, const ConstView& in) {
-  const Visit visit(me, all_to_all_call(out, in));
-  const size_t part = in.bytes() / static_cast<size_t>(me.group->size());
-  std::byte* to = bytes_at(out, 0);
-  for (const GroupCall& call : visit.calls()) {
-    copy_if_apart(to, bytes_at(call.in, part * static_cast<size_t>(me.rank)), part);
-    to += part;
-  }
+  Visit visit(me, all_to_all_call(out, in));
+  const ConstView part{in.data, in.dtype, {in.elements() / me.group->size()}};
+  size_t rank = 0;
+  for (const GroupCall& call : visit.calls())
+    me.work.copy(part_of(out, rank++, part), part_of(call.in, static_cast<size_t>(me.rank), part));
+  visit.leave();
 }
 
 void broadcast(const Caller& me, const View& view, int root) {
-  const Visit visit(me, broadcast_call(view, root));
-  copy_if_apart(view.data, visit.calls()[static_cast<size_t>(root)].in.data, view.bytes());
+  Visit visit(me, broadcast_call(view, root));
+  me.work.copy(view, visit.calls()[static_cast<size_t>(root)].in);
+  visit.leave();
 }
 
 // ---- the communicator
 
 class ThreadComm final : public Communicator, public RunWatch {
  public:
-  ThreadComm(std::shared_ptr<ThreadGroup> group, int rank) : me_{std::move(group), rank} {}
+  ThreadComm(std::shared_ptr<ThreadGroup> group, int rank) : me_{std::move(group), rank, {}} {}
   /// A rank that fails destroys its communicators while the stack unwinds. The destructor must not wait for
   /// ranks that wait for the failed one.
   ~ThreadComm() override {
     if (std::uncaught_exceptions() > exceptions_)
       abort(concat("rank ", me_.group->world_rank(me_.rank), " failed"));
-    me_.group->leave(me_.rank);
+    finish(me_.group->leave(me_.rank));
   }
   ThreadComm(const ThreadComm&) = delete;
   ThreadComm& operator=(const ThreadComm&) = delete;
@@ -147,16 +166,18 @@ class ThreadComm final : public Communicator, public RunWatch {
   }
   void set_send_slots(View memory, int slots) override { me_.group->set_slots(me_.rank, memory, slots); }
   void send(Stream& stream, ConstView view, int peer) override {
-    enqueue(stream, [=](const Caller& me) { me.group->send(me.rank, view, peer); });
+    if (is_on_cuda(stream)) sender_ = stream;
+    enqueue(stream, [=](const Caller& me) { me.group->send(me.rank, view, peer, me.work); });
   }
   void recv(Stream& stream, View view, int peer) override {
-    enqueue(stream, [=](const Caller& me) { me.group->recv(me.rank, view, peer); });
+    enqueue(stream, [=](const Caller& me) { me.group->recv(me.rank, view, peer, me.work); });
   }
   std::vector<std::string> exchange(std::string_view mine) override {
     std::vector<std::string> all;
     guarded(me_, [&](const Caller& me) {
-      const Visit visit(me, {.name = "exchange", .text = mine});
+      Visit visit(me, {.name = "exchange", .text = mine});
       for (const GroupCall& call : visit.calls()) all.emplace_back(call.text);
+      visit.leave();
     });
     return all;
   }
@@ -190,11 +211,24 @@ class ThreadComm final : public Communicator, public RunWatch {
       throw;
     }
   }
+  /// On a device the work is enqueued here, since a host function of CUDA must not wait for other ranks, and
+  /// may not call CUDA.
   template <class Work>
   void enqueue(Stream& stream, const Work& work) {
+    if (is_on_cuda(stream)) return guarded(Caller{me_.group, me_.rank, RankWork(stream)}, work);
     stream.enqueue(
         [me = me_, work] { guarded(me, work); },
         [me = me_] { me.group->world()->abort(concat("rank ", me.group->world_rank(me.rank), " failed")); });
+  }
+  /// Waits until a device has read this rank's messages.
+  void finish(const std::vector<Event>& reads) noexcept {
+    if (!sender_) return;
+    try {
+      for (const Event& read : reads) sender_->wait(read);
+    } catch (const std::exception& error) {
+      tell("error: ", error.what());
+    }
+    sender_->finish(false);
   }
   std::vector<Wish> members(int color, int key);
   template <class Predicate>
@@ -207,6 +241,7 @@ class ThreadComm final : public Communicator, public RunWatch {
   }
 
   Caller me_;
+  std::optional<Stream> sender_;  // of a device, which sent the last message
   int exceptions_ = std::uncaught_exceptions();
 };
 
@@ -226,8 +261,9 @@ std::unique_ptr<Communicator> ThreadComm::split(const GroupName& name, int color
   guarded(me_, [&](const Caller& me) {
     if (place == 0)
       me.group->give(me.rank, std::make_shared<ThreadGroup>(me.group->world(), name.text, world_ranks));
-    const Visit visit(me, {.name = "split"});
+    Visit visit(me, {.name = "split"});
     made = std::make_unique<ThreadComm>(me.group->take(chosen[0].rank), place);
+    visit.leave();
   });
   me_.group->give(me_.rank, nullptr);
   return made;

@@ -1,7 +1,6 @@
 #include "libcore/parallel/threads/thread_group.h"
 
 #include <algorithm>
-#include <cstring>
 #include <thread>
 #include <utility>
 
@@ -26,10 +25,6 @@ void pause() {
 /// With more ranks than cores, spinning would only take the core from the rank that is waited for.
 int spins_for(int ranks) {
   return ranks <= static_cast<int>(std::thread::hardware_concurrency()) ? kSpins : 0;
-}
-
-void copy_bytes(void* to, const void* from, size_t bytes) {
-  if (bytes != 0) std::memcpy(to, from, bytes);
 }
 
 }  // namespace
@@ -110,6 +105,7 @@ ThreadGroup::ThreadGroup(std::shared_ptr<ThreadWorld> world, std::string name, s
     members_.back()->mail.resize(world_ranks_.size());
   }
   calls_.resize(world_ranks_.size());
+  ends_.resize(world_ranks_.size());
   world_->add(this);
 }
 
@@ -214,9 +210,11 @@ std::span<const GroupCall> ThreadGroup::begin_call(int rank, const GroupCall& ca
   return calls_;
 }
 
-void ThreadGroup::end_call(int rank) {
+std::span<const Event> ThreadGroup::end_call(int rank, const Event& done) {
   Lock lock(mutex_);
+  ends_[static_cast<size_t>(rank)] = done;
   arrive(lock, rank, Patience::kForever);
+  return ends_;
 }
 
 void ThreadGroup::check_calls() const {
@@ -245,6 +243,14 @@ void ThreadGroup::check_peer(int rank, const char* call, int peer) const {
   if (!problem.empty()) fail(ErrorKind::kInternal, place(rank, call), ": ", problem);
 }
 
+/// When a device has read the messages of all slots that there were.
+std::vector<Event> ThreadGroup::take_reads(Member& mine) {
+  std::vector<Event> reads = std::exchange(mine.former, {});
+  for (Slot& slot : mine.slots)
+    if (slot.read.native) reads.push_back(std::exchange(slot.read, {}));
+  return reads;
+}
+
 void ThreadGroup::set_slots(int rank, const View& memory, int slots) {
   const Lock lock(mutex_);
   Member& mine = member(rank);
@@ -252,6 +258,7 @@ void ThreadGroup::set_slots(int rank, const View& memory, int slots) {
   for (const Slot& slot : mine.slots)
     if (slot.state != Slot::kFree)
       fail(ErrorKind::kInternal, name_, ": rank ", world_rank(rank), " changes slots that hold a message");
+  mine.former = take_reads(mine);
   mine.slot_bytes = memory.bytes() / static_cast<size_t>(slots);
   mine.slots.assign(static_cast<size_t>(slots), {});
   std::byte* next = memory.as<std::byte>();
@@ -261,8 +268,8 @@ void ThreadGroup::set_slots(int rank, const View& memory, int slots) {
   }
 }
 
-void ThreadGroup::send(int rank, const ConstView& view, int peer) {
-  Lock lock(mutex_);
+/// A slot for a message to `peer`; waits until one is free.
+ThreadGroup::Slot& ThreadGroup::take_slot(Lock& lock, int rank, const ConstView& view, int peer) {
   Member& mine = member(rank);
   ++mine.calls;
   check_alive(rank, "send");
@@ -286,14 +293,33 @@ void ThreadGroup::send(int rank, const ConstView& view, int peer) {
   }
   slot->state = Slot::kSent;
   slot->to = peer;
+  return *slot;
+}
+
+void ThreadGroup::send(int rank, const ConstView& view, int peer, const RankWork& work) {
+  Lock lock(mutex_);
+  Member& mine = member(rank);
+  Slot& slot = take_slot(lock, rank, view, peer);
+  const std::vector<Event> former = std::exchange(mine.former, {});
   lock.unlock();
-  copy_bytes(slot->memory, view.data, view.bytes());
+  for (const Event& read : former) work.wait(read);
+  work.wait(slot.read);
+  const View message{slot.memory, view.dtype, view.shape};
+  work.copy(message, view);
+  const Event sent = work.done();
   lock.lock();
-  member(peer).mail[static_cast<size_t>(rank)].push_back({{slot->memory, view.dtype, view.shape}, &*slot});
+  member(peer).mail[static_cast<size_t>(rank)].push_back({message, &slot, sent});
   wake(member(peer));
 }
 
-void ThreadGroup::recv(int rank, const View& view, int peer) {
+void ThreadGroup::free_slot(Lock& lock, Slot& slot, int sender, const Event& read) {
+  lock.lock();
+  slot.read = read;
+  slot.state = Slot::kFree;
+  wake(member(sender));
+}
+
+void ThreadGroup::recv(int rank, const View& view, int peer, const RankWork& work) {
   Lock lock(mutex_);
   Member& mine = member(rank);
   ++mine.calls;
@@ -310,13 +336,17 @@ void ThreadGroup::recv(int rank, const View& view, int peer) {
   mail.pop_front();
   message.slot->state = Slot::kBeingRead;
   lock.unlock();
-  copy_bytes(view.data, message.data.data, view.bytes());
-  lock.lock();
-  message.slot->state = Slot::kFree;
-  wake(member(peer));
+  try {
+    work.wait(message.sent);
+    work.copy(view, message.data);
+    free_slot(lock, *message.slot, peer, work.done());
+  } catch (...) {  // of a device that fails; the sender waits for its slot
+    free_slot(lock, *message.slot, peer, {});
+    throw;
+  }
 }
 
-void ThreadGroup::leave(int rank) {
+std::vector<Event> ThreadGroup::leave(int rank) {
   Lock lock(mutex_);
   Member& mine = member(rank);
   mine.left = true;
@@ -335,7 +365,9 @@ void ThreadGroup::leave(int rank) {
   for (const auto& other : members_) other->mail[static_cast<size_t>(rank)].clear();
   wait(
       lock, mine, Patience::kForever, [&] { return none_in(Slot::kBeingRead); }, never);
+  std::vector<Event> reads = take_reads(mine);
   mine.slots.clear();
+  return reads;
 }
 
 }  // namespace megalith

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "libcore/parallel/group_call.h"
+#include "libcore/parallel/threads/rank_work.h"
 
 namespace megalith {
 
@@ -69,6 +70,9 @@ class ThreadWorld {
 /// A group of ranks that are threads of one process. They synchronize in its collective calls and exchange
 /// messages through it. `rank` and `peer` are places in the group; messages name ranks of the run. For each
 /// rank, one thread at a time calls.
+///
+/// With tensors on a device that the ranks share, the calls return when their work is enqueued. It waits only
+/// for work that other ranks have enqueued before, so the device waits for no host.
 class ThreadGroup {
  public:
   /// `world_ranks`: the ranks of the members in the run.
@@ -86,15 +90,16 @@ class ThreadGroup {
   /// until this rank calls end_call(). If a rank does not come or the calls disagree, it throws on every
   /// rank, and end_call() must not follow.
   std::span<const GroupCall> begin_call(int rank, const GroupCall&);
-  /// Waits until no rank uses the others' memory any more, so that it may be freed.
-  void end_call(int rank);
+  /// Waits until no rank uses the others' memory any more, so that it may be freed. On a device, `done` is
+  /// when this rank does not, and the result, which is valid until this rank's next call, has all ranks'.
+  std::span<const Event> end_call(int rank, const Event& done = {});
 
   void set_slots(int rank, const View& memory, int slots);
-  void send(int rank, const ConstView&, int peer);
-  void recv(int rank, const View&, int peer);
+  void send(int rank, const ConstView&, int peer, const RankWork&);
+  void recv(int rank, const View&, int peer, const RankWork&);
   /// Ends this rank's part in the group. Waits until its messages have been received, and drops those that no
-  /// one will receive.
-  void leave(int rank);
+  /// one will receive. Returns the events of a device after which they have been read.
+  std::vector<Event> leave(int rank);
 
   /// Hands a new group to its members. One rank calls give() before a collective call, and the members call
   /// take() during that call, so that the group is there before anyone takes it. `giver`: the rank that
@@ -112,10 +117,12 @@ class ThreadGroup {
     enum State { kFree, kSent, kBeingRead } state = kFree;
     int to = 0;
     std::byte* memory = nullptr;
+    Event read = {};  // when a device has read the last message
   };
   struct Message {
     ConstView data;
     Slot* slot;
+    Event sent;
   };
   struct alignas(64) Member {
     std::condition_variable woken;
@@ -127,6 +134,7 @@ class ThreadGroup {
     std::shared_ptr<ThreadGroup> gift;
     size_t slot_bytes = 0;
     std::vector<Slot> slots;
+    std::vector<Event> former;              // those of former slots
     std::vector<std::deque<Message>> mail;  // messages from each rank
   };
 
@@ -142,6 +150,9 @@ class ThreadGroup {
   void check_alive(int rank, const char* call) const;
   void check_calls() const;
   void check_peer(int rank, const char* call, int peer) const;
+  Slot& take_slot(Lock&, int rank, const ConstView&, int peer);
+  void free_slot(Lock&, Slot&, int sender, const Event& read);
+  static std::vector<Event> take_reads(Member&);
 
   const std::shared_ptr<ThreadWorld> world_;
   const std::string name_;
@@ -153,6 +164,7 @@ class ThreadGroup {
   uint64_t round_ = 0;
   std::vector<std::unique_ptr<Member>> members_;
   std::vector<GroupCall> calls_;
+  std::vector<Event> ends_;  // of each rank's last call
 };
 
 }  // namespace megalith

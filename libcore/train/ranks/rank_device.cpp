@@ -1,5 +1,6 @@
 #include "libcore/train/ranks/rank_device.h"
 
+#include <cstdlib>
 #include <map>
 #include <utility>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "libcore/base/log.h"
 #include "libcore/ops/backend/cuda_plugin.h"
 #include "libcore/ops/backend/nccl_plugin.h"
+#include "libcore/ops/backend/shared_device.h"
 #include "libcore/parallel/devices/device_comm.h"
 #include "libcore/parallel/exchange.h"
 #include "libcore/parallel/rank_communicators.h"
@@ -41,7 +43,8 @@ void require_own_devices(const std::vector<TakenDevice>& ranks) {
       fail(ErrorKind::kDevice, "cuda: rank ", rank, on_host(one), " has no device: it is number ", one.place,
            " of its machine's ranks, and there ",
            one.devices == 1 ? "is 1 device" : concat("are ", one.devices, " devices"),
-           ", numbered from 0; start one rank for each device (--nproc gpu), or choose --device cpu");
+           ", numbered from 0; start one rank for each device (--nproc gpu), or choose --device cpu; threads "
+           "(--nproc) may share a device that CUDA_VISIBLE_DEVICES names alone");
     const auto [former, is_new] = taken.try_emplace({one.machine, one.address}, rank);
     if (!is_new)
       fail(ErrorKind::kDevice, "cuda: ranks ", former->second, " and ", rank, on_host(one),
@@ -64,12 +67,27 @@ int device_of_rank(Communicator& world, const DevicePlace& place) {
   return device;
 }
 
+RankDevice open_shared_device(int ranks) {
+  if (ranks > kMaxSharers)
+    fail(ErrorKind::kUsage, "cuda: ", ranks, " ranks would share the device ", cuda_device_address(0),
+         ", of which at most ", kMaxSharers, " can; lower --nproc");
+  log(" > ", ranks, " ranks share the device ", cuda_device_address(0),
+      ": sums are in rank order, and speeds say nothing of several GPUs");
+  return {.backend = make_cuda_backend(0), .sharers = ranks};
+}
+
 }  // namespace
+
+bool threads_share_device() {
+  const char* const named = std::getenv("CUDA_VISIBLE_DEVICES");
+  return named != nullptr && *named != '\0' && cuda_devices() == 1;
+}
 
 RankDevice open_rank_device(Communicator& world, const DevicePlace& place, const PretrainConfig& config) {
   const std::string& device = config.train.device;
-  if (device != "cuda" || world.size() == 1) return {.backend = make_backend(device), .world = nullptr};
-  RankDevice out{.backend = make_cuda_backend(device_of_rank(world, place)), .world = nullptr};
+  if (device != "cuda" || world.size() == 1) return {.backend = make_backend(device)};
+  if (!place.own_process && threads_share_device()) return open_shared_device(world.size());
+  RankDevice out{.backend = make_cuda_backend(device_of_rank(world, place))};
   out.world =
       make_device_comm(world, *out.backend,
                        {.in_rank_order = config.parallel.rank_order, .rings = closes_ring(config.parallel)});

@@ -21,13 +21,18 @@ struct DevicePlace {
 struct RankDevice {
   std::unique_ptr<Backend> backend;
   /// Joins the devices of all ranks; null if the ranks' own communicator takes their tensors, as on the CPU,
-  /// and for one rank.
-  std::unique_ptr<Communicator> world;
+  /// on a device that threads share, and for one rank.
+  std::unique_ptr<Communicator> world = nullptr;
+  int sharers = 1;  // ranks that have this device
 };
 
+/// Whether ranks that are threads share one device: CUDA_VISIBLE_DEVICES names it, and no other.
+bool threads_share_device();
+
 /// Opens --device as make_backend() does; for several ranks on CUDA, each rank's own device: that of its
-/// number, or the only one that its process sees. Collective. All ranks throw kDevice if a machine has fewer
-/// devices than ranks, or if two ranks have the same device. `world` must outlive the result.
+/// number, or the only one that its process sees; or the one that all share (threads_share_device()).
+/// Collective. All ranks throw kDevice if a machine has fewer devices than ranks, or if two processes have
+/// the same device, and kUsage if too many threads share one. `world` must outlive the result.
 RankDevice open_rank_device(Communicator& world, const DevicePlace&, const PretrainConfig&);
 
 }  // namespace megalith

@@ -11,6 +11,7 @@
 
 #include "libcore/base/text.h"
 #include "libcore/ops/backend/cuda_plugin.h"
+#include "libcore/train/ranks/rank_device.h"
 #include "libcore/train/schedules/schedule.h"
 #include "libcore/train/step/layout.h"
 #include "libcore/train/tasks/run_tasks.h"
@@ -132,9 +133,10 @@ std::string schedule_picture(const ParallelConfig& parallel, const ModelConfig& 
 namespace {
 
 /// What is known of the memory of GPUs without the run's ranks; nothing for a run on the CPU.
-std::vector<cuda::DeviceMemory> first_gpu(const RunShape& run) {
+GpusOfRun first_gpu(const RunShape& run) {
   if (!on_gpu(run)) return {};
-  return {cuda_memory(0)};
+  const bool threads = run.parallel.world > 1 && run.parallel.processes == 0;
+  return {.memory = {cuda_memory(0)}, .sharers = threads && threads_share_device() ? run.parallel.world : 1};
 }
 
 }  // namespace

@@ -139,17 +139,17 @@ bool resumes(const CheckpointConfig& config, const StartPoint& start) {
   return !config.finetune && start.state;
 }
 
-RunShape agreed_shape(const RankInput& in, const PretrainConfig& config, const Backend& backend,
+RunShape agreed_shape(const RankInput& in, const PretrainConfig& config, const RankDevice& device,
                       const RunTasks& tasks) {
   RunShape shape = run_shape(config);
-  shape.train.device = backend.name();
+  shape.train.device = device.backend->name();
   if (in.tuning) {
     shape.samples.short_ones = in.tuning->short_samples;
     shape.tuning = in.tuning->plan;
   }
-  const std::vector<cuda::DeviceMemory> gpus = memory_of_gpus(in.world, backend);
+  const std::vector<cuda::DeviceMemory> gpus = memory_of_gpus(in.world, *device.backend);
   if (in.world.rank() == 0) {
-    const MemoryLeft left = ask_memory(shape, in.ranks_on_machine(), gpus);
+    const MemoryLeft left = ask_memory(shape, in.ranks_on_machine(), {gpus, device.sharers});
     shape.task_bytes = tasks.bytes(shape);
     const SaveCopyChoice chosen =
         chosen_save_copy(config.train.eval_only ? CheckpointConfig{} : config.checkpoint, shape, left);

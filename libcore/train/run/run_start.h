@@ -4,7 +4,7 @@
 
 #include "libcore/config/pretrain_config.h"
 #include "libcore/model/params.h"
-#include "libcore/ops/backend/backend.h"
+#include "libcore/train/ranks/rank_device.h"
 #include "libcore/train/run/loop.h"
 #include "libcore/train/saves/start_point.h"
 #include "libcore/train/step/layout.h"
@@ -22,7 +22,7 @@ bool resumes(const CheckpointConfig&, const StartPoint& start);
 
 /// The run's shape. The first rank checks the memory of its machine for all, so that all reach the same
 /// decision, and logs the number of parameters. kUsage when the memory is too small.
-RunShape agreed_shape(const RankInput&, const PretrainConfig&, const Backend&, const RunTasks&);
+RunShape agreed_shape(const RankInput&, const PretrainConfig&, const RankDevice&, const RunTasks&);
 
 /// Sets the initial values of all parameters: random ones, or those of Tuning::base. A run that trains only a
 /// part of the model reads the base even with a start point, because a checkpoint holds only the trained

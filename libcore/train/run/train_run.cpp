@@ -44,13 +44,14 @@ TrainRun::TrainRun(const RankInput& in)
       progress_(config_, in.data.train.read),
       skips_(config_.train),
       saves_(in, config_) {
-  const std::optional<cuda::DeviceMemory> before = device_memory(*device_.backend);
+  const std::optional<cuda::DeviceMemory> before =
+      device_.sharers > 1 ? std::nullopt : device_memory(*device_.backend);
   const std::optional<StartPoint> start = find_run_start(in_, config_);
   tasks_.emplace(config_, in_.world);
   tasks_->encode(config_, device_.backend->name());
   const RunShape shape =
       // Before take_folder(), so that a run refused for lack of memory leaves no folder.
-      agreed_shape(in_, config_, *device_.backend, *tasks_);
+      agreed_shape(in_, config_, device_, *tasks_);
   saves_.take_folder(start ? &*start : nullptr);
   auto outputs = in_.world.rank() == 0 ? std::make_unique<RunOutputs>(config_.train) : nullptr;
   trainer_ = std::make_unique<Trainer>(shape, *device_.backend, device_.world ? *device_.world : in_.world);

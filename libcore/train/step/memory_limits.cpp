@@ -11,16 +11,16 @@
 
 namespace megalith {
 
-MemoryLeft ask_memory(RunShape& run, int ranks_here, const std::vector<cuda::DeviceMemory>& gpus) {
-  MemoryLeft left{.machine = available_memory(), .ranks_here = ranks_here};
-  if (gpus.empty()) return left;
-  size_t smallest = gpus.front().all;
-  for (const cuda::DeviceMemory& one : gpus) {
+MemoryLeft ask_memory(RunShape& run, int ranks_here, const GpusOfRun& gpus) {
+  MemoryLeft left{.machine = available_memory(), .ranks_here = ranks_here, .sharers = gpus.sharers};
+  if (gpus.memory.empty()) return left;
+  size_t smallest = gpus.memory.front().all;
+  for (const cuda::DeviceMemory& one : gpus.memory) {
     smallest = std::min(smallest, one.all);
-    left.devices.push_back(one.left);
+    left.devices.push_back(one.left / static_cast<size_t>(gpus.sharers));
   }
   run.vocabulary = gpu_vocabulary(smallest);
-  run.nccl = nccl_sizes_here();
+  run.nccl = gpus.sharers > 1 ? NcclSizes{.channels = 0} : nccl_sizes_here();
   return left;
 }
 
@@ -109,6 +109,14 @@ std::string in_bytes(size_t n) {
   return format_bytes(static_cast<double>(n));
 }
 
+/// "its device has 5.00 GB left"
+std::string left_on_device(const RunShape& run, const ShortOfMemory& lacking, int sharers) {
+  const std::string bytes = in_bytes(lacking.left);
+  if (run.parallel.world == 1) return concat("the device has ", bytes, " left");
+  if (sharers > 1) return concat("the device, which ", sharers, " ranks share, has ", bytes, " left for each");
+  return concat("its device has ", bytes, " left");
+}
+
 /// The end of a message about missing memory: what to do.
 std::string advice(const RunShape& run, const MemoryLeft& left) {
   const std::string change = least_change(run, [&](const RunShape& other) { return fits(other, left); });
@@ -151,8 +159,7 @@ void require_memory(const RunShape& run, const std::vector<ModelRank>& ranks, co
   if (const auto lacking = beyond_device(run, ranks, left))
     fail(ErrorKind::kUsage, run.parallel.world > 1 ? concat("rank ", lacking->rank) : "the run", " needs ",
          in_bytes(lacking->needs->on_device()), " of device memory (", lacking->needs->text(), "), ",
-         run.parallel.world > 1 ? "its device" : "the device", " has ", in_bytes(lacking->left), " left; ",
-         advice(run, left));
+         left_on_device(run, *lacking, left.sharers), "; ", advice(run, left));
 }
 
 void require_device_memory(const RunShape& run, const std::vector<ModelRank>& ranks, const MemoryLeft& left) {

@@ -21,11 +21,16 @@ struct MemoryLeft {
   /// What is left of each rank's GPU, by rank; or of one GPU alone, which then counts for all ranks. Empty on
   /// the CPU.
   std::vector<size_t> devices = {};
+  int sharers = 1;  // ranks that share a GPU, of which each may use an equal part
 };
-/// Asks what is left for a run that has this many ranks on this machine. `gpus`: the GPUs of all ranks, by
-/// rank, or one if only one is known; empty on the CPU. Gives a run on GPUs its gpu_vocabulary() and its
-/// nccl_sizes_here().
-MemoryLeft ask_memory(RunShape&, int ranks_here, const std::vector<cuda::DeviceMemory>& gpus);
+/// The memory of the GPUs of a run.
+struct GpusOfRun {
+  std::vector<cuda::DeviceMemory> memory;  // by rank, or of one if only one is known; empty on the CPU
+  int sharers = 1;                         // ranks that share one GPU
+};
+/// Asks what is left for a run that has this many ranks on this machine. Gives a run on GPUs its
+/// gpu_vocabulary() and its nccl_sizes_here(); ranks that share a GPU do without NCCL.
+MemoryLeft ask_memory(RunShape&, int ranks_here, const GpusOfRun&);
 
 /// Logs what the run needs. Throws kUsage if that is more than what is left on the machine, if a rank needs
 /// more than what is left on its own GPU, or more than the run's own limit (require_device_memory). The

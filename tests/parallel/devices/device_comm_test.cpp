@@ -8,7 +8,6 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -28,7 +27,7 @@
 #include "libcore/ops/backend/nccl_plugin.h"
 #include "libcore/ops/backend/workspace_sizes.h"
 #include "libcore/ops/linear.h"
-#include "tests/parallel/tensors.h"
+#include "tests/parallel/device_tensors.h"
 #include "tests/support/emulated_cuda.h"
 #include "tests/support/environment.h"
 #include "tests/support/files.h"
@@ -46,32 +45,10 @@ bool contains(const std::string& text, const std::string& part) {
 }
 
 /// A rank with a device. The communicator must be gone before the backend.
-class DeviceRank {
- public:
+struct DeviceRank : DeviceTensors {
   explicit DeviceRank(Communicator& host, const DeviceCommOptions& options = {})
-      : world(make_device_comm(host, *backend, options)) {}
-
-  /// A copy of a tensor in the device's memory.
-  View put(Tensor tensor) {
-    const View host = tensor.view();
-    memory_.push_back(backend->allocate(host.bytes()));
-    const View device{memory_.back().data.get(), host.dtype, host.shape};
-    compute.from_host(device, host.data);
-    return device;
-  }
-  View zeros(DType dtype, int64_t elements) { return put(Tensor(dtype, elements)); }
-  Tensor get(const View& device) {
-    Tensor tensor(device.dtype, device.elements());
-    compute.to_host(tensor.view().data, device);
-    return tensor;
-  }
-
-  std::unique_ptr<Backend> backend = make_cuda_backend(0);
-  Stream compute = backend->make_stream();
+      : DeviceTensors(make_cuda_backend(0)), world(make_device_comm(host, *backend, options)) {}
   std::unique_ptr<Communicator> world;
-
- private:
-  std::deque<Memory> memory_;
 };
 
 /// Lets processes load the emulated device, whose work runs in this order.

@@ -12,8 +12,8 @@
 #include "libcore/ops/cuda/cuda_backend.h"
 #include "libcore/ops/cuda/nccl/nccl_comm.h"
 #include "libcore/ops/cuda/nccl/nccl_library.h"
-#include "libcore/ops/cuda/nccl/rank_sums.h"
 #include "libcore/ops/cuda/queue.h"
+#include "libcore/ops/cuda/ranks/shared_sums.h"
 
 namespace megalith::cuda {
 namespace {
@@ -38,27 +38,6 @@ ncclDataType_t nccl_type(DType dtype) {
       return ncclInt8;
   }
   return ncclUint8;
-}
-
-SumType sum_type(DType dtype) {
-  switch (dtype) {
-    case DType::kF32:
-      return SumType::kF32;
-    case DType::kBf16:
-      return SumType::kBf16;
-    case DType::kF16:
-      return SumType::kF16;
-    case DType::kF64:
-      return SumType::kF64;
-    case DType::kI32:
-      return SumType::kI32;
-    case DType::kI64:
-      return SumType::kI64;
-    case DType::kU8:
-    case DType::kI8:
-      break;
-  }
-  fail(ErrorKind::kInternal, "cuda: no sums of ", name_of(dtype));
 }
 
 size_t count_of(const ConstView& view) {
@@ -316,12 +295,10 @@ void NcclGroup::reduce_in_rank_order(Queue& queue, const DeviceCall& call) const
   copy(queue.stream(), place_of(parts, rank_, size_), piece(call.in, own));
   enqueue(queue.stream(), swaps(call, rank_, parts, size_));
   const bool scatters = call.kind == DeviceCall::kScatterSum || call.kind == DeviceCall::kScatterMax;
-  launch_rank_sum(queue.stream(), {.parts = parts.data,
-                                   .ranks = size_,
-                                   .elements = own.elements,
-                                   .type = sum_type(call.in.dtype),
-                                   .max = is_max(call),
-                                   .out = scatters ? call.out.data : piece(call.out, own).data});
+  launch_rank_sum(
+      queue.stream(),
+      {.ranks = size_, .elements = own.elements, .type = sum_type(call.in.dtype), .max = is_max(call)},
+      JoinedParts{parts.data, scatters ? call.out.data : piece(call.out, own).data});
   if (!scatters) enqueue(queue.stream(), spreads(call, rank_, size_));
 }
 

@@ -1,0 +1,142 @@
+// Ranks that are threads and share one emulated GPU, which CUDA_VISIBLE_DEVICES names alone: every layout
+// trains as one rank does on the CPU.
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "libcore/ops/backend/shared_device.h"
+#include "tests/apps/pretrain/emulated_ranks.h"
+#include "tests/support/large.h"
+
+namespace megalith::test {
+namespace {
+
+class SharedGpuApp : public EmulatedRanksApp {
+ protected:
+  void SetUp() override {}  // threads need no Gloo
+  CommandResult share(int ranks, const std::string& options) const {
+    return train(concat(kShort, options, " --device cuda --nproc ", ranks));
+  }
+  const std::string kShort = kLonger + "--train-iters 2 --eval-interval 2 ";
+  const Variable named_{"CUDA_VISIBLE_DEVICES", "0"};
+};
+
+struct SharedLayout {
+  const char* name;
+  int ranks;
+  int order;  // of the device's work
+  const char* options;
+};
+void PrintTo(const SharedLayout& layout, std::ostream* out) {
+  *out << layout.name;
+}
+
+const SharedLayout kLayouts[] = {
+    {"Data4", 4, 1, ""},
+    {"Zero1", 2, 2, "--use-distributed-optimizer"},
+    {"Zero2", 2, 3, "--sharding stage2"},
+    {"Tensor2", 2, 1, "--tensor-model-parallel-size 2"},
+    {"TensorSequence2", 2, 2, "--tensor-model-parallel-size 2 --sequence-parallel"},
+    {"Pipeline2", 2, 3, "--pipeline-model-parallel-size 2"},
+    {"Interleaved2", 2, 1, "--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 1"},
+    {"Context2", 2, 2, "--context-parallel-size 2"},
+    {"Data2Tensor2Pipeline2", 8, 3, "--tensor-model-parallel-size 2 --pipeline-model-parallel-size 2"},
+};
+
+class SharedGpuLayouts : public SharedGpuApp, public testing::WithParamInterface<SharedLayout> {
+ protected:
+  void expect_same_as_one(const std::vector<int>& orders) const {
+    const CommandResult one = train(kShort + "--log-json one.jsonl");
+    ASSERT_EQ(one.code, 0) << one.all();
+    for (const int order : orders) {
+      SCOPED_TRACE(order);
+      const EmulatedGpus gpus(order);
+      std::filesystem::remove(dir_ / "ranks.jsonl");
+      const CommandResult ranks =
+          share(GetParam().ranks, concat(GetParam().options, " --log-json ranks.jsonl"));
+      ASSERT_EQ(ranks.code, 0) << ranks.all();
+      EXPECT_NE(ranks.all().find(concat(GetParam().ranks, " ranks share the device 0000:00:00.0")),
+                std::string::npos)
+          << ranks.all();
+      expect_same("one.jsonl", "ranks.jsonl");
+    }
+  }
+};
+INSTANTIATE_TEST_SUITE_P(All, SharedGpuLayouts, testing::ValuesIn(kLayouts),
+                         [](const auto& instance) { return instance.param.name; });
+
+TEST_P(SharedGpuLayouts, TrainAsOneRankOnTheCpuDoes) {
+  expect_same_as_one({GetParam().order});
+}
+TEST_P(SharedGpuLayouts, TrainAlikeInThreeOrdersOfWork) {
+  if (!large_tests_wanted()) GTEST_SKIP() << kOnlyAmongLargeTests;
+  expect_same_as_one({1, 2, 3});
+}
+
+// Sums are in rank order in every run, so the order of work changes no bit.
+TEST_F(SharedGpuApp, TrainWithEqualBitsInEveryOrderOfWork) {
+  const auto norms = [this](int order) {
+    const EmulatedGpus gpus(order);
+    const CommandResult ranks = share(2, "--tensor-model-parallel-size 2 --log-json norms.jsonl");
+    EXPECT_EQ(ranks.code, 0) << ranks.all();
+    const std::vector<double> all = figures("norms.jsonl", "train", "grad_norm");
+    std::filesystem::remove(dir_ / "norms.jsonl");
+    return all;
+  };
+  const std::vector<double> one = norms(1);
+  ASSERT_EQ(one.size(), 2);
+  EXPECT_EQ(norms(4), one);
+}
+
+TEST_F(SharedGpuApp, SaveAndResumeUnderAnotherLayout) {
+  const EmulatedGpus gpus(2);
+  const CommandResult one = train(kShort + "--log-json one.jsonl");
+  ASSERT_EQ(one.code, 0) << one.all();
+  const std::string saved = " --save saved --load saved --log-json ranks.jsonl";
+  const CommandResult first = share(2, "--exit-interval 1 --use-distributed-optimizer" + saved);
+  ASSERT_EQ(first.code, 0) << first.all();
+  const CommandResult second = share(2, "--pipeline-model-parallel-size 2" + saved);
+  ASSERT_EQ(second.code, 0) << second.all();
+  EXPECT_NEAR(figures("ranks.jsonl", "train").back() / figures("one.jsonl", "train").back(), 1, 1e-5);
+}
+
+TEST_F(SharedGpuApp, EndWithTheFailureOfTheirDevice) {
+  const EmulatedGpus gpus(1);
+  const Variable fault("MEGALITH_EMULATOR_FAULT", "214:300");
+  const CommandResult result = share(2, "");
+  EXPECT_EQ(result.code, 69) << result.all();
+  EXPECT_TRUE(Pattern("error: rank [01]: .*ECC").is_in(result.err)) << result.all();
+}
+
+TEST_F(SharedGpuApp, AreRefusedWhereNcclIsWantedOrTheyAreTooMany) {
+  const EmulatedGpus gpus(1);
+  const CommandResult nccl = share(2, "--distributed-backend nccl");
+  EXPECT_EQ(nccl.code, 64) << nccl.all();
+  EXPECT_NE(nccl.err.find("--distributed-backend nccl and ranks that share a device contradict each other"),
+            std::string::npos)
+      << nccl.all();
+  const int many = kMaxSharers + 1;
+  const CommandResult result = share(many, concat("--global-batch-size ", many));
+  EXPECT_EQ(result.code, 64) << result.all();
+  EXPECT_NE(
+      result.err.find(concat(many, " ranks would share the device 0000:00:00.0, of which at most 64 can")),
+      std::string::npos)
+      << result.all();
+}
+
+// Each may use an equal part of the memory.
+TEST_F(SharedGpuApp, NeedMemoryForAllOfThem) {
+  const EmulatedGpus gpus(1);
+  const Variable memory("MEGALITH_EMULATOR_MEMORY", concat(size_t{150} << 20));
+  EXPECT_EQ(train(kShort + "--train-iters 1 --eval-iters 0 --device cuda").code, 0);
+  const CommandResult two = share(4, "");
+  EXPECT_EQ(two.code, 64) << two.all();
+  EXPECT_TRUE(
+      Pattern("rank . needs .* of device memory .*, the device, which 4 ranks share, has .* left for each")
+          .is_in(two.err))
+      << two.all();
+}
+
+}  // namespace
+}  // namespace megalith::test
