@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "libcore/base/error.h"
 #include "libcore/base/process.h"
@@ -16,6 +17,7 @@
 #include "libcore/json/json.h"
 #include "tests/package/package.h"
 #include "tests/support/files.h"
+#include "tests/support/scripts.h"
 
 namespace megalith::test {
 namespace {
@@ -190,6 +192,22 @@ TEST(Package, RefusesWhatIsNotBuilt) {
   EXPECT_EQ(none.code, 66);
   EXPECT_NE(none.err.find("is no build folder"), std::string::npos) << none.err;
   EXPECT_EQ(run_command(MEGALITH_SOURCE_DIR "/tools/package rpm").code, 64);
+}
+
+TEST(Package, NamesTheToolsAndRightsThatAFormLacks) {
+  const TempDir dir;
+  const auto check = [&](const std::string& forms) {
+    return run_command(concat("python=$(command -v python3) && PATH=", dir / "bin",
+                              " \"$python\" " MEGALITH_SOURCE_DIR "/tools/package ", forms, " --check"));
+  };
+  EXPECT_EQ(check("wheel tarball").code, 0);
+  const CommandResult none = check("deb wheel container");
+  EXPECT_EQ(none.code, 69) << none.all();
+  EXPECT_NE(none.err.find("cpack, mmdebstrap, umoci: not installed"), std::string::npos) << none.err;
+  for (const char* tool : {"mmdebstrap", "umoci"}) write_script(dir / concat("bin/", tool), "");
+  const CommandResult container = check("container");
+  EXPECT_EQ(container.code, ::getuid() == 0 ? 0 : 69);
+  EXPECT_EQ(container.err.find("made by root") != std::string::npos, ::getuid() != 0) << container.err;
 }
 
 }  // namespace
