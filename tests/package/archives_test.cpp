@@ -79,6 +79,22 @@ Bill read_bill(const Json& json) {
   return bill;
 }
 
+/// Debian's page of Boost has 2 MB, of which 100 kB concern the one library that is bundled.
+void expect_boosts_licence(const std::string& folder) {
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (!entry.path().filename().string().starts_with("libboost-program-options")) continue;
+    const std::string text = read_file(entry.path().string());
+    for (const char* words :
+         {"Upstream-Name: Boost", "Files: *\n", "libs/program_options/src/options_description.cpp",
+          "Permission is hereby granted, free of charge", "License: BSL-1.0\n Boost Software"})
+      EXPECT_NE(text.find(words), std::string::npos) << words;
+    EXPECT_EQ(text.find("License: MIT"), std::string::npos);
+    EXPECT_LT(text.size(), 200'000U);
+    return;
+  }
+  ADD_FAILURE() << folder << " has no licence of Boost";
+}
+
 TEST_F(ArchivesTest, HoldTheLicencesAndAListOfAllThatIsBundled) {
   const fs::path tree = unpack_tarball();
   const Json json = Json::load((tree / "share/megalith/sbom.cdx.json").string());
@@ -96,6 +112,7 @@ TEST_F(ArchivesTest, HoldTheLicencesAndAListOfAllThatIsBundled) {
     EXPECT_TRUE(bill.files.contains(name)) << name;
   }
   EXPECT_EQ(static_cast<size_t>(foreign), bill.files.size());
+  expect_boosts_licence((tree / "share/licenses/megalith").string());
   const std::string python =
       environment("MEGALITH_PYTHON").empty() ? "python3" : environment("MEGALITH_PYTHON");
   if (run_command(python + " -c 'import cyclonedx.validation.json'").code != 0)
