@@ -214,8 +214,9 @@ TEST(Package, RefusesWhatIsNotBuilt) {
 TEST(Package, NamesTheToolsAndRightsThatAFormLacks) {
   const TempDir dir;
   const auto check = [&](const std::string& forms) {
-    return run_command(concat("python=$(command -v python3) && PATH=", dir / "bin",
-                              " \"$python\" " MEGALITH_SOURCE_DIR "/tools/package ", forms, " --check"));
+    return run_command(
+        concat("python=$(python3 -c 'import sys; print(sys.executable)') && PATH=", dir / "bin",
+               " \"$python\" " MEGALITH_SOURCE_DIR "/tools/package ", forms, " --check"));
   };
   EXPECT_EQ(check("wheel tarball").code, 0);
   const CommandResult none = check("deb wheel container");

@@ -72,6 +72,7 @@ INSTANTIATE_TEST_SUITE_P(Suites, DebianRoots, testing::Values("bookworm", "trixi
 TEST_F(Roots, OfTheContainerRunsItsPrograms) {
   if (run_command("command -v umoci").code != 0) GTEST_SKIP() << "there is no umoci";
   const std::string archive = package("container", dir_ / "dist");
+  EXPECT_EQ(read_file(archive), read_file(package_anew("container", dir_ / "again"))) << "the same each time";
   ok(concat("cd ", dir_.path().string(), " && mkdir image && tar -C image -xf ", archive,
             " && umoci unpack --image image:$(umoci list --layout image) bundle"));
   expect_losses(run_in(dir_ / "bundle/rootfs", kSmallestTraining));

@@ -21,6 +21,8 @@ def make_root(top, root, facts):
     (ours / "usr" / "share").mkdir(parents=True)
     lay_out(top, ours, facts)
     shutil.copytree(ours, root, symlinks=True, dirs_exist_ok=True)
+    for path in [root, *root.rglob("*")]:  # what was made now, too
+        os.utime(path, (min(path.lstat().st_mtime, facts["epoch"]),) * 2, follow_symlinks=False)
 
 
 def make_container(top, work, output, facts):
