@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "libcore/base/error.h"
 #include "libcore/base/process.h"
@@ -16,6 +17,7 @@
 #include "libcore/json/json.h"
 #include "tests/package/package.h"
 #include "tests/support/files.h"
+#include "tests/support/scripts.h"
 
 namespace megalith::test {
 namespace {
@@ -77,6 +79,22 @@ Bill read_bill(const Json& json) {
   return bill;
 }
 
+/// Debian's page of Boost has 2 MB, of which 100 kB concern the one library that is bundled.
+void expect_boosts_licence(const std::string& folder) {
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (!entry.path().filename().string().starts_with("libboost-program-options")) continue;
+    const std::string text = read_file(entry.path().string());
+    for (const char* words :
+         {"Upstream-Name: Boost", "Files: *\n", "libs/program_options/src/options_description.cpp",
+          "Permission is hereby granted, free of charge", "License: BSL-1.0\n Boost Software"})
+      EXPECT_NE(text.find(words), std::string::npos) << words;
+    EXPECT_EQ(text.find("License: MIT"), std::string::npos);
+    EXPECT_LT(text.size(), 200'000U);
+    return;
+  }
+  ADD_FAILURE() << folder << " has no licence of Boost";
+}
+
 TEST_F(ArchivesTest, HoldTheLicencesAndAListOfAllThatIsBundled) {
   const fs::path tree = unpack_tarball();
   const Json json = Json::load((tree / "share/megalith/sbom.cdx.json").string());
@@ -94,6 +112,7 @@ TEST_F(ArchivesTest, HoldTheLicencesAndAListOfAllThatIsBundled) {
     EXPECT_TRUE(bill.files.contains(name)) << name;
   }
   EXPECT_EQ(static_cast<size_t>(foreign), bill.files.size());
+  expect_boosts_licence((tree / "share/licenses/megalith").string());
   const std::string python =
       environment("MEGALITH_PYTHON").empty() ? "python3" : environment("MEGALITH_PYTHON");
   if (run_command(python + " -c 'import cyclonedx.validation.json'").code != 0)
@@ -190,6 +209,23 @@ TEST(Package, RefusesWhatIsNotBuilt) {
   EXPECT_EQ(none.code, 66);
   EXPECT_NE(none.err.find("is no build folder"), std::string::npos) << none.err;
   EXPECT_EQ(run_command(MEGALITH_SOURCE_DIR "/tools/package rpm").code, 64);
+}
+
+TEST(Package, NamesTheToolsAndRightsThatAFormLacks) {
+  const TempDir dir;
+  const auto check = [&](const std::string& forms) {
+    return run_command(
+        concat("python=$(python3 -c 'import sys; print(sys.executable)') && PATH=", dir / "bin",
+               " \"$python\" " MEGALITH_SOURCE_DIR "/tools/package ", forms, " --check"));
+  };
+  EXPECT_EQ(check("wheel tarball").code, 0);
+  const CommandResult none = check("deb wheel container");
+  EXPECT_EQ(none.code, 69) << none.all();
+  EXPECT_NE(none.err.find("cpack, mmdebstrap, umoci: not installed"), std::string::npos) << none.err;
+  for (const char* tool : {"mmdebstrap", "umoci"}) write_script(dir / concat("bin/", tool), "");
+  const CommandResult container = check("container");
+  EXPECT_EQ(container.code, ::getuid() == 0 ? 0 : 69);
+  EXPECT_EQ(container.err.find("made by root") != std::string::npos, ::getuid() != 0) << container.err;
 }
 
 }  // namespace

@@ -20,9 +20,12 @@ class Release : public testing::Test {
     make_directories(dir_ / "tree/tools");
     fs::copy_file(MEGALITH_SOURCE_DIR "/tools/release", dir_ / "tree/tools/release");
     write_script(dir_ / "tree/test", "[ ! -e ../red ]\n");
-    write_script(dir_ / "tree/tools/package", "echo \"$@\" >../packaged\n");
+    write_script(
+        dir_ / "tree/tools/package",
+        "case $* in *--check) [ ! -e ../toolless ] || exit 69 ;; *) echo \"$@\" >../packaged ;; esac\n");
     write_script(dir_ / "bin/cmake",
                  "echo \"$@\" >>" + (dir_ / "built") + "; [ ! -e " + (dir_ / "broken") + " ]\n");
+    write_file(dir_ / "tree/.gitignore", "build/\n");
     write_file(dir_ / "tree/CMakeLists.txt", "project(megalith VERSION 0.1.0 LANGUAGES CXX)\n");
     write_file(
         dir_ / "tree/CHANGELOG.md",
@@ -61,8 +64,22 @@ TEST_F(Release, MakesASectionACommitAndPackagesAndNamesTheTag) {
   EXPECT_EQ(read_file(dir_ / "tree/CMakeLists.txt"), "project(megalith VERSION 0.2.0 LANGUAGES CXX)\n");
   EXPECT_EQ(git("status --short").out, "");
   EXPECT_EQ(git("log -1 --format=%s").out, "[release] Name this tree 0.2.0\n");
-  EXPECT_EQ(read_file(dir_ / "packaged"), "wheel tarball deb --output dist/0.2.0\n");
+  EXPECT_EQ(read_file(dir_ / "packaged"), "wheel tarball deb container --output dist/0.2.0\n");
   EXPECT_EQ(read_file(dir_ / "built"), "--preset release\n--build --preset release --target apps\n");
+}
+
+TEST_F(Release, PackagesThePluginWhereTheBuildHasIt) {
+  make_directories(dir_ / "tree/build/release/lib");
+  write_file(dir_ / "tree/build/release/lib/libmegalith_cuda.so", "");
+  EXPECT_EQ(release("0.2.0").code, 0);
+  EXPECT_EQ(read_file(dir_ / "packaged"), "wheel tarball deb container cuda-wheel --output dist/0.2.0\n");
+}
+
+// Asked before the tests, which take an hour.
+TEST_F(Release, RefusesWhereAPackageCannotBeMade) {
+  write_file(dir_ / "red", "");
+  write_file(dir_ / "toolless", "");
+  expect_refusal("0.2.0", 69, "");
 }
 
 TEST_F(Release, RefusesAVersionThatIsNotAboveTheLast) {

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "libcore/base/error.h"
+#include "libcore/base/text.h"
 #include "libcore/io/files/file.h"
 #include "tests/package/package.h"
 #include "tests/support/files.h"
@@ -71,9 +72,47 @@ INSTANTIATE_TEST_SUITE_P(Suites, DebianRoots, testing::Values("bookworm", "trixi
 TEST_F(Roots, OfTheContainerRunsItsPrograms) {
   if (run_command("command -v umoci").code != 0) GTEST_SKIP() << "there is no umoci";
   const std::string archive = package("container", dir_ / "dist");
+  EXPECT_EQ(read_file(archive), read_file(package_anew("container", dir_ / "again"))) << "the same each time";
   ok(concat("cd ", dir_.path().string(), " && mkdir image && tar -C image -xf ", archive,
             " && umoci unpack --image image:$(umoci list --layout image) bundle"));
   expect_losses(run_in(dir_ / "bundle/rootfs", kSmallestTraining));
+}
+
+/// Roots in buildah's storage, which needs no engine and no registry.
+class Images : public Roots {
+ protected:
+  void SetUp() override {
+    Roots::SetUp();
+    if (!IsSkipped() && run_command("command -v buildah").code != 0) GTEST_SKIP() << "there is no buildah";
+  }
+  CommandResult buildah(const std::string& command) const {
+    return ok(concat("buildah --storage-driver vfs --root ", dir_ / "storage", " --runroot ", dir_ / "run ",
+                     command));
+  }
+  void expect_training(const std::string& image) const {
+    const std::string container(trim(buildah("from --quiet " + image).out));
+    expect_losses(buildah(concat("run --isolation chroot ", container, " -- ", kSmallestTraining)));
+  }
+};
+
+TEST_F(Images, OfTheContainerRunItsPrograms) {
+  expect_training("oci-archive:" + package("container", dir_ / "dist"));
+}
+
+// The base comes from a root of the same release in place of a registry's image.
+TEST_F(Images, OfTheContainerfileRunItsPrograms) {
+  make_root("bookworm", "libstdc++6");
+  package("tarball", dir_ / "dist");
+  fs::create_directory(dir_ / "base");
+  ok(concat("tar -C ", dir_ / "root", " -cf ", dir_ / "base/root.tar", " ."));
+  write_file(dir_ / "base/Containerfile", "FROM scratch\nADD root.tar /\n");
+  const std::string build = "build --isolation chroot ";
+  buildah(concat(build, "--tag localhost/base ", dir_ / "base"));
+  buildah(concat(build,
+                 "--from localhost/base --tag localhost/megalith --file " MEGALITH_SOURCE_DIR
+                 "/tools/packaging/Containerfile ",
+                 dir_ / "dist"));
+  expect_training("localhost/megalith");
 }
 
 }  // namespace

@@ -7,8 +7,9 @@ from tree import PackageError, install, run
 from wheel import Wheel, metadata
 
 PLUGIN = "libmegalith_cuda.so"
-# NVIDIA's wheel of the library that the plugin asks for.
-WHEELS = {"libcublasLt.so.12": "nvidia-cublas-cu12>=12,<13", "libcublasLt.so.13": "nvidia-cublas>=13,<14"}
+# NVIDIA's wheels for the library that the plugin asks for: its own, and that of the NCCL which several GPUs need (ops/cuda/nccl).
+WHEELS = {"libcublasLt.so.12": ("nvidia-cublas-cu12>=12,<13", "nvidia-nccl-cu12>=2.22"),
+          "libcublasLt.so.13": ("nvidia-cublas>=13,<14", "nvidia-nccl-cu13>=2.22")}
 
 
 def make_cuda_wheel(top, build, licence):
@@ -24,11 +25,11 @@ def make_cuda_wheel(top, build, licence):
     wheel.add(f"{wheel.stem}.data/data/lib/megalith/lib/{PLUGIN}", plugin.read_bytes())
     wheel.add(f"{wheel.info}/licenses/LICENSE", licence.read_bytes())
     wheel.add(f"{wheel.info}/licenses/cudart.txt", runtime_licence(build))
-    wheel.add_info(metadata("megalith-cuda", build.version, "Megalith's plugin for NVIDIA GPUs", [f"megalith=={build.version}", library_of(plugin)]))
+    wheel.add_info(metadata("megalith-cuda", build.version, "Megalith's plugin for NVIDIA GPUs", [f"megalith=={build.version}", *libraries_of(plugin)]))
     return wheel
 
 
-def library_of(plugin):
+def libraries_of(plugin):
     needed = [WHEELS[name] for name in Elf(plugin).needed if name in WHEELS]
     if len(needed) != 1:
         raise PackageError(70, f"{plugin.name} needs {', '.join(Elf(plugin).needed)}; wanted one of {', '.join(WHEELS)}")

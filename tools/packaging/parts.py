@@ -12,6 +12,8 @@ from tree import PackageError, elf_files
 
 # What is compiled into our own files, by the entries of CMake's cache that name them. Nettle and utf8proc are archives where there are some.
 COMPILED_IN = ("UTF8PROC_LIBRARY", "NETTLE_LIBRARY", "XXHASH_INCLUDE")
+# Packages of sources that hold hundreds of libraries, and the folder of the one that is bundled.
+FOLDERS = {"libboost-program-options": "libs/program_options/"}
 COMMON_LICENCES = pathlib.Path("/usr/share/common-licenses")
 DOCS = pathlib.Path("/usr/share/doc")
 
@@ -32,7 +34,25 @@ class Part:
         path = DOCS / self.name / "copyright"
         if not path.exists():
             raise PackageError(66, f"{path}, the licence of what is bundled, is not there; install {self.name} again")
-        return path.read_text(errors="replace")
+        text = path.read_text(errors="replace")
+        return next((licence_of(text, folder) for name, folder in FOLDERS.items() if self.name.startswith(name)), text)
+
+
+def licence_of(text, folder):
+    """What a page in Debian's machine-readable form says of one folder: its head, the paragraphs of all files and of files of the folder, and
+    the licences that these name. The whole text in another form."""
+    head, *others = re.split(r"\n(?:[ \t]*\n)+", text)
+    paragraphs = [(paragraph, dict(re.findall(r"^(Files|License):((?:.|\n[ \t])*)", paragraph, re.MULTILINE))) for paragraph in others]
+
+    def is_about(fields):
+        return fields.get("Files", "").strip() == "*" or folder in fields.get("Files", "")
+
+    def first_line(fields):
+        return fields.get("License", "").strip().split("\n")[0]
+
+    named = {word.strip(",") for _, fields in paragraphs if is_about(fields) for word in first_line(fields).split()}
+    kept = [paragraph for paragraph, fields in paragraphs if is_about(fields) or "Files" not in fields and first_line(fields) in named]
+    return "\n\n".join([head, *kept]) + "\n" if named else text
 
 
 def package_of(path):

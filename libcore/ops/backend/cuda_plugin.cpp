@@ -73,8 +73,8 @@ std::vector<std::string> cuda_library_folders() {
   for (const std::string& folder : entries_of("MEGALITH_CUDA_LIBS")) folders.add(folder);
   for (const std::string& folder : own_library_folders()) folders.add(folder);
   for (const std::string& folder : entries_of("LD_LIBRARY_PATH")) folders.add(folder);
-  folders.add("/usr/local/cuda/lib64");
   add_python_folders(folders, own_environment());
+  folders.add("/usr/local/cuda/lib64");
   for (const std::string& bin : entries_of("PATH"))
     add_python_folders(folders, fs::path(bin).parent_path() / "lib");
   return folders.take();

@@ -22,8 +22,8 @@ std::unique_ptr<Backend> make_cuda_backend(int device);
 
 /// The folders in which the plugin and the libraries that it needs are searched, in this order: the folders
 /// of $MEGALITH_CUDA_LIBS, the folder of this library, lib/ next to the program's folder, LD_LIBRARY_PATH,
-/// /usr/local/cuda/lib64, and nvidia/*/lib of the Python environment that the program is installed in, and of
-/// those on PATH. Only existing folders, each once.
+/// nvidia/*/lib of the Python environment that the program is installed in, whose wheel asked for them,
+/// /usr/local/cuda/lib64, and nvidia/*/lib of the environments on PATH. Only existing folders, each once.
 std::vector<std::string> cuda_library_folders();
 
 /// libmegalith_cuda.so itself. Throws as make_cuda_backend() does.

@@ -113,7 +113,8 @@ std::string in_bytes(size_t n) {
 std::string left_on_device(const RunShape& run, const ShortOfMemory& lacking, int sharers) {
   const std::string bytes = in_bytes(lacking.left);
   if (run.parallel.world == 1) return concat("the device has ", bytes, " left");
-  if (sharers > 1) return concat("the device, which ", sharers, " ranks share, has ", bytes, " left for each");
+  if (sharers > 1)
+    return concat("the device, which ", sharers, " ranks share, has ", bytes, " left for each");
   return concat("its device has ", bytes, " left");
 }
 
