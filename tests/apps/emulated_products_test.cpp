@@ -97,7 +97,7 @@ TEST_F(EmulatedProducts, AreComputedAlikeByAllRanks) {
     const int code = start(
         "RANK=%r WORLD_SIZE=2 LOCAL_RANK=%r LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=" +
             std::to_string(free_port()) + " MEGALITH_EMULATOR_DEVICES=2 MEGALITH_EMULATOR_FASTEST=" +
-            fastest + " MEGALITH_CACHE_DIR=" + (dir_ / cache).string(),
+            fastest + " MEGALITH_CACHE_DIR=" + dir_ / cache,
         "--device cuda --train-iters 6 --eval-iters 0 --micro-batch-size 1 --log-interval 1 --log-json " +
             cache + ".jsonl");
     EXPECT_EQ(code, 0) << file("log.0") << file("log.1");
