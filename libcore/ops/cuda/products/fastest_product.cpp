@@ -1,18 +1,40 @@
 #include "libcore/ops/cuda/products/fastest_product.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <vector>
 
 #include "libcore/ops/backend/cuda_workspaces.h"
 #include "libcore/ops/cuda/cuda_backend.h"
+#include "libcore/ops/cuda/element_maths.h"
 #include "libcore/ops/cuda/gemm.h"
 #include "libcore/ops/cuda/queue.h"
 
 namespace megalith::cuda {
 namespace {
+
+constexpr int64_t kPattern = 65521;  // elements; a prime, so that rows differ
+
+/// Elements from -1 to 1, since products of equal ones take less power, and so less time, than a model's.
+std::vector<std::byte> pattern_of(DType dtype) {
+  const size_t size = size_of(dtype);
+  std::vector<std::byte> elements(static_cast<size_t>(kPattern) * size);
+  uint32_t state = 1;
+  for (size_t at = 0; at < elements.size(); at += size) {
+    state = state * 1664525U + 1013904223U;
+    const float number = static_cast<float>(static_cast<int32_t>(state)) * 0x1p-31F;
+    const uint32_t bits = dtype == DType::kF32    ? std::bit_cast<uint32_t>(number)
+                          : dtype == DType::kBf16 ? narrow<Bf16>(number).bits
+                                                  : narrow<Half>(number).bits;
+    std::memcpy(&elements[at], &bits, size);
+  }
+  return elements;
+}
 
 /// A product on a stream, and the memory of its matrices.
 class TimedProduct {
@@ -84,32 +106,22 @@ class TimedProduct {
     return products_of(backend_).run_by(queue_, gemm(), algorithm);
   }
 
-  /// Numbers from -1 to 1, since products of equal ones take less power, and so less time, than a model's.
   void fill_inputs() {
-    constexpr size_t kPattern = 65521;  // a prime, so that rows differ
-    std::vector<float> numbers(kPattern);
-    uint32_t state = 1;
-    for (float& number : numbers) {
-      state = state * 1664525U + 1013904223U;
-      number = static_cast<float>(static_cast<int32_t>(state)) * 0x1p-31F;
-    }
-    const Memory memory = backend_.allocate(kPattern * sizeof(float));
-    const View pattern{memory.data.get(), DType::kF32, {static_cast<int64_t>(kPattern)}};
-    backend_.from_host(stream_, pattern, numbers.data());
     const Gemm op = gemm();
-    repeat({a_.data.get(), kind_.in, {op.a.elements()}}, pattern);
-    repeat({b_.data.get(), kind_.in, {op.b.elements()}}, pattern);
-    if (kind_.bias) repeat({bias_.data.get(), kind_.out, {kind_.n}}, pattern);
+    repeat({a_.data.get(), kind_.in, {op.a.elements()}});
+    repeat({b_.data.get(), kind_.in, {op.b.elements()}});
+    if (kind_.bias) repeat({bias_.data.get(), kind_.out, {kind_.n}});
     backend_.synchronize(stream_);
   }
   static View part(const View& view, int64_t first, int64_t count) {
     return {static_cast<std::byte*>(view.data) + bytes(first, view.dtype), view.dtype, {count}};
   }
   /// Fills `to` with the pattern, again and again: each copy doubles what is filled.
-  void repeat(const View& to, const View& pattern) {
+  void repeat(const View& to) {
+    const std::vector<std::byte> pattern = pattern_of(to.dtype);
     const int64_t all = to.elements();
-    int64_t done = std::min(all, pattern.elements());
-    backend_.copy(stream_, part(to, 0, done), part(pattern, 0, done));
+    int64_t done = std::min(all, kPattern);
+    backend_.from_host(stream_, part(to, 0, done), pattern.data());
     while (done < all) {
       const int64_t more = std::min(done, all - done);
       backend_.copy(stream_, part(to, done, more), part(to, 0, more));
