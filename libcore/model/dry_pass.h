@@ -4,7 +4,8 @@
 
 namespace megalith {
 
-/// measure() on a dry backend of the caller, which can then be asked what else the ops of the stage need.
+/// measure() on a dry backend of the caller, which can then be asked what else the ops of the stage need. In
+/// measure.cpp.
 StageCost dry_pass(Backend& dry, const MeasureInput&);
 
 }  // namespace megalith

@@ -1,11 +1,121 @@
 #include "libcore/model/measure.h"
 
 #include <memory>
+#include <utility>
 
 #include "libcore/model/dry_pass.h"
+#include "libcore/model/param_store.h"
 #include "libcore/ops/dry/dry_backend.h"
 
 namespace megalith {
+namespace {
+
+/// Acts as a group of a given size, so that one process can measure one rank of many. It moves no data, but
+/// counts the bytes of the whole tensors that would be reduced, gathered and scattered.
+class SilentComm final : public Communicator {
+ public:
+  SilentComm(std::string name, int rank, int size) : rank_(rank), size_(size), name_(std::move(name)) {}
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  const std::string& name() const override { return name_; }
+  size_t bytes() const { return bytes_; }
+
+  void all_reduce(Stream&, View view, Reduce) override { bytes_ += view.bytes(); }
+  void all_gather(Stream&, View out, ConstView) override { bytes_ += out.bytes(); }
+  void reduce_scatter(Stream&, View, ConstView in, Reduce) override { bytes_ += in.bytes(); }
+  void all_to_all(Stream&, View out, ConstView) override { bytes_ += out.bytes(); }
+  void broadcast(Stream&, View view, int) override { bytes_ += view.bytes(); }
+  void set_send_slots(View, int) override {}
+  void send(Stream&, ConstView view, int) override { bytes_ += view.bytes(); }
+  void recv(Stream&, View view, int) override { bytes_ += view.bytes(); }
+  std::vector<std::string> exchange(std::string_view mine) override {
+    return std::vector<std::string>(static_cast<size_t>(size_), std::string(mine));
+  }
+  std::unique_ptr<Communicator> split(const GroupName& name, int, int) override {
+    return make_self_comm(name.text);
+  }
+  void abort(const std::string&) override {}
+
+ private:
+  int rank_, size_;
+  std::string name_;
+  size_t bytes_ = 0;
+};
+
+Cost total(Trace& trace) {
+  Cost sum;
+  for (const auto& [name, entry] : trace.entries()) sum += entry.cost;
+  return sum;
+}
+
+/// The calls and costs of the ops in both traces.
+std::map<std::string, Trace::Entry> joined(Trace& forward, Trace& backward) {
+  std::map<std::string, Trace::Entry> ops = forward.entries();
+  for (const auto& [name, entry] : backward.entries()) {
+    ops[name].calls += entry.calls;
+    ops[name].cost += entry.cost;
+  }
+  return ops;
+}
+
+Microbatch dry_microbatch(Arena& arena, int64_t s, int64_t b) {
+  const Shape shape{s, b};
+  return {.tokens = arena.make(DType::kI32, shape, "tokens"),
+          .labels = arena.make(DType::kI32, shape, "labels"),
+          .loss_mask = arena.make(DType::kF32, shape, "loss mask"),
+          .samples = arena.make(DType::kI64, {b}, "samples")};
+}
+
+}  // namespace
+
+StageCost dry_pass(Backend& dry, const MeasureInput& input) {
+  Trace forward, backward;
+  Stream forward_stream(dry, nullptr, &forward), backward_stream(dry, nullptr, &backward);
+
+  ParamTable table(input.tuning);
+  const Stage stage(input.model, input.layers, input.split, table, input.recompute);
+  const ParamStore store(table, forward_stream, {.dtype = input.dtype});
+
+  const int place = input.context_rank, size = input.context_size;
+  SilentComm comm("tensor", input.split.rank, input.split.size), ascending("context", place, size),
+      descending("context reversed", size - 1 - place, size);
+  const Region region(comm, input.split.sequence);
+  const ContextRegion context(ascending, descending);
+  Arena scratch = Arena::counting("scratch"), inputs = Arena::counting("inputs");
+  Tape tape(Arena::counting("tape"));
+  const int64_t rows = input.model.seq_length / size;
+  const Microbatch microbatch = dry_microbatch(inputs, rows, input.micro_batch);
+  const Shape passed{region.rows_outside(rows), input.micro_batch, input.model.hidden};
+  const View in = input.layers.embedding ? View{} : inputs.make(input.dtype, passed, "input");
+  const View dout = input.layers.head ? View{} : inputs.make(input.dtype, passed, "output gradient");
+
+  forward.clear();
+  stage.forward({.compute = forward_stream, .tp = region, .scratch = scratch, .cp = context}, microbatch, in,
+                tape);
+  stage.backward({.compute = backward_stream, .tp = region, .scratch = scratch, .cp = context}, microbatch,
+                 dout, tape);
+  const size_t tape_peak = tape.arena.peak(), tensor_bytes = comm.bytes(),
+               context_bytes = ascending.bytes() + descending.bytes();
+
+  Stream silent(dry);
+  Arena evaluation_scratch = Arena::counting("scratch");
+  tape.clear();
+  stage.forward(
+      {.compute = silent, .tp = region, .scratch = evaluation_scratch, .training = false, .cp = context},
+      microbatch, in, tape);
+  return {.tape = tape_peak,
+          .scratch = scratch.peak(),
+          .evaluation_scratch = evaluation_scratch.peak(),
+          .workspace = cuda_workspace(dry),
+          .values = store.values().bytes(),
+          .grads = store.grads().bytes(),
+          .tensor_bytes = tensor_bytes,
+          .context_bytes = context_bytes,
+          .parameters = store.parameters(),
+          .forward = total(forward),
+          .backward = total(backward),
+          .ops = joined(forward, backward)};
+}
 
 StageCost measure(const MeasureInput& input) {
   const std::unique_ptr<Backend> dry = make_dry_backend();

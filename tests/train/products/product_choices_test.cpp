@@ -31,7 +31,7 @@ TEST(ProductsOfARun, AreThoseOfItsLayersAndGradients) {
     EXPECT_EQ(count(kinds, out, in, rows), 1) << in << ' ' << out;  // gradient of the weights
   }
   for (const ProductKind& kind : kinds)
-    if (kind.k == rows) EXPECT_TRUE(kind.accumulate && kind.trans_a) << kind.m << ' ' << kind.n;
+    EXPECT_EQ(kind.k == rows, kind.accumulate && kind.trans_a) << kind.m << ' ' << kind.n << ' ' << kind.k;
 }
 
 TEST(ProductsOfARun, AreThoseOfAllRanks) {
