@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include "libcore/model/dry_pass.h"
 #include "libcore/model/param_store.h"
 #include "libcore/ops/dry/dry_backend.h"
 
@@ -67,10 +68,9 @@ Microbatch dry_microbatch(Arena& arena, int64_t s, int64_t b) {
 
 }  // namespace
 
-StageCost measure(const MeasureInput& input) {
-  const std::unique_ptr<Backend> dry = make_dry_backend();
+StageCost dry_pass(Backend& dry, const MeasureInput& input) {
   Trace forward, backward;
-  Stream forward_stream(*dry, nullptr, &forward), backward_stream(*dry, nullptr, &backward);
+  Stream forward_stream(dry, nullptr, &forward), backward_stream(dry, nullptr, &backward);
 
   ParamTable table(input.tuning);
   const Stage stage(input.model, input.layers, input.split, table, input.recompute);
@@ -97,7 +97,7 @@ StageCost measure(const MeasureInput& input) {
   const size_t tape_peak = tape.arena.peak(), tensor_bytes = comm.bytes(),
                context_bytes = ascending.bytes() + descending.bytes();
 
-  Stream silent(*dry);
+  Stream silent(dry);
   Arena evaluation_scratch = Arena::counting("scratch");
   tape.clear();
   stage.forward(
@@ -106,7 +106,7 @@ StageCost measure(const MeasureInput& input) {
   return {.tape = tape_peak,
           .scratch = scratch.peak(),
           .evaluation_scratch = evaluation_scratch.peak(),
-          .workspace = cuda_workspace(*dry),
+          .workspace = cuda_workspace(dry),
           .values = store.values().bytes(),
           .grads = store.grads().bytes(),
           .tensor_bytes = tensor_bytes,
@@ -115,6 +115,11 @@ StageCost measure(const MeasureInput& input) {
           .forward = total(forward),
           .backward = total(backward),
           .ops = joined(forward, backward)};
+}
+
+StageCost measure(const MeasureInput& input) {
+  const std::unique_ptr<Backend> dry = make_dry_backend();
+  return dry_pass(*dry, input);
 }
 
 }  // namespace megalith

@@ -24,15 +24,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Lets programs load the emulated device, whose work runs in this order, during its lifetime.
+/// Lets programs load the emulated device, whose work runs in this order, during its lifetime. Each program
+/// chooses the algorithms of its products itself, since no file can keep the choice.
 class EmulatedDeviceForPrograms {
  public:
   explicit EmulatedDeviceForPrograms(int order = 1)
       : folder_("MEGALITH_CUDA_LIBS", emulated_cuda_folder()),
-        order_("MEGALITH_EMULATOR_ORDER", std::to_string(order)) {}
+        order_("MEGALITH_EMULATOR_ORDER", std::to_string(order)),
+        cache_("MEGALITH_CACHE_DIR", "/dev/null/none") {}
 
  private:
-  Variable folder_, order_;
+  Variable folder_, order_, cache_;
 };
 
 /// The figures of a --log-json file's lines of one type.

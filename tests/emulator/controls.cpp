@@ -28,6 +28,10 @@ Controls make_controls() {
     made.devices = static_cast<int>(std::strtol(devices, nullptr, 10));
   if (const char* const memory = std::getenv("MEGALITH_EMULATOR_MEMORY"))
     made.memory = std::strtoull(memory, nullptr, 10);
+  if (const char* const cublas = std::getenv("MEGALITH_EMULATOR_CUBLAS"))
+    made.cublas = std::strtoull(cublas, nullptr, 10);
+  if (const char* const fastest = std::getenv("MEGALITH_EMULATOR_FASTEST"))
+    made.fastest = static_cast<unsigned>(std::strtoul(fastest, nullptr, 10));
   if (const char* const taken = std::getenv("MEGALITH_EMULATOR_TAKEN")) {
     char* end = nullptr;
     made.taken_device = static_cast<int>(std::strtol(taken, &end, 10));

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -28,6 +29,13 @@ struct EmulatedLayout {
 struct EmulatedPreference {
   uint64_t workspace = 0;
   uint32_t alignments[4] = {256, 256, 256, 256};  // of a, b, c and d
+};
+/// What cublasLtMatmulAlgo_t holds.
+struct EmulatedAlgorithm {
+  uint64_t alignments[4];  // of a, b, c and d
+  uint64_t number;
+  uint64_t version;  // of the library that made it
+  uint64_t unused[2];
 };
 
 namespace megalith::emulator {
@@ -79,8 +87,8 @@ struct Operand {
 };
 
 /// The inner product in fp32, in parts that the compiler can make vectors of.
+template <uint64_t kParts>
 float inner_product(const float* x, const float* y, uint64_t n) {
-  constexpr uint64_t kParts = 8;
   float parts[kParts] = {}, sum = 0;
   uint64_t i = 0;
   for (; i + kParts <= n; i += kParts)
@@ -90,6 +98,17 @@ float inner_product(const float* x, const float* y, uint64_t n) {
   return sum;
 }
 
+/// The algorithms, in the order in which they are suggested.
+enum Algorithm : uint64_t { kEightParts, kFourParts, kLeavesLast, kRefused, kAlgorithms };
+
+/// What a product takes, in units of work: the first algorithm takes one, as all other work does.
+double time_of(uint64_t number) {
+  constexpr double kFast = 0.5, kUnfinished = 0.25, kSlow = 2;
+  if (number == kLeavesLast) return kUnfinished;
+  if (number == kEightParts) return 1;
+  return controls().fastest == number ? kFast : kSlow;
+}
+
 /// d = alpha op(a) op(b) + beta c (+ bias down each column).
 struct Multiplication {
   EmulatedProduct product;
@@ -97,14 +116,18 @@ struct Multiplication {
   Operand a, b, c;
   void* d;
   EmulatedLayout d_layout;
+  uint64_t algorithm;
 
   uint64_t depth() const { return product.transposed_a ? a.layout.rows : a.layout.columns; }
   void run() const {
     const std::vector<float> rows = a.lines(product.transposed_a != CUBLAS_OP_N),
                              columns = b.lines(product.transposed_b == CUBLAS_OP_N);
-    for (uint64_t j = 0; j < d_layout.columns; ++j)
+    constexpr uint64_t kMany = 8, kFew = 4;
+    const auto inner = algorithm == kFourParts ? inner_product<kFew> : inner_product<kMany>;
+    const uint64_t written = algorithm == kLeavesLast ? d_layout.columns - 1 : d_layout.columns;
+    for (uint64_t j = 0; j < written; ++j)
       for (uint64_t i = 0; i < d_layout.rows; ++i) {
-        float value = alpha * inner_product(&rows[i * depth()], &columns[j * depth()], depth());
+        float value = alpha * inner(&rows[i * depth()], &columns[j * depth()], depth());
         if (beta != 0) value += beta * c.at(i, j);
         if (product.epilogue == CUBLASLT_EPILOGUE_BIAS) value += element(product.bias, product.bias_type, i);
         set_element(d, d_layout.type, i + j * static_cast<uint64_t>(d_layout.leading), value);
@@ -127,7 +150,7 @@ void require_alignment(const void* address, uint64_t alignment, const char* what
     end_with(std::string(what) + ": less aligned than the algorithm was told");
 }
 
-void require_operands(const Multiplication& m, const cublasLtMatmulAlgo_t& algorithm, int device) {
+void require_operands(const Multiplication& m, const EmulatedAlgorithm& algorithm, int device) {
   const DeviceMemory& memory = DeviceMemory::get();
   memory.require_block(m.a.data, bytes_of(m.a.layout), {device, "product: a"});
   memory.require_block(m.b.data, bytes_of(m.b.layout), {device, "product: b"});
@@ -136,10 +159,19 @@ void require_operands(const Multiplication& m, const cublasLtMatmulAlgo_t& algor
   if (m.product.epilogue == CUBLASLT_EPILOGUE_BIAS)
     memory.require_block(m.product.bias, m.d_layout.rows * bytes_of(m.product.bias_type),
                          {device, "product: bias"});
-  require_alignment(m.a.data, algorithm.data[0], "product: a");
-  require_alignment(m.b.data, algorithm.data[1], "product: b");
-  require_alignment(m.c.data, algorithm.data[2], "product: c");
-  require_alignment(m.d, algorithm.data[3], "product: d");
+  require_alignment(m.a.data, algorithm.alignments[0], "product: a");
+  require_alignment(m.b.data, algorithm.alignments[1], "product: b");
+  require_alignment(m.c.data, algorithm.alignments[2], "product: c");
+  require_alignment(m.d, algorithm.alignments[3], "product: d");
+}
+
+static_assert(sizeof(EmulatedAlgorithm) == sizeof(cublasLtMatmulAlgo_t));
+EmulatedAlgorithm unpacked(const cublasLtMatmulAlgo_t& algorithm) {
+  return std::bit_cast<EmulatedAlgorithm>(algorithm);
+}
+/// Whether this version knows the algorithm.
+bool is_known(const EmulatedAlgorithm& algorithm) {
+  return algorithm.version == controls().cublas && algorithm.number < kAlgorithms;
 }
 
 /// Copies an attribute of exactly this size.
@@ -159,7 +191,7 @@ const char* cublasLtGetStatusString(cublasStatus_t status) {
   return status == CUBLAS_STATUS_SUCCESS ? "success" : "refused by the emulator";
 }
 size_t cublasLtGetVersion() {
-  return 130100;
+  return controls().cublas;
 }
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
   *handle = new EmulatedProducts;
@@ -224,13 +256,35 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t product,
                                               cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                                               cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
-                                              cublasLtMatmulPreference_t preference, int,
+                                              cublasLtMatmulPreference_t preference, int wanted,
                                               cublasLtMatmulHeuristicResult_t* results, int* found) {
   if (!is_product(*product, *a, *b, *c, *d)) return CUBLAS_STATUS_NOT_SUPPORTED;
-  std::copy(std::begin(preference->alignments), std::end(preference->alignments), results->algo.data);
-  results->workspaceSize = preference->workspace;
-  *found = 1;
+  for (*found = 0; *found < std::min<int>(wanted, kAlgorithms); ++*found) {
+    EmulatedAlgorithm algorithm{.alignments = {},
+                                .number = static_cast<uint64_t>(*found),
+                                .version = controls().cublas,
+                                .unused = {}};
+    std::copy(std::begin(preference->alignments), std::end(preference->alignments), algorithm.alignments);
+    results[*found] = {.algo = std::bit_cast<cublasLtMatmulAlgo_t>(algorithm),
+                       .workspaceSize = preference->workspace,
+                       .state = CUBLAS_STATUS_SUCCESS,
+                       .wavesCount = 1,
+                       .reserved = {}};
+  }
   return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t product,
+                                       cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                       cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                       const cublasLtMatmulAlgo_t* algorithm,
+                                       cublasLtMatmulHeuristicResult_t* result) {
+  if (!is_product(*product, *a, *b, *c, *d)) return CUBLAS_STATUS_NOT_SUPPORTED;
+  *result = {.algo = *algorithm,
+             .workspaceSize = 0,
+             .state = CUBLAS_STATUS_SUCCESS,
+             .wavesCount = 1,
+             .reserved = {}};
+  return is_known(unpacked(*algorithm)) ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
 }
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, const void* alpha,
                               const void* a, cublasLtMatrixLayout_t a_layout, const void* b,
@@ -240,6 +294,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, co
                               cudaStream_t stream) {
   if (health() != cudaSuccess) return CUBLAS_STATUS_EXECUTION_FAILED;
   if (!is_product(*product, *a_layout, *b_layout, *c_layout, *d_layout)) return CUBLAS_STATUS_NOT_SUPPORTED;
+  const EmulatedAlgorithm by = unpacked(*algorithm);
+  if (!is_known(by)) end_with("product: an algorithm of another version of cuBLASLt");
+  if (by.number == kRefused) return CUBLAS_STATUS_NOT_SUPPORTED;
   Streams::get().require_chosen(stream);
   const int device = Streams::get().device_of(stream);
   ++controls().counts.products;
@@ -256,12 +313,14 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, co
                                       .b = {b, *b_layout},
                                       .c = {c, *c_layout},
                                       .d = d,
-                                      .d_layout = *d_layout};
-  require_operands(multiplication, *algorithm, device);
-  Streams::get().enqueue(stream, [=] {
+                                      .d_layout = *d_layout,
+                                      .algorithm = by.number};
+  require_operands(multiplication, by, device);
+  const auto work = [=] {
     std::memset(workspace, 0xff, std::min<size_t>(workspace_bytes, 4096));  // whose former contents are gone
     multiplication.run();
-  });
+  };
+  Streams::get().enqueue(stream, work, time_of(by.number));
   return CUBLAS_STATUS_SUCCESS;
 }
 // NOLINTEND

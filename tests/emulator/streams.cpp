@@ -64,21 +64,21 @@ void Streams::put(EmulatedStream& stream, EmulatedStream::Item item) {
   stream.work.push_back(std::move(item));
 }
 
-void Streams::enqueue(EmulatedStream* stream, const std::function<void()>& work) {
+void Streams::enqueue(EmulatedStream* stream, const std::function<void()>& work, double time) {
   const auto run = [work] {
     work();
     return true;
   };
-  put(stream_of(stream), {.run = run, .takes_time = true});
+  put(stream_of(stream), {.run = run, .time = time});
 }
 
 void Streams::enqueue_event(EmulatedStream* stream, const std::function<bool(double& clock)>& run) {
   EmulatedStream& on = stream_of(stream);
-  put(on, {.run = [run, &on] { return run(on.clock); }, .takes_time = false});
+  put(on, {.run = [run, &on] { return run(on.clock); }, .time = 0});
 }
 
 void Streams::enqueue_outside(EmulatedStream* stream, const std::function<bool()>& run) {
-  put(stream_of(stream), {.run = run, .takes_time = true, .outside = true});
+  put(stream_of(stream), {.run = run, .time = 1, .outside = true});
 }
 
 void Streams::enqueue_host_function(EmulatedStream* stream, const std::function<void()>& work) {
@@ -91,7 +91,7 @@ void Streams::enqueue_host_function(EmulatedStream* stream, const std::function<
     DeviceMemory::get().open(device);
     return true;
   };
-  put(on, {.run = run, .takes_time = false});
+  put(on, {.run = run, .time = 0});
 }
 
 std::vector<EmulatedStream*> Streams::busy_streams() const {
@@ -108,7 +108,7 @@ bool Streams::run_some(const std::vector<EmulatedStream*>& busy) {
     DeviceMemory::get().open(stream->device);
     for (unsigned items = 1 + random_() % kMaxItems; items > 0 && !stream->work.empty(); --items) {
       if (!stream->work.front().run()) break;
-      if (stream->work.front().takes_time) stream->clock += controls().work_seconds;
+      stream->clock += stream->work.front().time * controls().work_seconds;
       stream->work.pop_front();
       ran = true;
     }

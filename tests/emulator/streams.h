@@ -11,12 +11,12 @@
 
 /// A stream: its work that has not run yet, and its clock. An item returns false while it waits: for an
 /// event, or for the device of another rank (`outside`), whose host is another thread or process. The clock
-/// advances by Controls::work_seconds with each item that takes time, and to the time of an event when the
+/// advances by `time` times Controls::work_seconds with each item, and to the time of an event when the
 /// stream waits for it, so it does not depend on the order of work.
 struct EmulatedStream {
   struct Item {
     std::function<bool()> run;
-    bool takes_time;
+    double time;
     bool outside = false;
   };
   int device = 0;
@@ -41,8 +41,8 @@ class Streams {
   int device_of(EmulatedStream* stream) { return stream_of(stream).device; }
   /// Ends the process unless the stream is of the chosen device, as it must be to launch a kernel on it.
   void require_chosen(EmulatedStream* stream);
-  /// Work of the device, which takes time.
-  void enqueue(EmulatedStream* stream, const std::function<void()>& work);
+  /// Work of the device, which takes `time` times Controls::work_seconds.
+  void enqueue(EmulatedStream* stream, const std::function<void()>& work, double time = 1);
   /// An event's record, or a wait for it: `run` gets the stream's clock and returns whether it is done.
   void enqueue_event(EmulatedStream* stream, const std::function<bool(double& clock)>& run);
   void enqueue_host_function(EmulatedStream* stream, const std::function<void()>& work);

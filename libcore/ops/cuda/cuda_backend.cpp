@@ -137,6 +137,8 @@ class CudaBackend final : public Backend, public LateCopies {
   Stream make_stream() override;
   Stream make_queue_stream() override { return make_stream(Queue::Priority::kLow); }
   int device() const { return device_; }
+  GemmRunner& products() { return *gemm_; }
+  const HostWaits& waits() const { return waits_; }
   void set_watch(DeviceWatch* watch) { waits_.watch = watch; }
 
   void copy(Stream&, View to, ConstView from) override;
@@ -632,6 +634,14 @@ std::unique_ptr<Backend> make_backend(int device, const LastWaits& waits) {
 
 int device_of(const Backend& backend) {
   return static_cast<const CudaBackend&>(backend).device();
+}
+
+GemmRunner& products_of(Backend& backend) {
+  return static_cast<CudaBackend&>(backend).products();
+}
+
+const HostWaits& waits_of(const Backend& backend) {
+  return static_cast<const CudaBackend&>(backend).waits();
 }
 
 void set_watch(Backend& backend, DeviceWatch* watch) {

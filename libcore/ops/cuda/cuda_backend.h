@@ -11,6 +11,9 @@
 
 namespace megalith::cuda {
 
+class GemmRunner;
+struct HostWaits;
+
 /// A backend that runs every op on one device, numbered as in the CUDA runtime. Ops enqueue and return;
 /// several threads may call them, each with its own stream. `waits` bounds the waits of
 /// destructors. Throws kDevice if the device does not respond.
@@ -18,6 +21,9 @@ std::unique_ptr<Backend> make_backend(int device, const LastWaits& waits);
 
 // These take a backend that make_backend() made.
 int device_of(const Backend&);
+GemmRunner& products_of(Backend&);
+/// How the host waits for a further Queue of the backend.
+const HostWaits& waits_of(const Backend&);
 /// From now on the host waits for the backend's streams through `watch`, which must live until another one is
 /// set; null: it waits for them as long as they take.
 void set_watch(Backend&, DeviceWatch* watch);

@@ -1,11 +1,14 @@
 #include "libcore/ops/cuda/gemm.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <tuple>
 #include <type_traits>
+#include <utility>
 
 #include <cublasLt.h>
 
@@ -53,12 +56,18 @@ uint32_t alignment_of(const void* data) {
 
 /// The properties of a product that determine its layouts and algorithm.
 struct Signature {
-  int64_t m, n, k;
-  DType in, out;
-  bool bias, trans_a, trans_b, accumulate;
+  ProductKind kind;
   uint32_t a_alignment, b_alignment, c_alignment, d_alignment;  // d: the smaller alignment of c and the bias
   // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 reads it into the generated comparison
   auto operator<=>(const Signature&) const = default;
+
+  bool is_aligned() const {
+    return std::min({a_alignment, b_alignment, c_alignment, d_alignment}) >= kVector;
+  }
+  /// That of the products for which an algorithm is chosen.
+  static Signature aligned(const ProductKind& kind) { return {kind, kVector, kVector, kVector, kVector}; }
+
+  static constexpr uint32_t kVector = 16;
 };
 
 struct Plan {
@@ -82,16 +91,16 @@ void set(const Product& product, cublasLtMatmulDescAttributes_t attribute, const
 }
 
 /// `bias` is used only to find an algorithm; each run sets its own bias.
-Product make_product(const Signature& s, const void* bias) {
+Product make_product(const ProductKind& kind, const void* bias) {
   cublasLtMatmulDesc_t description = nullptr;
   require_cublas(cublasLtMatmulDescCreate(&description, CUBLAS_COMPUTE_32F, CUDA_R_32F), "product");
   Product product(description);
   const auto operation = [](bool transposed) { return transposed ? CUBLAS_OP_T : CUBLAS_OP_N; };
-  set(product, CUBLASLT_MATMUL_DESC_TRANSA, operation(s.trans_b));
-  set(product, CUBLASLT_MATMUL_DESC_TRANSB, operation(s.trans_a));
-  if (s.bias) {
+  set(product, CUBLASLT_MATMUL_DESC_TRANSA, operation(kind.trans_b));
+  set(product, CUBLASLT_MATMUL_DESC_TRANSB, operation(kind.trans_a));
+  if (kind.bias) {
     set(product, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
-    set(product, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, cuda_type(s.out));
+    set(product, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, cuda_type(kind.out));
     set(product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
   }
   return product;
@@ -117,22 +126,52 @@ Preference make_preference(const Signature& s) {
   return preference;
 }
 
-Plan make_plan(cublasLtHandle_t context, const Signature& s, const void* bias) {
-  Plan plan{.product = make_product(s, bias),
-            .a = s.trans_a ? make_layout(s.in, s.m, s.k) : make_layout(s.in, s.k, s.m),
-            .b = s.trans_b ? make_layout(s.in, s.k, s.n) : make_layout(s.in, s.n, s.k),
-            .c = make_layout(s.out, s.n, s.m)};
+/// A plan without its algorithm.
+Plan make_layouts(const ProductKind& kind, const void* bias) {
+  const auto [m, n, k] = std::tuple(kind.m, kind.n, kind.k);
+  return {.product = make_product(kind, bias),
+          .a = kind.trans_a ? make_layout(kind.in, m, k) : make_layout(kind.in, k, m),
+          .b = kind.trans_b ? make_layout(kind.in, k, n) : make_layout(kind.in, n, k),
+          .c = make_layout(kind.out, n, m)};
+}
+
+/// The algorithms that cuBLASLt suggests, up to `most`, the best first.
+std::vector<cublasLtMatmulAlgo_t> suggested(cublasLtHandle_t context, const Plan& plan, const Signature& s,
+                                            int most) {
   const Preference preference = make_preference(s);
-  cublasLtMatmulHeuristicResult_t best{};
+  std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<size_t>(most));
   int found = 0;
   const cublasStatus_t status =
       cublasLtMatmulAlgoGetHeuristic(context, plan.product.get(), plan.b.get(), plan.a.get(), plan.c.get(),
-                                     plan.c.get(), preference.get(), 1, &best, &found);
+                                     plan.c.get(), preference.get(), most, results.data(), &found);
+  const ProductKind& kind = s.kind;
   if (status != CUBLAS_STATUS_SUCCESS || found == 0)
-    fail(ErrorKind::kDevice, "cublasLt: no way to multiply ", s.m, "x", s.k, " by ", s.k, "x", s.n, " in ",
-         name_of(s.in), " into ", name_of(s.out), ": ", cublasLtGetStatusString(status));
-  plan.algorithm = best.algo;
-  return plan;
+    fail(ErrorKind::kDevice, "cublasLt: no way to multiply ", kind.m, "x", kind.k, " by ", kind.k, "x",
+         kind.n, " in ", name_of(kind.in), " into ", name_of(kind.out), ": ",
+         cublasLtGetStatusString(status));
+  results.resize(static_cast<size_t>(found));
+  std::vector<cublasLtMatmulAlgo_t> algorithms;
+  for (const cublasLtMatmulHeuristicResult_t& result : results)
+    if (result.state == CUBLAS_STATUS_SUCCESS) algorithms.push_back(result.algo);
+  return algorithms;
+}
+
+static_assert(sizeof(ProductAlgorithm) == sizeof(cublasLtMatmulAlgo_t));
+cublasLtMatmulAlgo_t native(const ProductAlgorithm& algorithm) {
+  return std::bit_cast<cublasLtMatmulAlgo_t>(algorithm);
+}
+
+Signature signature_of(const Gemm& op, const void* bias) {
+  return {.kind = product_kind(op),
+          .a_alignment = alignment_of(op.a.data),
+          .b_alignment = alignment_of(op.b.data),
+          .c_alignment = alignment_of(op.c.data),
+          .d_alignment = std::min(alignment_of(op.c.data), alignment_of(bias))};
+}
+
+/// The bias that cuBLASLt itself adds; null: none.
+const void* fused_bias(const Gemm& op) {
+  return product_kind(op).bias ? op.bias.data : nullptr;
 }
 
 }  // namespace
@@ -143,8 +182,9 @@ size_t cublas_version() {
 
 struct GemmRunner::Cache {
   Context context;
-  std::mutex mutex;  // guards plans and, while a product is enqueued, the bias address in its description
+  std::mutex mutex;  // guards the rest and, while a product is enqueued, the bias address in its description
   std::map<Signature, Plan> plans;
+  std::map<ProductKind, cublasLtMatmulAlgo_t> chosen;
 
   Cache() {
     cublasLtHandle_t created = nullptr;
@@ -153,10 +193,28 @@ struct GemmRunner::Cache {
   }
 
   Plan& find(const Signature& signature, const void* bias) {
-    auto found = plans.find(signature);
-    if (found == plans.end())
-      found = plans.emplace(signature, make_plan(context.get(), signature, bias)).first;
-    return found->second;
+    const auto found = plans.find(signature);
+    if (found != plans.end()) return found->second;
+    Plan plan = make_layouts(signature.kind, bias);
+    const auto choice = chosen.find(signature.kind);
+    plan.algorithm = signature.is_aligned() && choice != chosen.end()
+                         ? choice->second
+                         : suggested(context.get(), plan, signature, 1).at(0);
+    return plans.emplace(signature, std::move(plan)).first->second;
+  }
+
+  /// Enqueues the product; null: by the algorithm of its plan.
+  cublasStatus_t multiply(Queue& queue, const Gemm& op, const cublasLtMatmulAlgo_t* algorithm = nullptr) {
+    const void* const bias = fused_bias(op);
+    void* const workspace = queue.workspace(workspace_of(op));
+    const std::lock_guard lock(mutex);
+    Plan& plan = find(signature_of(op, bias), bias);
+    if (bias != nullptr) set(plan.product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+    const float one = 1, beta = op.accumulate ? 1.0f : 0.0f;
+    return cublasLtMatmul(context.get(), plan.product.get(), &one, op.b.data, plan.b.get(), op.a.data,
+                          plan.a.get(), &beta, op.c.data, plan.c.get(), op.c.data, plan.c.get(),
+                          algorithm != nullptr ? algorithm : &plan.algorithm, workspace, kMinWorkspace,
+                          queue.stream());
   }
 };
 
@@ -164,33 +222,8 @@ GemmRunner::GemmRunner() : cache_(std::make_unique<Cache>()) {}
 GemmRunner::~GemmRunner() = default;
 
 void GemmRunner::run(Queue& queue, const Gemm& op) {
-  const bool fused_bias = op.bias && op.bias.dtype == op.c.dtype;  // cuBLASLt requires equal types
-  const void* const bias = fused_bias ? op.bias.data : nullptr;
-  const Signature signature{.m = op.m(),
-                            .n = op.n(),
-                            .k = op.k(),
-                            .in = op.a.dtype,
-                            .out = op.c.dtype,
-                            .bias = fused_bias,
-                            .trans_a = op.trans_a,
-                            .trans_b = op.trans_b,
-                            .accumulate = op.accumulate,
-                            .a_alignment = alignment_of(op.a.data),
-                            .b_alignment = alignment_of(op.b.data),
-                            .c_alignment = alignment_of(op.c.data),
-                            .d_alignment = std::min(alignment_of(op.c.data), alignment_of(bias))};
-  void* const workspace = queue.workspace(workspace_of(op));
-  {
-    const std::lock_guard lock(cache_->mutex);
-    Plan& plan = cache_->find(signature, bias);
-    if (fused_bias) set(plan.product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
-    const float one = 1, beta = op.accumulate ? 1.0f : 0.0f;
-    require_cublas(cublasLtMatmul(cache_->context.get(), plan.product.get(), &one, op.b.data, plan.b.get(),
-                                  op.a.data, plan.a.get(), &beta, op.c.data, plan.c.get(), op.c.data,
-                                  plan.c.get(), &plan.algorithm, workspace, kMinWorkspace, queue.stream()),
-                   "matrix product");
-  }
-  if (op.bias && !fused_bias)
+  require_cublas(cache_->multiply(queue, op), "matrix product");
+  if (op.bias && fused_bias(op) == nullptr)
     launch_row_bias(queue.stream(), {.c = op.c.data,
                                      .c_storage = storage_of(op.c.dtype),
                                      .bias = op.bias.data,
@@ -198,6 +231,36 @@ void GemmRunner::run(Queue& queue, const Gemm& op) {
                                      .rows = op.m(),
                                      .columns = op.n(),
                                      .add = true});
+}
+
+std::vector<ProductAlgorithm> GemmRunner::candidates(const ProductKind& kind, int most) {
+  const std::lock_guard lock(cache_->mutex);
+  std::vector<ProductAlgorithm> algorithms;
+  for (const cublasLtMatmulAlgo_t& algorithm :
+       suggested(cache_->context.get(), make_layouts(kind, nullptr), Signature::aligned(kind), most))
+    algorithms.push_back(std::bit_cast<ProductAlgorithm>(algorithm));
+  return algorithms;
+}
+
+bool GemmRunner::run_by(Queue& queue, const Gemm& op, const ProductAlgorithm& algorithm) {
+  const cublasLtMatmulAlgo_t by = native(algorithm);
+  if (cache_->multiply(queue, op, &by) == CUBLAS_STATUS_SUCCESS) return true;
+  require_success(cudaGetLastError(), "time a matrix product");
+  return false;
+}
+
+bool GemmRunner::use(const ChosenProduct& product) {
+  const std::lock_guard lock(cache_->mutex);
+  const cublasLtMatmulAlgo_t algorithm = native(product.algorithm);
+  const Plan plan = make_layouts(product.kind, nullptr);
+  cublasLtMatmulHeuristicResult_t result{};
+  const cublasStatus_t status =
+      cublasLtMatmulAlgoCheck(cache_->context.get(), plan.product.get(), plan.b.get(), plan.a.get(),
+                              plan.c.get(), plan.c.get(), &algorithm, &result);
+  if (status != CUBLAS_STATUS_SUCCESS || result.workspaceSize > kMinWorkspace) return false;
+  cache_->chosen[product.kind] = algorithm;
+  std::erase_if(cache_->plans, [&](const auto& cached) { return cached.first.kind == product.kind; });
+  return true;
 }
 
 }  // namespace megalith::cuda

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
+#include "libcore/ops/backend/product_choice.h"
 #include "libcore/ops/cuda/queue.h"
 #include "libcore/ops/linear.h"
 
@@ -17,6 +19,15 @@ class GemmRunner {
   GemmRunner();
   ~GemmRunner();
   void run(Queue&, const Gemm&);
+
+  /// The algorithms that cuBLASLt suggests for matrices that begin at multiples of 16 bytes, up to `most`,
+  /// the best first.
+  std::vector<ProductAlgorithm> candidates(const ProductKind&, int most);
+  /// Runs a product by this algorithm, without a bias that cuBLASLt does not add itself. Returns false if
+  /// cuBLASLt refuses it.
+  bool run_by(Queue&, const Gemm&, const ProductAlgorithm&);
+  /// megalith::use_product().
+  bool use(const ChosenProduct&);
 
  private:
   struct Cache;

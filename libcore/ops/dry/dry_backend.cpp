@@ -36,7 +36,11 @@ class DryBackend final : public Backend {
   void finish(Stream&, bool) noexcept override {}
   WorkTime timed(Stream&, const std::function<void()>& work) override { return time_of_call(work); }
 
-  void run(Stream& s, const Gemm& op) override { spend(s, op); }
+  void run(Stream& s, const Gemm& op) override {
+    const ProductKind kind = product_kind(op);
+    if (kind.m > 0 && kind.n > 0 && kind.k > 0) products_.insert(kind);
+    spend(s, op);
+  }
   void run(Stream& s, const Project& op) override { spend(s, op); }
   void run(Stream& s, const QuantizeRows& op) override { spend(s, op); }
   void run(Stream& s, const WidenRows& op) override { spend(s, op); }
@@ -72,6 +76,7 @@ class DryBackend final : public Backend {
   void run(Stream& s, const AdamW& op) override { spend(s, op); }
 
   size_t workspace() const { return workspace_; }
+  const std::set<ProductKind>& products() const { return products_; }
 
  private:
   static double bytes(const ConstView& view) { return static_cast<double>(view.bytes()); }
@@ -86,8 +91,15 @@ class DryBackend final : public Backend {
 
   OpSeconds seconds_;
   size_t workspace_ = 0;
+  std::set<ProductKind> products_;
   std::deque<double> clocks_;  // a deque, so that their addresses are stable
 };
+
+const DryBackend& dry(const Backend& backend, const char* what) {
+  if (std::string_view(backend.name()) != "dry")
+    fail(ErrorKind::kInternal, "the ", backend.name(), " backend does not count ", what);
+  return static_cast<const DryBackend&>(backend);
+}
 
 }  // namespace
 
@@ -100,9 +112,11 @@ std::unique_ptr<Backend> make_timed_backend(OpSeconds seconds) {
 }
 
 size_t cuda_workspace(const Backend& backend) {
-  if (std::string_view(backend.name()) != "dry")
-    fail(ErrorKind::kInternal, "the ", backend.name(), " backend does not count scratch memory");
-  return static_cast<const DryBackend&>(backend).workspace();
+  return dry(backend, "scratch memory").workspace();
+}
+
+const std::set<ProductKind>& products_run(const Backend& backend) {
+  return dry(backend, "products").products();
 }
 
 double& stream_clock(const Stream& stream) {

@@ -3,9 +3,11 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string_view>
 
 #include "libcore/ops/backend/backend.h"
+#include "libcore/ops/backend/product_choice.h"
 
 namespace megalith {
 
@@ -20,6 +22,9 @@ std::unique_ptr<Backend> make_timed_backend(OpSeconds);
 /// The scratch memory of a stream on which the CUDA backend would run all ops that this backend has run, in
 /// bytes. kInternal for a backend that is not dry.
 size_t cuda_workspace(const Backend&);
+
+/// The kinds of the products that this backend has run. kInternal for a backend that is not dry.
+const std::set<ProductKind>& products_run(const Backend&);
 
 /// A stream's clock in seconds. kInternal for a stream of another backend.
 double& stream_clock(const Stream&);

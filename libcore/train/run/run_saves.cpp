@@ -8,6 +8,7 @@
 #include "libcore/base/text.h"
 #include "libcore/parallel/exchange.h"
 #include "libcore/train/log/metrics.h"
+#include "libcore/train/products/product_choices.h"
 #include "libcore/train/run/same_data.h"
 #include "libcore/train/saves/checkpoint_store.h"
 
@@ -95,6 +96,7 @@ void RunSaves::save(const RunProgress& progress) {
       printable(config_.checkpoint.save));
   Json args = to_json(config_);
   if (!data_digests_.is_null()) args.set(kDataDigests, data_digests_);
+  if (!products_.is_null()) args.set(kProductAlgorithms, products_);
   if (in_.tuning)
     for (const auto& [name, value] : in_.tuning->args) args.set(name, value);
   saver_->start(progress.state(), {.args = std::move(args),

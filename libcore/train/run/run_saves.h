@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "libcore/checkpoint/native/retention.h"
 #include "libcore/config/pretrain_config.h"
@@ -37,6 +38,8 @@ class RunSaves {
   void remove_old(int64_t iteration) const;
   /// Prepares saving; call it before the first save. The observer is told of each complete checkpoint.
   void begin(Trainer&, RunObserver&);
+  /// What choose_products() returned, which every checkpoint holds.
+  void keep_products(Json products) { products_ = std::move(products); }
   /// With --overwrite-output-dir, removes what the run replaces (see earlier_run.h), and Tuning::results.
   /// Call it before the first step: a run that does no step replaces nothing.
   void make_way();
@@ -69,6 +72,7 @@ class RunSaves {
   Replaced replaced_;             // its `start` is -1 once that checkpoint is removed
   bool has_way_ = false;          // make_way() was called
   Json data_digests_ = {};        // of the data when the run began; only on the first rank
+  Json products_ = {};            // null: none
   std::unique_ptr<Saver> saver_;  // null: nothing is saved
 };
 

@@ -12,6 +12,7 @@
 #include "libcore/parallel/together.h"
 #include "libcore/train/log/device_memory.h"
 #include "libcore/train/log/run_logs.h"
+#include "libcore/train/products/product_choices.h"
 #include "libcore/train/ranks/rank_device.h"
 #include "libcore/train/run/run_start.h"
 #include "libcore/train/run/step_tracer.h"
@@ -53,6 +54,7 @@ TrainRun::TrainRun(const RankInput& in)
       // Before take_folder(), so that a run refused for lack of memory leaves no folder.
       agreed_shape(in_, config_, device_, *tasks_);
   saves_.take_folder(start ? &*start : nullptr);
+  choose_products(shape, start ? &*start : nullptr);
   auto outputs = in_.world.rank() == 0 ? std::make_unique<RunOutputs>(config_.train) : nullptr;
   trainer_ = std::make_unique<Trainer>(shape, *device_.backend, device_.world ? *device_.world : in_.world);
   const Drain drain(trainer_->stream());  // when it fails, ends what the devices of its ranks wait for
@@ -71,6 +73,17 @@ TrainRun::TrainRun(const RankInput& in)
   require_enough_data(in_, progress_.state());
   observe(std::move(outputs));
   saves_.begin(*trainer_, observers_);
+}
+
+/// Before the trainer takes memory, since it takes some itself.
+void TrainRun::choose_products(const RunShape& shape, const StartPoint* start) {
+  const bool resumed = start && resumes(config_.checkpoint, *start);
+  saves_.keep_products(megalith::choose_products({.world = in_.world,
+                                                  .peer_timeout = config_.parallel.peer_timeout(),
+                                                  .shape = shape,
+                                                  .saved = resumed ? &start->args : nullptr,
+                                                  .path = resumed ? start->path : std::string()},
+                                                 *device_.backend));
 }
 
 void TrainRun::load(const StartPoint& start) {

@@ -27,6 +27,7 @@ class TrainRun {
   PretrainResult go();
 
  private:
+  void choose_products(const RunShape&, const StartPoint* start);
   void load(const StartPoint&);
   void observe(std::unique_ptr<RunOutputs>);
   void run_steps();

@@ -9,6 +9,7 @@
 #include "libcore/base/text.h"
 #include "libcore/ops/backend/backend.h"
 #include "libcore/ops/backend/workspace_sizes.h"
+#include "libcore/train/step/chunk_input.h"
 #include "libcore/train/step/optimizer.h"
 #include "libcore/train/step/rank_state.h"
 #include "libcore/train/step/shards.h"
@@ -19,15 +20,7 @@ namespace {
 // Adds a chunk's cost. A rank's chunks use tapes and scratch memory in turn, so the most demanding chunk
 // counts.
 void add_chunk(RunMemory& memory, const RunShape& run, const Coord& at, int chunk) {
-  const StageCost cost = measure({.model = run.model,
-                                  .layers = chunk_layers(run, at, chunk),
-                                  .split = tensor_split(run, at),
-                                  .context_rank = at.context,
-                                  .context_size = run.parallel.context,
-                                  .recompute = recompute_plan(run.train),
-                                  .dtype = model_dtype(run.train),
-                                  .micro_batch = run.train.micro_batch,
-                                  .tuning = run.tuning});
+  const StageCost cost = measure(chunk_input(run, at, chunk));
   memory.executor.tape = std::max(memory.executor.tape, cost.tape);
   memory.training_scratch = std::max(memory.training_scratch, cost.scratch);
   memory.scratch = std::max({memory.scratch, cost.scratch, cost.evaluation_scratch});

@@ -4,7 +4,9 @@
 
 /// The part of cuBLASLt that libcore/ops/cuda/gemm.cpp uses: column-major products with sums in fp32, a fused
 /// bias, and alignments that an algorithm may rely on. Ends the process if a matrix is not within one block
-/// of device memory or is less aligned than its algorithm was told.
+/// of device memory or is less aligned than its algorithm was told. Suggests four algorithms, in this order:
+/// two that are right, whose sums differ in their last bits; a faster one that leaves a part of the result as
+/// it was; and one that it then refuses to run.
 
 // NOLINTBEGIN: names, values and signatures are cuBLASLt's
 enum cublasStatus_t {
@@ -72,6 +74,11 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
                                               cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
                                               cublasLtMatmulPreference_t preference, int wanted,
                                               cublasLtMatmulHeuristicResult_t* results, int* found);
+cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t handle, cublasLtMatmulDesc_t product,
+                                       cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                       cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                       const cublasLtMatmulAlgo_t* algorithm,
+                                       cublasLtMatmulHeuristicResult_t* result);
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t product, const void* alpha,
                               const void* a, cublasLtMatrixLayout_t a_layout, const void* b,
                               cublasLtMatrixLayout_t b_layout, const void* beta, const void* c,

@@ -1,0 +1,120 @@
+// The choice among the algorithms of the emulated cuBLASLt (tests/emulator/include/cublasLt.h), which
+// suggests two that are right, a faster one that does not write the whole result, and one that it then
+// refuses.
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "libcore/ops/backend/cuda_plugin.h"
+#include "libcore/ops/backend/product_plugin.h"
+#include "tests/ops/cases.h"
+#include "tests/support/emulated_cuda.h"
+#include "tests/support/environment.h"
+
+namespace megalith::test {
+namespace {
+
+/// The algorithm's number, where the emulated cuBLASLt puts it.
+constexpr size_t kNumber = 4;
+
+class EmulatedCudaProducts : public testing::Test {
+ protected:
+  ~EmulatedCudaProducts() override {
+    emulated_controls().fastest = 1;
+    emulated_controls().cublas = kVersion;
+  }
+  /// The number of the algorithm that is chosen; -1: none.
+  int chosen(const ProductKind& kind) { return chosen(std::vector<ProductKind>{kind}).at(0); }
+  std::vector<int> chosen(const std::vector<ProductKind>& kinds) {
+    std::vector<int> numbers;
+    for (const auto& algorithm : fastest_products(*backend_, kinds))
+      numbers.push_back(algorithm ? static_cast<int>((*algorithm)[kNumber]) : -1);
+    return numbers;
+  }
+  std::optional<ProductAlgorithm> fastest() { return fastest_products(*backend_, {kKind}).at(0); }
+  /// 1/3 and others in fp32, whose products' sums have other last bits in another order.
+  static Values product(Stream& stream, bool odd = false) {
+    Bed bed(stream, false, odd);
+    const View c = bed.empty(DType::kF32, {kKind.m, kKind.n});
+    run(stream, Gemm{.c = c,
+                     .a = bed.put(DType::kF32, {kKind.m, kKind.k}, random_values(kKind.m * kKind.k, 1)),
+                     .b = bed.put(DType::kF32, {kKind.k, kKind.n}, random_values(kKind.k * kKind.n, 2))});
+    return bed.get(c);
+  }
+
+  static constexpr size_t kVersion = 130100;
+  static constexpr ProductKind kKind{.m = 12, .n = 20, .k = 100};
+  const Variable folder_{"MEGALITH_CUDA_LIBS", emulated_cuda_folder()};
+  std::unique_ptr<Backend> backend_ = make_emulated_backend();
+  Stream stream_ = backend_->make_stream();
+};
+
+TEST_F(EmulatedCudaProducts, IsTheFastestAlgorithmWhoseResultIsRight) {
+  std::vector<ProductKind> kinds;
+  for (const DType in : {DType::kF32, DType::kBf16, DType::kF16})
+    for (const bool wide : {false, true}) {
+      const ProductKind kind{.m = 24, .n = 40, .k = 16, .in = in, .out = wide ? DType::kF32 : in};
+      for (const auto change :
+           {+[](ProductKind&) {}, +[](ProductKind& k) { k.bias = true; },
+            +[](ProductKind& k) { k.trans_a = true; }, +[](ProductKind& k) { k.trans_b = true; },
+            +[](ProductKind& k) { k.trans_a = k.accumulate = true; }}) {
+        kinds.push_back(kind);
+        change(kinds.back());
+      }
+    }
+  for (const unsigned fastest : {0U, 1U}) {
+    emulated_controls().fastest = fastest;
+    EXPECT_EQ(chosen(kinds), std::vector<int>(kinds.size(), static_cast<int>(fastest)));
+  }
+}
+
+// Products of one column, all of which the unfinished algorithm leaves out, and of more than the pattern of
+// the inputs, which is 65521 numbers long.
+TEST_F(EmulatedCudaProducts, TakesProductsOfAnySize) {
+  EXPECT_EQ(chosen({.m = 1, .n = 4, .k = 4}), 1);
+  EXPECT_EQ(chosen({.m = 3, .n = 4, .k = 70000}), 1);
+  EXPECT_EQ(chosen({.m = 1, .n = 1, .k = 1}), 1);
+}
+
+TEST_F(EmulatedCudaProducts, FreesWhatItAllocates) {
+  chosen(kKind);
+  const size_t before = cuda_memory(*backend_).left;
+  chosen(kKind);
+  EXPECT_EQ(cuda_memory(*backend_).left, before);
+}
+
+// The bits of the sums tell which algorithm a product has.
+TEST_F(EmulatedCudaProducts, IsUsedForAlignedMatricesFromThenOn) {
+  const Values suggested = product(stream_), suggested_odd = product(stream_, true);
+  emulated_controls().fastest = 1;
+  const auto other = fastest();
+  ASSERT_TRUE(other);
+  EXPECT_EQ(product(stream_), suggested);  // timing alone changes nothing
+  EXPECT_TRUE(use_product(*backend_, {.kind = kKind, .algorithm = *other}));
+  const Values after = product(stream_);
+  EXPECT_NE(after, suggested);
+  EXPECT_EQ(disagreement({"product", after, suggested, 1e-6}), "");
+  EXPECT_EQ(product(stream_, true), suggested_odd);
+  emulated_controls().fastest = 0;
+  const auto first = fastest();
+  ASSERT_TRUE(first);
+  EXPECT_TRUE(use_product(*backend_, {.kind = kKind, .algorithm = *first}));
+  EXPECT_EQ(product(stream_), suggested);
+}
+
+TEST_F(EmulatedCudaProducts, RefusesAnAlgorithmOfAnotherVersion) {
+  const auto algorithm = fastest();
+  ASSERT_TRUE(algorithm);
+  emulated_controls().cublas = kVersion + 100;
+  const std::unique_ptr<Backend> newer = make_emulated_backend();
+  EXPECT_FALSE(use_product(*newer, {.kind = kKind, .algorithm = *algorithm}));
+  EXPECT_EQ(product_library(*newer), (ProductLibrary{"emulated device", kVersion + 100}));
+  // By what this version suggests: the emulated one ends the process at an algorithm that it does not know.
+  Stream stream = newer->make_stream();
+  product(stream);
+}
+
+}  // namespace
+}  // namespace megalith::test
