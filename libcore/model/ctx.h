@@ -48,7 +48,7 @@ struct Ctx {
   ConstView starts = {}, position_starts = {};  // see Microbatch; Stage sets them from the microbatch
   bool training = true;                         // false: no dropout, nothing is kept for a backward pass
   GradSink* grads = nullptr;                    // null: nobody is notified
-  ParamGate* params = nullptr;                // null: all parameters are there
+  ParamGate* params = nullptr;                  // null: all parameters are there
   ContextRegion cp = {};
 
   /// The positions of the `rows` rows that this rank has outside the tensor region. With sequence
