@@ -389,7 +389,7 @@ TEST(Declared, NumbersThatJsonDoesNotHaveAreNamed) {
         std::ofstream(file) << text;
         ++tried;
         try {
-          ModelSource{dir / "model"};
+          const ModelSource source{dir / "model"};
           ADD_FAILURE() << (*at)[1] << " " << bad << " was taken";
         } catch (const Error& error) {
           EXPECT_EQ(error.kind(), ErrorKind::kData) << error.what();
