@@ -295,7 +295,7 @@ class GpuCheckRanks : public GpuCheck {
     write_file(dir_ / "rows.jsonl", kept);
   }
   const Variable plugin_{"MEGALITH_CUDA_LIBS", emulated_cuda_folder()},
-      memory_{"MEGALITH_EMULATOR_MEMORY", concat(size_t{1} << 30)},
+      memory_{"MEGALITH_EMULATOR_MEMORY", concat(size_t{4} << 30)},
       devices_{"MEGALITH_EMULATOR_DEVICES", "2"}, order_{"MEGALITH_EMULATOR_ORDER", "3"};
 };
 
