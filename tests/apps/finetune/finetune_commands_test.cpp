@@ -206,7 +206,7 @@ TEST_F(FinetuneCommands, TakesTheRateOfTheMethod) {
     "lr_scheduler_type": "constant"})");
   write_file(dir_ / "factory.yaml",
              "model_name_or_path: facebook/llama-7b\nstage: sft\nfinetuning_type: lora\ndo_train: true\n"
-             "dataset: train\ndataset_dir: data\noutput_dir: out\noverwrite_output_dir: true\nmax_steps: 1\n"
+             "dataset: data/train.json\noutput_dir: out\noverwrite_output_dir: true\nmax_steps: 1\n"
              "logging_steps: 1\nlr_scheduler_type: constant\n");
   const std::string
       own =
