@@ -275,17 +275,17 @@ TEST_F(EmulatedRanksApp, CarryNoTensorsOverGloo) {
   EXPECT_NE(on_cpus.all().find(replaced), std::string::npos) << on_cpus.all();
 }
 
-// Call 3 of rank 1, after the sums of the gradients and of the step's figures, is the gather of ZeRO's
-// parameters, of which no later pass reads any. The fake counts from 0.
+// The last of the five calls of rank 1, after the sums of two buckets and of the step's figures, is the
+// gather of the second bucket's parameters, which no later pass reads. The fake counts from 0.
 TEST_F(EmulatedRanksApp, NameAGatherThatDoesNotEndAfterTheLastStep) {
   const EmulatedGpus gpus(1);
-  const Variable fault("MEGALITH_NCCL_FAULT", "hang:1:2");
+  const Variable fault("MEGALITH_NCCL_FAULT", "hang:1:4");
   const CommandResult result =
       train(kLonger + "--nproc 2 --device cuda --use-distributed-optimizer --train-iters 1 --eval-iters 0 " +
-            "--distributed-timeout-seconds-after-init 2 --log-json log.jsonl");
+            "--distributed-timeout-seconds-after-init 10 --log-json log.jsonl");
   EXPECT_EQ(result.code, 75) << result.all();
   EXPECT_EQ(figures("log.jsonl", "train").size(), 1) << "the step itself ends: " << result.all();
-  EXPECT_TRUE(Pattern("data: rank [01]: all_gather, call 2: timed out after 2 s").is_in(result.err))
+  EXPECT_TRUE(Pattern("data: rank [01]: all_gather, call 4: timed out after 10 s").is_in(result.err))
       << result.all();
 }
 
