@@ -1,6 +1,7 @@
 #include "libcore/train/ranks/rank_device.h"
 
 #include <cstdlib>
+#include <cstring>
 #include <map>
 #include <utility>
 #include <vector>
@@ -80,7 +81,10 @@ RankDevice open_shared_device(int ranks) {
 
 bool threads_share_device() {
   const char* const named = std::getenv("CUDA_VISIBLE_DEVICES");
-  return named != nullptr && *named != '\0' && cuda_devices() == 1;
+  if (named == nullptr || *named == '\0') return false;
+  // Of a list, CUDA shows only what comes before the first device that is missing, perhaps one alone.
+  const bool is_list = std::strchr(named, ',') != nullptr;
+  return !is_list && cuda_devices() == 1;
 }
 
 RankDevice open_rank_device(Communicator& world, const DevicePlace& place, const PretrainConfig& config) {

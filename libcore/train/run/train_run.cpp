@@ -136,6 +136,10 @@ PretrainResult TrainRun::go() {
   if (!config_.train.eval_only) run_steps();
   if (!end_.ended_early()) final_evaluations();
   saves_.finish();
+  // For the gather of the last step, which nothing may have read. Later, CUDA's own wait for it, before it
+  // frees memory, would have no limit and name no rank.
+  trainer_->params();
+  trainer_->stream().synchronize();
   if (progress_.moved()) trainer_->check_memory();
   observers_.end({.iteration = progress_.iteration(), .reason = end_.reason()});
   return {.iteration = progress_.iteration(),

@@ -128,7 +128,10 @@ std::string advice(const RunShape& run, const MemoryLeft& left) {
       run.parallel.copies() > 1 ? ", recomputation or sharding of the optimizer" : " or recomputation",
       " makes the run fit: weights, gradients and optimizer alone take ",
       in_bytes(memory.weights + memory.grads + memory.optimizer), run.parallel.world > 1 ? " a rank" : "",
-      "; take a smaller model", run.parallel.world > 1 ? ", or more ranks" : "");
+      "; take a smaller model",
+      left.sharers > 1         ? ", or fewer ranks on the device"
+      : run.parallel.world > 1 ? ", or more ranks"
+                               : "");
 }
 
 void log_memory(const RunShape& run, const std::vector<ModelRank>& ranks, int ranks_here) {

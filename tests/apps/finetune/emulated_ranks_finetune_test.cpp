@@ -44,6 +44,12 @@ TEST_F(EmulatedRanksFinetune, TunesWeightsAndAdaptersAsOneRankDoes) {
     expect_same_losses(method);
 }
 
+// The frozen parameters are on each rank; only the adapters and their state are divided and gathered.
+TEST_F(EmulatedRanksFinetune, DividesTheStateOfAdapters) {
+  for (const char* method : {"--lora --use-distributed-optimizer", "--lora --sharding stage2"})
+    expect_same_losses(method);
+}
+
 TEST_F(EmulatedRanksFinetune, PrefersAnswersAsOneRankDoes) {
   write_pairs();
   expect_same_losses("--dpo --lora");

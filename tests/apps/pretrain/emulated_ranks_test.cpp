@@ -275,6 +275,20 @@ TEST_F(EmulatedRanksApp, CarryNoTensorsOverGloo) {
   EXPECT_NE(on_cpus.all().find(replaced), std::string::npos) << on_cpus.all();
 }
 
+// The last of the five calls of rank 1, after the sums of two buckets and of the step's figures, is the
+// gather of the second bucket's parameters, which no later pass reads. The fake counts from 0.
+TEST_F(EmulatedRanksApp, NameAGatherThatDoesNotEndAfterTheLastStep) {
+  const EmulatedGpus gpus(1);
+  const Variable fault("MEGALITH_NCCL_FAULT", "hang:1:4");
+  const CommandResult result =
+      train(kLonger + "--nproc 2 --device cuda --use-distributed-optimizer --train-iters 1 --eval-iters 0 " +
+            "--distributed-timeout-seconds-after-init 10 --log-json log.jsonl");
+  EXPECT_EQ(result.code, 75) << result.all();
+  EXPECT_EQ(figures("log.jsonl", "train").size(), 1) << "the step itself ends: " << result.all();
+  EXPECT_TRUE(Pattern("data: rank [01]: all_gather, call 4: timed out after 10 s").is_in(result.err))
+      << result.all();
+}
+
 TEST_F(EmulatedRanksApp, NeedADeviceEach) {
   const EmulatedGpus gpus(1, 2);
   const CommandResult few = train(kLonger + "--nproc 4 --device cuda");

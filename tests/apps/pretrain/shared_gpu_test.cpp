@@ -125,6 +125,17 @@ TEST_F(SharedGpuApp, AreRefusedWhereNcclIsWantedOrTheyAreTooMany) {
       << result.all();
 }
 
+// The second GPU is lost: its rank must not take that of the first.
+TEST_F(SharedGpuApp, AreRefusedWhereTheVariableNamesMoreDevicesThanThereAre) {
+  const EmulatedGpus gpus(1, 1);
+  const Variable two("CUDA_VISIBLE_DEVICES", "0,1");
+  const CommandResult result = share(2, "");
+  EXPECT_EQ(result.code, 69) << result.all();
+  EXPECT_NE(result.err.find("rank 1 has no device: it is number 1 of its machine's ranks, and there is 1 "),
+            std::string::npos)
+      << result.all();
+}
+
 // Each may use an equal part of the memory.
 TEST_F(SharedGpuApp, NeedMemoryForAllOfThem) {
   const EmulatedGpus gpus(1);

@@ -251,5 +251,17 @@ TEST(DeviceMemory, OfOneKnownDeviceCountsForAllRanks) {
   EXPECT_TRUE(two.complaint_with({two.first - 1}).starts_with("rank 0 needs "));
 }
 
+// More ranks would have less memory each.
+TEST(DeviceMemory, OfASharedDeviceNeedsFewerRanks) {
+  const RanksOnGpus two(1, 1, 2);
+  const auto ends_with = [&](int sharers, const std::string& end) {
+    const std::string message = complaint(
+        [&] { require_memory(two.run, two.ranks, {.machine = {}, .devices = {1}, .sharers = sharers}); });
+    EXPECT_TRUE(message.ends_with(end)) << message;
+  };
+  ends_with(1, "; take a smaller model, or more ranks");
+  ends_with(2, "; take a smaller model, or fewer ranks on the device");
+}
+
 }  // namespace
 }  // namespace megalith
