@@ -41,11 +41,11 @@ std::string text_of(const ProductAlgorithm& algorithm) {
 
 /// The algorithm that text_of() wrote; nothing for any other text.
 std::optional<ProductAlgorithm> algorithm_of(std::string_view text) {
+  constexpr size_t kDigits = 16;  // of a word
   ProductAlgorithm algorithm{};
-  const size_t digits = text.size() / algorithm.size();
-  if (text.size() != digits * algorithm.size()) return std::nullopt;
+  if (text.size() != kDigits * algorithm.size()) return std::nullopt;
   for (size_t i = 0; i < algorithm.size(); ++i) {
-    const auto word = parse_hex64(text.substr(i * digits, digits));
+    const auto word = parse_hex64(text.substr(i * kDigits, kDigits));
     if (!word) return std::nullopt;
     algorithm[i] = *word;
   }
@@ -74,15 +74,15 @@ struct SavedProducts {
 std::optional<SavedProducts> saved_products(const ProductRun& run) {
   const Json* const saved = run.saved ? run.saved->find(kProductAlgorithms) : nullptr;
   if (!saved) return std::nullopt;
-  const JsonNames names(*run.saved, run.path);
+  const JsonNames names(*run.saved, run.place);
   SavedProducts products{
       .library = {.gpu = (*saved)["gpu"].as_string(), .cublas = (*saved)["cublaslt"].as_int()},
       .algorithms = {}};
   for (const auto& [kind, text] : (*saved)["algorithms"].as_object()) {
     const auto algorithm = algorithm_of(text.as_string());
     if (!algorithm)
-      fail(ErrorKind::kData, JsonNames::of(text), " is not an algorithm of cuBLASLt: wanted 128 hexadecimal ",
-           "digits; take another checkpoint, or remove \"", kProductAlgorithms, "\" there");
+      fail(ErrorKind::kData, JsonNames::of(text), " is ", quote_name(text.as_string()),
+           ", wanted an algorithm of cuBLASLt, 128 hexadecimal digits; take another checkpoint");
     products.algorithms[kind] = *algorithm;
   }
   return products;
@@ -104,8 +104,10 @@ class Chooser {
       if (!take_known(kind)) unknown.push_back(kind);
     }
     if (!unknown.empty()) time(unknown);
+    const std::string cache = cache_folder();
     log(" > algorithms of ", chosen_.size(), " products on ", text_of(library_), ": ", from_checkpoint_,
-        " from the checkpoint, ", from_files_, " from ", printable(cache_folder()), ", ", timed_, " timed");
+        " from the checkpoint, ", from_files_, " from ", cache.empty() ? "files (no HOME)" : printable(cache),
+        ", ", timed_, " timed");
     if (run_.saved) warn_of_other_bits();
     return std::move(chosen_);
   }

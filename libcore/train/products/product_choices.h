@@ -26,9 +26,10 @@ struct ProductRun {
   Communicator& world;
   std::chrono::milliseconds peer_timeout;
   const RunShape& shape;
-  /// The options of the checkpoint that the run resumes from, and its path; null: it resumes none.
+  /// The options of the checkpoint that the run resumes from, its path, and the file and place of the
+  /// options, for messages; null: it resumes none.
   const Json* saved = nullptr;
-  std::string path = {};
+  std::string path = {}, place = {};
 };
 
 /// Lets the backends of all ranks use the same algorithms, those of rank 0: of the checkpoint, if it was
