@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
+#include "libcore/base/text.h"
 #include "libcore/io/files/file.h"
 #include "tests/support/files.h"
 
@@ -303,7 +304,7 @@ TEST(OneProcess, IsRefusedWhereALauncherStartedSeveral) {
       {{{"PADDLE_TRAINERS_NUM", "2"}}, "PADDLE_TRAINERS_NUM=2"},
       {{{"RANK_SIZE", "2"}}, "RANK_SIZE=2"},
       {{{"MS_WORKER_NUM", "2"}}, "MS_WORKER_NUM=2"},
-      {{{"RANK_TABLE_FILE", dir / "table.json"}}, "RANK_TABLE_FILE=" + dir / "table.json"},
+      {{{"RANK_TABLE_FILE", dir / "table.json"}}, concat("RANK_TABLE_FILE=\"", dir / "table.json", '"')},
       // A launcher of one process around one of several, and all that must be unset.
       {{{"RANK", "0"}, {"WORLD_SIZE", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}}, "OMPI_COMM_WORLD_SIZE=2"},
       {{{"WORLD_SIZE", "2"}, {"ROLE_WORLD_SIZE", "2"}}, "WORLD_SIZE=2, ROLE_WORLD_SIZE=2"}};
