@@ -126,12 +126,13 @@ TEST_F(EmulatedProducts, SayWhereBitsMayDiffer) {
 
 // Each rank's machine has another fastest algorithm; all take that of the first rank.
 TEST_F(EmulatedProducts, AreComputedAlikeByAllRanks) {
-  const auto bits = [&](const std::string& fastest, const std::string& cache) {
+  const auto bits = [&](const std::string& fastest, const std::string& cache,
+                        const std::string& cublas = "130100") {
     const Variable folder("MEGALITH_CUDA_LIBS", emulated_cuda_folder());
     const int code = start(
         "RANK=%r WORLD_SIZE=2 LOCAL_RANK=%r LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=" +
             std::to_string(free_port()) + " MEGALITH_EMULATOR_DEVICES=2 MEGALITH_EMULATOR_FASTEST=" +
-            fastest + " MEGALITH_CACHE_DIR=" + dir_ / cache,
+            fastest + " MEGALITH_EMULATOR_CUBLAS=" + cublas + " MEGALITH_CACHE_DIR=" + dir_ / cache,
         "--device cuda --train-iters 6 --eval-iters 0 --micro-batch-size 1 --log-interval 1 --log-json " +
             cache + ".jsonl");
     EXPECT_EQ(code, 0) << file("log.0") << file("log.1");
@@ -139,7 +140,12 @@ TEST_F(EmulatedProducts, AreComputedAlikeByAllRanks) {
   };
   const std::vector<double> first = bits("0", "first");
   EXPECT_EQ(bits("%r", "each-%r"), first);
-  EXPECT_NE(bits("1", "second"), first);
+  const std::vector<double> second = bits("1", "second");
+  EXPECT_NE(second, first);
+  // A rank with another version computes by what that suggests, here the first algorithm.
+  const std::vector<double> mixed = bits("1", "mixed", "1301%r0");
+  EXPECT_NE(mixed, first);
+  EXPECT_NE(mixed, second);
 }
 
 }  // namespace

@@ -163,6 +163,19 @@ class Chooser {
   int from_checkpoint_ = 0, from_files_ = 0, timed_ = 0;
 };
 
+/// What rank 0 tells the others.
+struct Choice {
+  std::string gpu;
+  int64_t cublas = 0;
+  std::vector<ChosenProduct> products = {};
+
+  ProductLibrary library() const { return {gpu, cublas}; }
+  template <class V>
+  void members(V&& visit) {
+    visit(gpu, cublas, products);
+  }
+};
+
 Json json_of(const ProductLibrary& library, const std::vector<ChosenProduct>& products) {
   Json json = Json::object();
   json.set("gpu", library.gpu);
@@ -192,15 +205,16 @@ Json choose_products(const ProductRun& run, Backend& backend) {
            ", so bits may differ from here on");
     return {};
   }
-  std::vector<ChosenProduct> products;
+  const ProductLibrary mine = product_library(backend);
+  Choice choice{.gpu = mine.gpu, .cublas = mine.cublas};
   do_together(run.world, run.peer_timeout, [&](const std::function<void()>& check) {
-    if (run.world.rank() == 0) products = Chooser(run, backend, check).choose();
+    if (run.world.rank() == 0) choice.products = Chooser(run, backend, check).choose();
   });
-  products = rank0_value(run.world, products);
-  // A rank whose device refuses one keeps to what cuBLASLt suggests there.
-  if (run.world.rank() != 0)
-    for (const ChosenProduct& product : products) use_product(backend, product);
-  return json_of(product_library(backend), products);
+  choice = rank0_value(run.world, choice);
+  // A rank with another GPU or cuBLASLt, or whose device refuses one, keeps to what cuBLASLt suggests there.
+  if (run.world.rank() != 0 && choice.library() == mine)
+    for (const ChosenProduct& product : choice.products) use_product(backend, product);
+  return json_of(choice.library(), choice.products);
 }
 
 }  // namespace megalith
