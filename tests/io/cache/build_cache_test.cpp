@@ -23,7 +23,7 @@ std::string source(int number) {
   return std::string(63, 'a') + static_cast<char>('0' + number);
 }
 
-// tests/support/own_cache.cpp
+// tests/support/once/own_cache.cpp
 TEST(CacheFolder, OfTestsAndTheirProgramsIsTheirOwn) {
   const std::string own = (std::filesystem::temp_directory_path() / "megalith-test-").string();
   EXPECT_EQ(cache_folder().rfind(own, 0), 0U) << cache_folder();
