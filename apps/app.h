@@ -20,4 +20,8 @@ bool parse_options(Options& options, int argc, const char* const* argv);
 /// checkpoint before it calls options.check().
 bool read_options(Options& options, int argc, const char* const* argv);
 
+/// For an app that works long or writes files, and is no rank: refuses the environment of a launcher that
+/// started several processes. kUsage. `name`: as for run_app().
+void require_one_process(const char* name);
+
 }  // namespace megalith

@@ -21,6 +21,7 @@ int main(int argc, char** argv) {
         .environment(thread_variables())
         .environment(tokenizer_variables());
     if (!parse_options(options, argc, argv)) return 0;
+    require_one_process("eval");
     run_evaluate(config);
     return 0;
   });

@@ -68,6 +68,7 @@ int main(int argc, char** argv) {
                      Opt{"temperature"}, " 0; give a higher temperature, such as 1");
     });
     if (!parse_options(options, argc, argv)) return 0;
+    require_one_process("generate");
     if (progress_visible() && sampling_is_default(options, mindformers))
       log("greedy: each token is the likeliest one; --temperature 0.8 draws it");
     warn_of_greed(options, config.sampling);

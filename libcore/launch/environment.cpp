@@ -3,6 +3,7 @@
 #include <limits>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "libcore/base/error.h"
 #include "libcore/base/terminal.h"
@@ -337,6 +338,21 @@ void refuse_leftovers(const Reader& read) {
     refuse_alone(concat("PADDLE_TRAINER_ENDPOINTS=", quote_name(endpoints)), kPaddle.rank);
 }
 
+/// "WORLD_SIZE=2", for each variable that counts several processes.
+std::vector<std::string> counts_of_several(const Reader& read) {
+  std::vector<std::string> several;
+  for (const Family* family : kFamilies)
+    if (const LaunchSizes sizes = sizes_of(read, *family); sizes.world > kWorldAlone)
+      several.push_back(sizes.world_source);
+  for (const Beside& beside : kBeside) {
+    const bool counts = !beside.only_with || !read.text(beside.only_with).empty();
+    if (!counts || beside.alone != kWorldAlone) continue;
+    const auto value = read.number(beside.name, 0, std::numeric_limits<int>::max());
+    if (value.value_or(0) > kWorldAlone) several.push_back(concat(beside.name, '=', *value));
+  }
+  return several;
+}
+
 }  // namespace
 
 std::string job_token(const Environment& environment) {
@@ -393,6 +409,20 @@ std::optional<ServerLaunch> read_server_launch(const Environment& environment, c
          "one is not known; set MASTER_ADDR, or give --master-addr");
   if (launch.address.empty()) launch.address = "127.0.0.1";
   return launch;
+}
+
+void require_one_process(const Environment& environment, const std::string& program) {
+  const LaunchHints none;
+  const auto several = counts_of_several(Reader(environment, none));
+  if (several.empty()) return;
+  std::string variables, names;
+  for (const std::string& variable : several) {
+    variables += concat(variables.empty() ? "" : ", ", variable);
+    names += concat(names.empty() ? "" : ", ", variable.substr(0, variable.find('=')));
+  }
+  fail(ErrorKind::kUsage, variables, " in the environment: ", program,
+       " is one process, and each would do the same work; start it once, without the launcher, or unset ",
+       names);
 }
 
 bool another_speaks(const Environment& environment) {

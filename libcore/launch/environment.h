@@ -65,6 +65,11 @@ struct LaunchSizes {
 /// would read it that way. kUsage if a size is not a number.
 LaunchSizes read_launch_sizes(const Environment&, bool servers);
 
+/// Refuses, with kUsage and their names, variables by which a launcher started several processes. `program`
+/// is the name of one that is no rank: all of them would do the same work. What only numbers a process, and
+/// counts none, says nothing here.
+void require_one_process(const Environment&, const std::string& program);
+
 /// $MEGALITH_JOB_TOKEN, a secret of the job's ranks; empty if it is not set.
 std::string job_token(const Environment&);
 /// The launcher's name of the job, which is no secret: TORCHELASTIC_RUN_ID, else SLURM_JOB_ID, else empty.

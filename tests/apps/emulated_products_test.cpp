@@ -1,10 +1,14 @@
 // Runs on the emulated device choose among the algorithms of its cuBLASLt
 // (tests/emulator/include/cublasLt.h), whose sums have other last bits, and keep their choice.
+#include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "libcore/base/text.h"
+#include "libcore/io/files/file.h"
 #include "tests/apps/pretrain/pretrain_ranks.h"
 #include "tests/support/emulated_cuda.h"
 #include "tests/support/environment.h"
@@ -12,7 +16,8 @@
 namespace megalith::test {
 namespace {
 
-/// A machine: which algorithm is the fastest there, and the folder below the test's with its choices.
+/// A machine: which algorithm is the fastest there, and the folder below the test's with its choices; empty:
+/// what the other variables name.
 struct Machine {
   const char* fastest;
   std::string cache;
@@ -24,7 +29,8 @@ class EmulatedProducts : public PretrainRanks {
   /// The log of a run there.
   std::string train_on(const Machine& machine, const std::string& options) const {
     const Variable folder("MEGALITH_CUDA_LIBS", emulated_cuda_folder()),
-        cache("MEGALITH_CACHE_DIR", dir_ / machine.cache), cublas("MEGALITH_EMULATOR_CUBLAS", machine.cublas),
+        cache("MEGALITH_CACHE_DIR", machine.cache.empty() ? "" : dir_ / machine.cache),
+        cublas("MEGALITH_EMULATOR_CUBLAS", machine.cublas),
         fastest("MEGALITH_EMULATOR_FASTEST", machine.fastest);
     const CommandResult result =
         train("--device cuda --train-iters 6 --eval-iters 0 --log-interval 1 " + options);
@@ -56,6 +62,34 @@ TEST_F(EmulatedProducts, HaveTheirAlgorithmsTimedOnceForEachMachine) {
   const std::string newer = train_on({"0", "a", "130200"}, "--log-json newer.jsonl");
   EXPECT_TRUE(has(newer, "cuBLASLt 13.2.0: 0 from the checkpoint, 0 from .*a, [1-9][0-9]* timed")) << newer;
   EXPECT_EQ(bits_of("newer.jsonl"), bits_of("other.jsonl"));
+}
+
+// No folder for files, one that cannot be made, and one whose files are damaged, each in another way.
+TEST_F(EmulatedProducts, AreTimedAgainWithoutTheirFiles) {
+  {
+    const Variable home("HOME", std::nullopt), xdg("XDG_CACHE_HOME", std::nullopt);
+    const std::string none = train_on({"1", ""}, "--log-json none.jsonl");
+    EXPECT_TRUE(has(none, "0 from the checkpoint, 0 from files \\(no HOME\\), [1-9][0-9]* timed")) << none;
+  }
+  write_file(dir_ / "file", "");
+  EXPECT_TRUE(has(train_on({"1", "file/none"}, ""), "0 from .*none, [1-9][0-9]* timed"));
+
+  train_on({"1", "a"}, "");
+  int number = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(dir_ / "a")) {
+    std::string contents = read_file(entry.path().string());
+    if (number % 3 == 0) contents.clear();
+    if (number % 3 == 1) contents.pop_back();
+    if (number % 3 == 2) contents.back() ^= 1;
+    write_file(entry.path().string(), contents);
+    ++number;
+  }
+  EXPECT_GT(number, 3);
+  const std::string again = train_on({"1", "a"}, "--log-json again.jsonl");
+  EXPECT_TRUE(has(again, "the cached file is damaged; it is made again")) << again;
+  EXPECT_TRUE(has(again, concat("0 from .*a, ", number, " timed"))) << again;
+  EXPECT_EQ(bits_of("again.jsonl"), bits_of("none.jsonl"));
+  EXPECT_TRUE(has(train_on({"1", "a"}, ""), concat(number, " from .*a, 0 timed")));
 }
 
 TEST_F(EmulatedProducts, KeepTheAlgorithmsOfTheCheckpoint) {
@@ -92,12 +126,13 @@ TEST_F(EmulatedProducts, SayWhereBitsMayDiffer) {
 
 // Each rank's machine has another fastest algorithm; all take that of the first rank.
 TEST_F(EmulatedProducts, AreComputedAlikeByAllRanks) {
-  const auto bits = [&](const std::string& fastest, const std::string& cache) {
+  const auto bits = [&](const std::string& fastest, const std::string& cache,
+                        const std::string& cublas = "130100") {
     const Variable folder("MEGALITH_CUDA_LIBS", emulated_cuda_folder());
     const int code = start(
         "RANK=%r WORLD_SIZE=2 LOCAL_RANK=%r LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=" +
             std::to_string(free_port()) + " MEGALITH_EMULATOR_DEVICES=2 MEGALITH_EMULATOR_FASTEST=" +
-            fastest + " MEGALITH_CACHE_DIR=" + dir_ / cache,
+            fastest + " MEGALITH_EMULATOR_CUBLAS=" + cublas + " MEGALITH_CACHE_DIR=" + dir_ / cache,
         "--device cuda --train-iters 6 --eval-iters 0 --micro-batch-size 1 --log-interval 1 --log-json " +
             cache + ".jsonl");
     EXPECT_EQ(code, 0) << file("log.0") << file("log.1");
@@ -105,7 +140,12 @@ TEST_F(EmulatedProducts, AreComputedAlikeByAllRanks) {
   };
   const std::vector<double> first = bits("0", "first");
   EXPECT_EQ(bits("%r", "each-%r"), first);
-  EXPECT_NE(bits("1", "second"), first);
+  const std::vector<double> second = bits("1", "second");
+  EXPECT_NE(second, first);
+  // A rank with another version computes by what that suggests, here the first algorithm.
+  const std::vector<double> mixed = bits("1", "mixed", "1301%r0");
+  EXPECT_NE(mixed, first);
+  EXPECT_NE(mixed, second);
 }
 
 }  // namespace

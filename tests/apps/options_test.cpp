@@ -199,5 +199,43 @@ TEST(UnknownOption, AsksEachOtherProgramOnce) {
 INSTANTIATE_TEST_SUITE_P(Apps, EveryApp, testing::ValuesIn(app_names()),
                          [](const auto& app) { return test::replaced(app.param, "-", "_"); });
 
+/// Commands that compute or write, of apps that are no ranks. None of their files is there.
+class AppOfOneProcess : public testing::TestWithParam<const char*> {
+ protected:
+  static test::CommandResult run(const std::string& environment) {
+    const std::string command = GetParam();
+    const size_t name = command.find(' ');
+    return test::run_command("cd /dev && " + environment + ' ' + test::app(command.substr(0, name)) +
+                             command.substr(name));
+  }
+};
+INSTANTIATE_TEST_SUITE_P(
+    Commands, AppOfOneProcess,
+    testing::Values("generate --model none --prompt a", "eval --model none --tasks none",
+                    "convert none --output null/out", "merge --input none --output-prefix null/out",
+                    "preprocess --input none --output-prefix null/out --tokenizer-model none",
+                    "tokenizer train --input none --vocab-size 300 --output null/out",
+                    "data from-nanogpt none"));
+
+TEST_P(AppOfOneProcess, RefusesALauncherOfSeveral) {
+  const std::string refusal = "=2 in the environment: megalith-";
+  for (const char* several :
+       {"RANK=1 WORLD_SIZE=2 LOCAL_RANK=1 MASTER_ADDR=127.0.0.1 MASTER_PORT=1",
+        "OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2", "SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_NTASKS=2"}) {
+    const auto refused = run(several);
+    EXPECT_EQ(refused.code, 64) << several << ": " << refused.all();
+    EXPECT_NE(refused.err.find(refusal), std::string::npos) << refused.err;
+    EXPECT_NE(refused.err.find("start it once"), std::string::npos) << refused.err;
+  }
+  // The next thing that is wrong is a file.
+  for (const char* alone :
+       {"", "RANK=0 WORLD_SIZE=1 LOCAL_RANK=0 MASTER_ADDR=127.0.0.1 MASTER_PORT=1", "SLURM_NTASKS=2"}) {
+    const auto passed = run(alone);
+    EXPECT_NE(passed.code, 0) << alone << ": " << passed.all();
+    EXPECT_EQ(passed.err.find(refusal), std::string::npos) << passed.err;
+    EXPECT_TRUE(test::Pattern("error: .*(none|null)").is_in(passed.err)) << passed.all();
+  }
+}
+
 }  // namespace
 }  // namespace megalith

@@ -169,6 +169,10 @@ static_assert(sizeof(EmulatedAlgorithm) == sizeof(cublasLtMatmulAlgo_t));
 EmulatedAlgorithm unpacked(const cublasLtMatmulAlgo_t& algorithm) {
   return std::bit_cast<EmulatedAlgorithm>(algorithm);
 }
+/// Whether a bias is to be added that is not there. Nobody says what the real library then answers.
+bool lacks_bias(const EmulatedProduct& product) {
+  return product.epilogue == CUBLASLT_EPILOGUE_BIAS && product.bias == nullptr;
+}
 /// Whether this version knows the algorithm.
 bool is_known(const EmulatedAlgorithm& algorithm) {
   return algorithm.version == controls().cublas && algorithm.number < kAlgorithms;
@@ -258,7 +262,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
                                               cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
                                               cublasLtMatmulPreference_t preference, int wanted,
                                               cublasLtMatmulHeuristicResult_t* results, int* found) {
-  if (!is_product(*product, *a, *b, *c, *d)) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (!is_product(*product, *a, *b, *c, *d) || lacks_bias(*product)) return CUBLAS_STATUS_NOT_SUPPORTED;
   for (*found = 0; *found < std::min<int>(wanted, kAlgorithms); ++*found) {
     EmulatedAlgorithm algorithm{.alignments = {},
                                 .number = static_cast<uint64_t>(*found),
@@ -278,7 +282,7 @@ cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t pr
                                        cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
                                        const cublasLtMatmulAlgo_t* algorithm,
                                        cublasLtMatmulHeuristicResult_t* result) {
-  if (!is_product(*product, *a, *b, *c, *d)) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (!is_product(*product, *a, *b, *c, *d) || lacks_bias(*product)) return CUBLAS_STATUS_NOT_SUPPORTED;
   *result = {.algo = *algorithm,
              .workspaceSize = 0,
              .state = CUBLAS_STATUS_SUCCESS,

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
+#include "libcore/base/text.h"
 #include "libcore/io/files/file.h"
 #include "tests/support/files.h"
 
@@ -288,6 +289,44 @@ TEST(ReadLaunchSizes, TakesTheFirstLaunchersWorld) {
   EXPECT_EQ(sizes({{"WORLD_SIZE", "2"}, {"LOCAL_WORLD_SIZE", "8"}}, true), std::pair(16, 8));
   EXPECT_EQ(sizes({{"WORLD_SIZE", "2"}, {"LOCAL_RANK", "0"}}, true), std::pair(2, 0)) << "torchrun";
   EXPECT_EQ(read_launch_sizes(of({{"WORLD_SIZE", "2"}}), true).world_source, "WORLD_SIZE=2 servers");
+}
+
+TEST(OneProcess, IsRefusedWhereALauncherStartedSeveral) {
+  TempDir dir;
+  write_file(dir / "table.json", rank_table({"10.0.0.1"}));
+  const std::vector<std::pair<Variables, std::string>> several = {
+      {{{"WORLD_SIZE", "2"}}, "WORLD_SIZE=2"},
+      {{{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "1"}, {"GROUP_WORLD_SIZE", "1"}}, "WORLD_SIZE=2"},
+      {{{"OMPI_COMM_WORLD_SIZE", "4"}}, "OMPI_COMM_WORLD_SIZE=4"},
+      {{{"PMI_SIZE", "3"}, {"PMI_RANK", "0"}}, "PMI_SIZE=3"},
+      {{{"MV2_COMM_WORLD_SIZE", "3"}}, "MV2_COMM_WORLD_SIZE=3"},
+      {{{"SLURM_STEP_ID", "0"}, {"SLURM_NTASKS", "8"}}, "SLURM_NTASKS=8"},
+      {{{"PADDLE_TRAINERS_NUM", "2"}}, "PADDLE_TRAINERS_NUM=2"},
+      {{{"RANK_SIZE", "2"}}, "RANK_SIZE=2"},
+      {{{"MS_WORKER_NUM", "2"}}, "MS_WORKER_NUM=2"},
+      {{{"RANK_TABLE_FILE", dir / "table.json"}}, concat("RANK_TABLE_FILE=\"", dir / "table.json", '"')},
+      // A launcher of one process around one of several, and all that must be unset.
+      {{{"RANK", "0"}, {"WORLD_SIZE", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}}, "OMPI_COMM_WORLD_SIZE=2"},
+      {{{"WORLD_SIZE", "2"}, {"ROLE_WORLD_SIZE", "2"}}, "WORLD_SIZE=2, ROLE_WORLD_SIZE=2"}};
+  for (const auto& [variables, named] : several) try {
+      require_one_process(of(variables), "megalith-x");
+      ADD_FAILURE() << named;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kUsage) << error.what();
+      EXPECT_EQ(std::string(error.what()).find(named + " in the environment: megalith-x is one process"), 0U)
+          << error.what();
+    }
+}
+
+TEST(OneProcess, PassesAloneOrInABatchScript) {
+  for (const Variables& variables : std::vector<Variables>{
+           {},
+           {{"RANK", "0"}, {"WORLD_SIZE", "1"}, {"LOCAL_WORLD_SIZE", "1"}, {"ROLE_WORLD_SIZE", "1"}},
+           {{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}},
+           {{"SLURM_STEP_ID", "0"}, {"SLURM_NTASKS", "1"}, {"SLURM_STEP_NUM_TASKS", "1"}},
+           {{"SLURM_NTASKS", "8"}, {"SLURM_NPROCS", "8"}, {"SLURM_PROCID", "0"}},
+           {{"LOCAL_WORLD_SIZE", "4"}, {"MASTER_ADDR", "m"}}})
+    EXPECT_NO_THROW(require_one_process(of(variables), "megalith-x"));
 }
 
 TEST(ReadLaunch, TakesTheCommandLineBeforeTheEnvironment) {

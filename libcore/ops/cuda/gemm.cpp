@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -126,6 +127,10 @@ Preference make_preference(const Signature& s) {
   return preference;
 }
 
+/// A bias for products that are only asked about: what cuBLASLt makes of none is not documented. It is never
+/// read.
+alignas(256) constexpr std::byte kAnyBias{};
+
 /// A plan without its algorithm.
 Plan make_layouts(const ProductKind& kind, const void* bias) {
   const auto [m, n, k] = std::tuple(kind.m, kind.n, kind.k);
@@ -144,15 +149,15 @@ std::vector<cublasLtMatmulAlgo_t> suggested(cublasLtHandle_t context, const Plan
   const cublasStatus_t status =
       cublasLtMatmulAlgoGetHeuristic(context, plan.product.get(), plan.b.get(), plan.a.get(), plan.c.get(),
                                      plan.c.get(), preference.get(), most, results.data(), &found);
-  const ProductKind& kind = s.kind;
-  if (status != CUBLAS_STATUS_SUCCESS || found == 0)
-    fail(ErrorKind::kDevice, "cublasLt: no way to multiply ", kind.m, "x", kind.k, " by ", kind.k, "x",
-         kind.n, " in ", name_of(kind.in), " into ", name_of(kind.out), ": ",
-         cublasLtGetStatusString(status));
-  results.resize(static_cast<size_t>(found));
+  results.resize(static_cast<size_t>(status == CUBLAS_STATUS_SUCCESS ? found : 0));
   std::vector<cublasLtMatmulAlgo_t> algorithms;
   for (const cublasLtMatmulHeuristicResult_t& result : results)
     if (result.state == CUBLAS_STATUS_SUCCESS) algorithms.push_back(result.algo);
+  const ProductKind& kind = s.kind;
+  if (algorithms.empty())
+    fail(ErrorKind::kDevice, "cublasLt: no way to multiply ", kind.m, "x", kind.k, " by ", kind.k, "x",
+         kind.n, " in ", name_of(kind.in), " into ", name_of(kind.out), ": ",
+         cublasLtGetStatusString(status));
   return algorithms;
 }
 
@@ -237,7 +242,7 @@ std::vector<ProductAlgorithm> GemmRunner::candidates(const ProductKind& kind, in
   const std::lock_guard lock(cache_->mutex);
   std::vector<ProductAlgorithm> algorithms;
   for (const cublasLtMatmulAlgo_t& algorithm :
-       suggested(cache_->context.get(), make_layouts(kind, nullptr), Signature::aligned(kind), most))
+       suggested(cache_->context.get(), make_layouts(kind, &kAnyBias), Signature::aligned(kind), most))
     algorithms.push_back(std::bit_cast<ProductAlgorithm>(algorithm));
   return algorithms;
 }
@@ -252,7 +257,7 @@ bool GemmRunner::run_by(Queue& queue, const Gemm& op, const ProductAlgorithm& al
 bool GemmRunner::use(const ChosenProduct& product) {
   const std::lock_guard lock(cache_->mutex);
   const cublasLtMatmulAlgo_t algorithm = native(product.algorithm);
-  const Plan plan = make_layouts(product.kind, nullptr);
+  const Plan plan = make_layouts(product.kind, &kAnyBias);
   cublasLtMatmulHeuristicResult_t result{};
   const cublasStatus_t status =
       cublasLtMatmulAlgoCheck(cache_->context.get(), plan.product.get(), plan.b.get(), plan.a.get(),

@@ -41,11 +41,11 @@ std::string text_of(const ProductAlgorithm& algorithm) {
 
 /// The algorithm that text_of() wrote; nothing for any other text.
 std::optional<ProductAlgorithm> algorithm_of(std::string_view text) {
+  constexpr size_t kDigits = 16;  // of a word
   ProductAlgorithm algorithm{};
-  const size_t digits = text.size() / algorithm.size();
-  if (text.size() != digits * algorithm.size()) return std::nullopt;
+  if (text.size() != kDigits * algorithm.size()) return std::nullopt;
   for (size_t i = 0; i < algorithm.size(); ++i) {
-    const auto word = parse_hex64(text.substr(i * digits, digits));
+    const auto word = parse_hex64(text.substr(i * kDigits, kDigits));
     if (!word) return std::nullopt;
     algorithm[i] = *word;
   }
@@ -74,15 +74,15 @@ struct SavedProducts {
 std::optional<SavedProducts> saved_products(const ProductRun& run) {
   const Json* const saved = run.saved ? run.saved->find(kProductAlgorithms) : nullptr;
   if (!saved) return std::nullopt;
-  const JsonNames names(*run.saved, run.path);
+  const JsonNames names(*run.saved, run.place);
   SavedProducts products{
       .library = {.gpu = (*saved)["gpu"].as_string(), .cublas = (*saved)["cublaslt"].as_int()},
       .algorithms = {}};
   for (const auto& [kind, text] : (*saved)["algorithms"].as_object()) {
     const auto algorithm = algorithm_of(text.as_string());
     if (!algorithm)
-      fail(ErrorKind::kData, JsonNames::of(text), " is not an algorithm of cuBLASLt: wanted 128 hexadecimal ",
-           "digits; take another checkpoint, or remove \"", kProductAlgorithms, "\" there");
+      fail(ErrorKind::kData, JsonNames::of(text), " is ", quote_name(text.as_string()),
+           ", wanted an algorithm of cuBLASLt, 128 hexadecimal digits; take another checkpoint");
     products.algorithms[kind] = *algorithm;
   }
   return products;
@@ -104,8 +104,10 @@ class Chooser {
       if (!take_known(kind)) unknown.push_back(kind);
     }
     if (!unknown.empty()) time(unknown);
+    const std::string cache = cache_folder();
     log(" > algorithms of ", chosen_.size(), " products on ", text_of(library_), ": ", from_checkpoint_,
-        " from the checkpoint, ", from_files_, " from ", printable(cache_folder()), ", ", timed_, " timed");
+        " from the checkpoint, ", from_files_, " from ", cache.empty() ? "files (no HOME)" : printable(cache),
+        ", ", timed_, " timed");
     if (run_.saved) warn_of_other_bits();
     return std::move(chosen_);
   }
@@ -161,6 +163,19 @@ class Chooser {
   int from_checkpoint_ = 0, from_files_ = 0, timed_ = 0;
 };
 
+/// What rank 0 tells the others.
+struct Choice {
+  std::string gpu;
+  int64_t cublas = 0;
+  std::vector<ChosenProduct> products = {};
+
+  ProductLibrary library() const { return {gpu, cublas}; }
+  template <class V>
+  void members(V&& visit) {
+    visit(gpu, cublas, products);
+  }
+};
+
 Json json_of(const ProductLibrary& library, const std::vector<ChosenProduct>& products) {
   Json json = Json::object();
   json.set("gpu", library.gpu);
@@ -190,15 +205,16 @@ Json choose_products(const ProductRun& run, Backend& backend) {
            ", so bits may differ from here on");
     return {};
   }
-  std::vector<ChosenProduct> products;
+  const ProductLibrary mine = product_library(backend);
+  Choice choice{.gpu = mine.gpu, .cublas = mine.cublas};
   do_together(run.world, run.peer_timeout, [&](const std::function<void()>& check) {
-    if (run.world.rank() == 0) products = Chooser(run, backend, check).choose();
+    if (run.world.rank() == 0) choice.products = Chooser(run, backend, check).choose();
   });
-  products = rank0_value(run.world, products);
-  // A rank whose device refuses one keeps to what cuBLASLt suggests there.
-  if (run.world.rank() != 0)
-    for (const ChosenProduct& product : products) use_product(backend, product);
-  return json_of(product_library(backend), products);
+  choice = rank0_value(run.world, choice);
+  // A rank with another GPU or cuBLASLt, or whose device refuses one, keeps to what cuBLASLt suggests there.
+  if (run.world.rank() != 0 && choice.library() == mine)
+    for (const ChosenProduct& product : choice.products) use_product(backend, product);
+  return json_of(choice.library(), choice.products);
 }
 
 }  // namespace megalith

@@ -26,16 +26,17 @@ struct ProductRun {
   Communicator& world;
   std::chrono::milliseconds peer_timeout;
   const RunShape& shape;
-  /// The options of the checkpoint that the run resumes from, and its path; null: it resumes none.
+  /// The options of the checkpoint that the run resumes from, its path, and the file and place of the
+  /// options, for messages; null: it resumes none.
   const Json* saved = nullptr;
-  std::string path = {};
+  std::string path = {}, place = {};
 };
 
-/// Lets the backends of all ranks use the same algorithms, those of rank 0: of the checkpoint, if it was
-/// saved on the same kind of GPU with the same cuBLASLt; otherwise of a file in cache_folder(); otherwise
-/// those that are the fastest here, which are kept in such a file. Warns in one line if the checkpoint's are
-/// not used: bits may then differ. Returns what a checkpoint is to hold; null on the CPU. Collective. Throws
-/// kDevice, and kData for a checkpoint that is damaged.
+/// Lets the backends of all ranks with the same kind of GPU and the same cuBLASLt as rank 0 use the same
+/// algorithms: of the checkpoint, if it was saved on the same kind of GPU with the same cuBLASLt; otherwise
+/// of a file in cache_folder(); otherwise those that are the fastest on rank 0, which are kept in such a
+/// file. Warns in one line if the checkpoint's are not used: bits may then differ. Returns what a checkpoint
+/// is to hold; null on the CPU. Collective. Throws kDevice, and kData for a checkpoint that is damaged.
 Json choose_products(const ProductRun&, Backend&);
 
 }  // namespace megalith

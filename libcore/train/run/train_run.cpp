@@ -82,7 +82,8 @@ void TrainRun::choose_products(const RunShape& shape, const StartPoint* start) {
                                                   .peer_timeout = config_.parallel.peer_timeout(),
                                                   .shape = shape,
                                                   .saved = resumed ? &start->args : nullptr,
-                                                  .path = resumed ? start->path : std::string()},
+                                                  .path = resumed ? start->path : std::string(),
+                                                  .place = resumed ? start->args_place : std::string()},
                                                  *device_.backend));
 }
 

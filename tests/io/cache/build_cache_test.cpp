@@ -23,6 +23,13 @@ std::string source(int number) {
   return std::string(63, 'a') + static_cast<char>('0' + number);
 }
 
+// tests/support/once/own_cache.cpp
+TEST(CacheFolder, OfTestsAndTheirProgramsIsTheirOwn) {
+  const std::string own = (std::filesystem::temp_directory_path() / "megalith-test-").string();
+  EXPECT_EQ(cache_folder().rfind(own, 0), 0U) << cache_folder();
+  EXPECT_EQ(test::run_command("echo $MEGALITH_CACHE_DIR").out, cache_folder() + "\n");
+}
+
 TEST(CacheFolder, IsThatOfTheFirstVariableSet) {
   const test::Variable home("HOME", "/h");
   const test::Variable xdg("XDG_CACHE_HOME", std::nullopt), own("MEGALITH_CACHE_DIR", std::nullopt);
