@@ -24,7 +24,6 @@ int main(int argc, char** argv) {
         .files({{"README.md, loss.svg",
                  "The model card of a Hugging Face folder, and the loss of its training."}});
     if (!parse_options(options, argc, argv)) return 0;
-    if (!config.inspects()) require_one_process("convert");
     config.options_file = options.config_file();
     try {
       std::cout << run_convert(config);

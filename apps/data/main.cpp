@@ -163,7 +163,6 @@ int main(int argc, char** argv) {
         .files({{"PREFIX.bin, PREFIX.idx", "The dataset: token ids, and where each document begins."},
                 {"PREFIX.json", "What made it, and hashes of both, as megalith-preprocess writes it."}});
     if (!parse_options(options, argc, argv)) return 0;
-    if (config.command == "from-nanogpt") require_one_process("data");
     return run(config, tokenizer);
   });
 }

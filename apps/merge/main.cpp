@@ -17,7 +17,6 @@ int main(int argc, char** argv) {
             {{"PREFIX.bin, PREFIX.idx, PREFIX.json", "A dataset, and what made it; see megalith-data(1)."}});
     set_log_console(LogConsole::kStdout);  // to stdout, like upstream's log, for `| tee log`
     if (!parse_options(options, argc, argv)) return 0;
-    require_one_process("merge");
     RunFiles files;
     files.reads("--config", options.config_file());
     files.writes_dataset("--output-prefix", config.output_prefix);

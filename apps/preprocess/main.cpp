@@ -30,7 +30,6 @@ int main(int argc, char** argv) {
                 {"PREFIX_KEY_document.json", "What made it, and hashes of both."}});
     set_log_console(LogConsole::kStdout);  // to stdout, like upstream's log, for `| tee log`
     if (!parse_options(options, argc, argv)) return 0;
-    require_one_process("preprocess");
     RunFiles files;
     files.reads("--config", options.config_file());
     return run_preprocess(config, tokenizer, std::move(files));

@@ -127,7 +127,6 @@ int main(int argc, char** argv) {
         .files(
             {{"vocab.json, merges.txt, tokenizer.json", "The two forms of what train makes, in --output."}});
     if (!parse_options(options, argc, argv)) return 0;
-    if (config.command == "train") require_one_process("tokenizer");
     config.command == "train" ? train(config, options.config_file()) : run_lines(config, files);
     return 0;
   });
