@@ -1,7 +1,6 @@
 #include "apps/app.h"
 
 #include <csignal>
-#include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <system_error>
@@ -14,7 +13,6 @@
 #include "libcore/dialects/peers/peer_names.h"
 #include "libcore/io/files/mapped_ranges.h"
 #include "libcore/io/streams/standard_streams.h"
-#include "libcore/launch/environment.h"
 
 namespace megalith {
 namespace {
@@ -87,11 +85,6 @@ bool parse_options(Options& options, int argc, const char* const* argv) {
   if (!read_options(options, argc, argv)) return false;
   options.check();
   return true;
-}
-
-void require_one_process(const char* name) {
-  require_one_process(Environment([](const char* variable) { return std::getenv(variable); }),
-                      concat("megalith-", name));
 }
 
 }  // namespace megalith

@@ -1,4 +1,5 @@
 #include "apps/app.h"
+#include "apps/one_process.h"
 #include "apps/manual_notes.h"
 #include "libcore/evaluate/run_evaluate.h"
 

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "apps/app.h"
+#include "apps/one_process.h"
 #include "apps/generate/mindformers.h"
 #include "apps/manual_notes.h"
 #include "libcore/base/log.h"

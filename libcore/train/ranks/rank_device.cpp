@@ -82,7 +82,7 @@ RankDevice open_shared_device(int ranks) {
 bool threads_share_device() {
   const char* const named = std::getenv("CUDA_VISIBLE_DEVICES");
   if (named == nullptr || *named == '\0') return false;
-  // Of a list, CUDA shows only what comes before the first device that is missing, perhaps one alone.
+  // CUDA shows only those of a list that come before the first one that is missing, perhaps one alone.
   const bool is_list = std::strchr(named, ',') != nullptr;
   return !is_list && cuda_devices() == 1;
 }
