@@ -1,6 +1,6 @@
 #include "apps/app.h"
-#include "apps/one_process.h"
 #include "apps/manual_notes.h"
+#include "apps/one_process.h"
 #include "libcore/evaluate/run_evaluate.h"
 
 int main(int argc, char** argv) {

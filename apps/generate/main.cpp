@@ -2,9 +2,9 @@
 #include <array>
 
 #include "apps/app.h"
-#include "apps/one_process.h"
 #include "apps/generate/mindformers.h"
 #include "apps/manual_notes.h"
+#include "apps/one_process.h"
 #include "libcore/base/log.h"
 #include "libcore/dialects/mindformers/run_file.h"
 #include "libcore/generate/run_generate.h"
