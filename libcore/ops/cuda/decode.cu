@@ -171,7 +171,7 @@ template <class T, int kRows, int kColumns>
 void launch_parts(cudaStream_t stream, const DecodeArgs& d) {
   const AttentionShape& s = d.attention.shape;
   launch(stream, s.batch * s.groups * blocks_for(s.queries * s.r, kRows) * d.cut.parts,
-         size_t{kWarps * kRows} * static_cast<size_t>(kNumbers + s.head) * sizeof(float),
+         size_t{kWarps} * kRows * static_cast<size_t>(kNumbers + s.head) * sizeof(float),
          decode_parts<T, kRows, kColumns>, d);
 }
 template <class T, int kRows>
