@@ -58,8 +58,9 @@ struct Counter {
     const int64_t tokens = int64_t{m.seq_length} / c.context * c.micro_batch;
     const auto row = rows * static_cast<int64_t>(p.element());
     const int64_t most = std::clamp<int64_t>(vocabulary_form(p).logits_bytes / row, 1, tokens);
-    const int64_t blocks = (tokens + most - 1) / most, size = (tokens + blocks - 1) / blocks;
-    return static_cast<double>((tokens + size - 1) / size);
+    const int64_t least = (tokens + most - 1) / most, size = (tokens + least - 1) / least;
+    const int64_t blocks = (tokens + size - 1) / size;
+    return static_cast<double>(blocks);
   }
   Count tensor() const {
     constexpr double kBlocks = 2;  // attention and the feed-forward block
