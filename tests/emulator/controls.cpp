@@ -49,8 +49,8 @@ Controls make_controls() {
 }  // namespace
 
 Controls& controls() {
-  static Controls* const made = new Controls(make_controls());  // lives as long as the process
-  return *made;
+  static Controls* const kMade = new Controls(make_controls());  // lives as long as the process
+  return *kMade;
 }
 
 }  // namespace megalith::emulator

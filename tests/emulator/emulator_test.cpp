@@ -52,7 +52,7 @@ class EmulatedDevice : public testing::Test {
 };
 using EmulatedDeviceDeathTest = EmulatedDevice;
 
-const auto misused = testing::ExitedWithCode(kMisused);
+const auto kEndsMisused = testing::ExitedWithCode(kMisused);
 
 TEST_F(EmulatedDevice, HasMemoryFullOfNan) {
   for (const float value : read(floats(1000), 1000)) EXPECT_TRUE(std::isnan(value));
@@ -94,9 +94,9 @@ TEST_F(EmulatedDeviceDeathTest, EndsCopiesFromPageLockedMemoryThatWasFreed) {
     cudaFreeHost(block);
     cudaStreamSynchronize(stream_);
   };
-  EXPECT_EXIT(copy(), misused, "page-locked memory that was freed");
+  EXPECT_EXIT(copy(), kEndsMisused, "page-locked memory that was freed");
   float host = 0;
-  EXPECT_EXIT(cudaFreeHost(&host), misused, "cudaMallocHost did not return");
+  EXPECT_EXIT(cudaFreeHost(&host), kEndsMisused, "cudaMallocHost did not return");
 }
 
 TEST_F(EmulatedDevice, RunsWorkWhenTheHostWaits) {
@@ -168,18 +168,18 @@ TEST_F(EmulatedDeviceDeathTest, EndsHostFunctionsThatCallCuda) {
         stream_, [](void*) { cudaSetDevice(0); }, nullptr);
     cudaStreamSynchronize(stream_);
   };
-  EXPECT_EXIT(call(), misused, "a host function calls CUDA");
+  EXPECT_EXIT(call(), kEndsMisused, "a host function calls CUDA");
 }
 
 TEST_F(EmulatedDeviceDeathTest, EndsHostCodeThatTouchesDeviceMemory) {
   float* const x = floats(8);
-  EXPECT_EXIT(x[0] = 1, misused, "the host touches device memory");
+  EXPECT_EXIT(x[0] = 1, kEndsMisused, "the host touches device memory");
   float host = 0;
-  EXPECT_EXIT(cudaMemcpyAsync(&host, &host, 4, cudaMemcpyDeviceToHost, stream_), misused,
+  EXPECT_EXIT(cudaMemcpyAsync(&host, &host, 4, cudaMemcpyDeviceToHost, stream_), kEndsMisused,
               "host memory where device memory is wanted");
-  EXPECT_EXIT(cudaMemcpyAsync(x, x, 4, cudaMemcpyHostToDevice, stream_), misused,
+  EXPECT_EXIT(cudaMemcpyAsync(x, x, 4, cudaMemcpyHostToDevice, stream_), kEndsMisused,
               "device memory where host memory is wanted");
-  EXPECT_EXIT(cudaMemcpyAsync(x, &host, 64, cudaMemcpyHostToDevice, stream_), misused,
+  EXPECT_EXIT(cudaMemcpyAsync(x, &host, 64, cudaMemcpyHostToDevice, stream_), kEndsMisused,
               "that no block of device memory holds");
 }
 
@@ -190,13 +190,13 @@ TEST_F(EmulatedDeviceDeathTest, EndsKernelsThatLeaveTheirBlock) {
     cudaStreamSynchronize(stream_);
     cudaFree(x);
   };
-  EXPECT_EXIT(write_at(64), misused, "device code leaves its block");
-  EXPECT_EXIT(write_at(-1), misused, "wrote beside a block");
+  EXPECT_EXIT(write_at(64), kEndsMisused, "device code leaves its block");
+  EXPECT_EXIT(write_at(-1), kEndsMisused, "wrote beside a block");
   const auto use_freed = [&] {
     cudaFree(x);
     write_at(0);
   };
-  EXPECT_EXIT(use_freed(), misused, "device code leaves its block");
+  EXPECT_EXIT(use_freed(), kEndsMisused, "device code leaves its block");
 }
 
 TEST_F(EmulatedDeviceDeathTest, EndsBarriersThatNotAllThreadsReach) {
@@ -206,12 +206,14 @@ TEST_F(EmulatedDeviceDeathTest, EndsBarriersThatNotAllThreadsReach) {
     });
     cudaStreamSynchronize(stream_);
   };
-  EXPECT_EXIT(half([] { __syncthreads(); }, 32), misused, "threads of a block wait at different barriers");
-  EXPECT_EXIT(half([] { __shfl_xor_sync(~0U, 1, 1); }, 16), misused, "threads of a warp wait at different");
+  EXPECT_EXIT(half([] { __syncthreads(); }, 32), kEndsMisused,
+              "threads of a block wait at different barriers");
+  EXPECT_EXIT(half([] { __shfl_xor_sync(~0U, 1, 1); }, 16), kEndsMisused,
+              "threads of a warp wait at different");
 }
 
 TEST_F(EmulatedDeviceDeathTest, EndsGridsThatNoDeviceTakes) {
-  EXPECT_EXIT(run(int64_t{1} << 31, [] {}), misused, "a grid of 2147483648 blocks");
+  EXPECT_EXIT(run(int64_t{1} << 31, [] {}), kEndsMisused, "a grid of 2147483648 blocks");
 }
 
 /// The milliseconds between two events by the device's clock, with this order of work. One event is before
@@ -351,10 +353,10 @@ TEST_F(EmulatedDeviceDeathTest, EndsWorkThatUsesAnotherDevice) {
     cuda::run_grid(second.stream(), 1, kThreads, 0, [x] { *x = 1; });
     cudaStreamSynchronize(second.stream());
   };
-  EXPECT_EXIT(write(), misused, "leaves its block or its device");
+  EXPECT_EXIT(write(), kEndsMisused, "leaves its block or its device");
   EXPECT_EXIT(cudaMemcpyAsync(second.x(), x, sizeof(float), cudaMemcpyDeviceToDevice, second.stream()),
-              misused, "cudaMemcpyAsync from: memory of device 0 used by device 1");
-  EXPECT_EXIT(run(1, [] {}), misused, "work for device 0 is launched while device 1 is chosen");
+              kEndsMisused, "cudaMemcpyAsync from: memory of device 0 used by device 1");
+  EXPECT_EXIT(run(1, [] {}), kEndsMisused, "work for device 0 is launched while device 1 is chosen");
 }
 
 // A kernel whose threads read what others wrote without a barrier gives another result in each order.
@@ -372,7 +374,8 @@ TEST_F(EmulatedDevice, RunsThreadsInBothOrders) {
     });
     seen.insert(read(x, kThreads)[kThreads / 2]);
   }
-  EXPECT_EQ(seen, (std::set<float>{kThreads / 2, kThreads / 2 + 1}));
+  constexpr int kHalf = kThreads / 2;
+  EXPECT_EQ(seen, (std::set<float>{kHalf, kHalf + 1}));
 }
 
 }  // namespace

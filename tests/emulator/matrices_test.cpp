@@ -14,7 +14,7 @@ namespace megalith::cuda {
 namespace {
 
 constexpr int kWarp = 32;
-const auto misused = testing::ExitedWithCode(emulator::kMisused);
+const auto kEndsMisused = testing::ExitedWithCode(emulator::kMisused);
 
 /// What a kernel of one block writes to the n floats that it gets, with the threads in this order. `in`
 /// follows them in memory.
@@ -56,11 +56,11 @@ void multiply_one_tile(float* sums) {
   const auto a_at = [&](int i) {
     const int row = i < 2 || (i >= 4 && i < 6) ? group : group + 8,
               column = member * 2 + (i & 1) + (i >= 4 ? 8 : 0);
-    return number(static_cast<size_t>(row * 16 + column));
+    return number(static_cast<size_t>(row) * 16 + static_cast<size_t>(column));
   };
   const auto b_at = [&](int i) {
     const int row = member * 2 + (i & 1) + (i >= 2 ? 8 : 0), column = group;
-    return number(static_cast<size_t>(1000 + row * 8 + column));
+    return number(1000 + static_cast<size_t>(row) * 8 + static_cast<size_t>(column));
   };
   uint32_t a[4], b[2];
   for (int i = 0; i < 4; ++i) a[i] = pair<T>(a_at(2 * i), a_at(2 * i + 1));
@@ -148,15 +148,15 @@ TEST(EmulatedMatricesDeathTest, EndIfTheyAreMisused) {
       load_matrices<1, false>(to, reinterpret_cast<char*>(dynamic_shared()) + offset);
     });
   };
-  EXPECT_EXIT(load_at(8), misused, "ldmatrix: a row that is not aligned");
-  EXPECT_EXIT(load_at(1024), misused, "an address outside of shared memory");
+  EXPECT_EXIT(load_at(8), kEndsMisused, "ldmatrix: a row that is not aligned");
+  EXPECT_EXIT(load_at(1024), kEndsMisused, "an address outside of shared memory");
   const auto some_threads = [] {
     Block{}.run(1, [](float*) {
       float sums[4] = {};
       if (threadIdx.x < 16) multiply_add<Bf16>(sums, {0, 0, 0, 0}, 0, 0);
     });
   };
-  EXPECT_EXIT(some_threads(), misused, "threads of a warp wait at different places");
+  EXPECT_EXIT(some_threads(), kEndsMisused, "threads of a warp wait at different places");
 }
 
 /// Thread i copies in[i] and, in a second group, in[32 + i] to shared memory. Then out holds what the first
@@ -184,7 +184,8 @@ TEST(EmulatedCopies, ArePoisonUntilTheirGroupIsAwaited) {
   for (const unsigned order : {2U, 3U}) {
     const std::vector<float> all = copied<0>(order), first = copied<1>(order), none = copied<2>(order);
     for (size_t i = 0; i < 64; ++i) {
-      const auto want = static_cast<float>(i / 32 * 32 + (i + 1) % 32);
+      const size_t next = i / 32 * 32 + (i + 1) % 32;
+      const auto want = static_cast<float>(next);
       EXPECT_EQ(all[i], want);
       EXPECT_TRUE(i < 32 ? first[i] == want : std::isnan(first[i]));
       EXPECT_TRUE(std::isnan(none[i]));
@@ -213,10 +214,10 @@ TEST(EmulatedCopiesDeathTest, EndIfTheyAreMisused) {
       if (wait) wait_for_copies<0>();
     });
   };
-  EXPECT_EXIT(copy(8, 0, true), misused, "cp.async: an address that is not aligned");
-  EXPECT_EXIT(copy(0, 1, true), misused, "cp.async: an address that is not aligned");
-  EXPECT_EXIT(copy(256, 0, true), misused, "an address outside of shared memory");
-  EXPECT_EXIT(copy(0, 0, false), misused, "a thread ends before its copies");
+  EXPECT_EXIT(copy(8, 0, true), kEndsMisused, "cp.async: an address that is not aligned");
+  EXPECT_EXIT(copy(0, 1, true), kEndsMisused, "cp.async: an address that is not aligned");
+  EXPECT_EXIT(copy(256, 0, true), kEndsMisused, "an address outside of shared memory");
+  EXPECT_EXIT(copy(0, 0, false), kEndsMisused, "a thread ends before its copies");
 }
 
 TEST(EmulatedBlocks, HaveDifferentSizesInOneProcess) {

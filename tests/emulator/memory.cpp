@@ -38,8 +38,8 @@ void protect(std::byte* first, size_t bytes, int protection) {
 }  // namespace
 
 DeviceMemory& DeviceMemory::get() {
-  static DeviceMemory* const memory = new DeviceMemory;  // lives as long as the process
-  return *memory;
+  static DeviceMemory* const kMemory = new DeviceMemory;  // lives as long as the process
+  return *kMemory;
 }
 
 DeviceMemory::DeviceMemory() {
@@ -131,8 +131,8 @@ void DeviceMemory::require_host(const void* address, const char* what) const {
 }
 
 PageLockedMemory& PageLockedMemory::get() {
-  static PageLockedMemory* const memory = new PageLockedMemory;  // lives as long as the process
-  return *memory;
+  static PageLockedMemory* const kMemory = new PageLockedMemory;  // lives as long as the process
+  return *kMemory;
 }
 
 void* PageLockedMemory::allocate(size_t bytes) {

@@ -19,8 +19,8 @@ class DeviceMemory {
 
   /// Null if the device has not that much memory left. Aligned to 256 bytes.
   void* allocate(size_t bytes, int device);
-  /// Ends the process if `block` is not a block, or if bytes beside it were written.
-  void release(void* block);
+  /// Ends the process if `address` is not that of a block, or if bytes beside it were written.
+  void release(void* address);
   /// The device of a block. Ends the process if `block` is not a block.
   int device_of(void* block) const;
   size_t used(int device) const;

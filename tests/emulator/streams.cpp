@@ -38,8 +38,8 @@ void Streams::require_chosen(EmulatedStream* stream) {
 }
 
 Streams& Streams::get() {
-  static Streams* const streams = new Streams;  // lives as long as the process
-  return *streams;
+  static Streams* const kStreams = new Streams;  // lives as long as the process
+  return *kStreams;
 }
 
 void Streams::require_no_host_function() const {

@@ -64,7 +64,7 @@ TEST(FewShots, SayHowManyItemsTheyNeed) {
        {std::pair{TaskOptionNames{}, "--num-fewshot" + needs + "--fewshot-data"},
         {others, "--eval-num-fewshot" + needs + "--eval-fewshot-data"}}) {
     try {
-      FewShots(items, {items.items, "train.jsonl", false, names}, 3, 1);
+      const FewShots shots(items, {items.items, "train.jsonl", false, names}, 3, 1);
       ADD_FAILURE();
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::kUsage);

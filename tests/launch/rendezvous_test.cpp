@@ -189,7 +189,7 @@ TEST(Rendezvous, BoundsWhatItSaysOfOptionsThatDiffer) {
 std::string crowd(int port, size_t size) {
   enum Kind { kIdle, kGarbage, kSlow, kGreets };
   std::vector<Socket> sockets(size);
-  for (size_t turn = 0;; ++turn) {
+  while (true) {
     for (size_t i = 0; i < size; ++i) try {
         const auto now = std::chrono::steady_clock::now();
         Socket& socket = sockets[i];

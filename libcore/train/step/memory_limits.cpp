@@ -94,7 +94,7 @@ std::optional<ShortOfMemory> beyond_device(const RunShape& run, const std::vecto
   else
     for (int rank = 0; rank < topology.world(); ++rank) {
       const Coord at = topology.coord(rank);
-      const auto place = static_cast<size_t>(at.tensor * run.parallel.pipeline + at.pipeline);
+      const auto place = static_cast<size_t>(int64_t{at.tensor} * run.parallel.pipeline + at.pipeline);
       look(rank, ranks[place].memory, left.devices[static_cast<size_t>(rank)]);
     }
   return worst;

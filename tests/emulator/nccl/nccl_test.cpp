@@ -90,7 +90,7 @@ void run_ranks(int size, const std::function<void(NcclRank& rank, int number)>& 
   controls().devices = 1;
 }
 
-const auto misused = testing::ExitedWithCode(kMisused);
+const auto kEndsMisused = testing::ExitedWithCode(kMisused);
 using FakeNcclDeathTest = testing::Test;
 
 // Ranks 1 + 2^-24 + 2^-24: in a ring that begins at 1 the small ones meet first.
@@ -202,7 +202,7 @@ TEST_F(FakeNcclDeathTest, EndsRanksWhoseCallsDisagree) {
                           NcclRank::await(rank.comm);
                           rank.get(tensor, 3);
                         }),
-              misused, "disagree .NCCL would hang.: all_reduce of [23] elements of type 7");
+              kEndsMisused, "disagree .NCCL would hang.: all_reduce of [23] elements of type 7");
 }
 
 TEST_F(FakeNcclDeathTest, EndsAHostThatDestroysACommunicatorBeforeItsWorkIsDone) {
@@ -213,7 +213,7 @@ TEST_F(FakeNcclDeathTest, EndsAHostThatDestroysACommunicatorBeforeItsWorkIsDone)
                           rank.sum(tensor, 1);
                           ncclCommDestroy(rank.comm);
                         }),
-              misused, "destroyed before its work is done");
+              kEndsMisused, "destroyed before its work is done");
 }
 
 TEST(RingSums, RoundAtEveryRankAndLoseNan) {

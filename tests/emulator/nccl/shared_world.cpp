@@ -59,7 +59,7 @@ std::byte* SharedWorld::given(int rank, size_t bytes) const {
 
 std::byte* SharedWorld::message(int from, int to, size_t bytes) const {
   require_at_most(bytes, kMessage, "a message");
-  const auto place = static_cast<size_t>(from * size_ + to);
+  const auto place = static_cast<size_t>(from) * static_cast<size_t>(size_) + static_cast<size_t>(to);
   return data() + static_cast<size_t>(size_) * kGiven + place * kMessage;
 }
 
