@@ -4,19 +4,17 @@
 
 #include <gtest/gtest.h>
 
-#include "libcore/parallel/processes/gloo_comm.h"
 #include "tests/apps/finetune/finetune_app.h"
 #include "tests/support/emulated_cuda.h"
 #include "tests/support/environment.h"
+#include "tests/support/rank_processes.h"
 
 namespace megalith::test {
 namespace {
 
 class EmulatedRanksFinetune : public FinetuneApp {
  protected:
-  void SetUp() override {
-    if (!has_process_comm()) GTEST_SKIP() << "built without Gloo (package libgloo-dev)";
-  }
+  void SetUp() override { SKIP_WITHOUT_GLOO(); }
   /// Six steps of the same batches.
   void expect_same_losses(const std::string& method) const {
     SCOPED_TRACE(method);

@@ -6,10 +6,10 @@
 
 #include <gtest/gtest.h>
 
-#include "libcore/parallel/processes/gloo_comm.h"
 #include "tests/apps/pretrain/pretrain_app.h"
 #include "tests/support/emulated_cuda.h"
 #include "tests/support/environment.h"
+#include "tests/support/rank_processes.h"
 
 namespace megalith::test {
 
@@ -28,9 +28,7 @@ class EmulatedGpus {
 /// Trains small models in ranks that have an emulated GPU each, over the fake of NCCL. Most are processes.
 class EmulatedRanksApp : public PretrainApp {
  protected:
-  void SetUp() override {
-    if (!has_process_comm()) GTEST_SKIP() << "built without Gloo (package libgloo-dev)";
-  }
+  void SetUp() override { SKIP_WITHOUT_GLOO(); }
   /// "0,1,2": what --gpus takes for a process for each of so many GPUs.
   static std::string gpus(int ranks) {
     std::string list = "0";

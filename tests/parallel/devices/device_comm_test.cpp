@@ -64,16 +64,12 @@ class Emulation {
 
 class DeviceRanks : public testing::Test {
  protected:
-  void SetUp() override {
-    if (!has_process_comm()) GTEST_SKIP() << "built without Gloo (package libgloo-dev)";
-  }
+  void SetUp() override { SKIP_WITHOUT_GLOO(); }
   Emulation emulation_;
 };
 class DeviceComm : public testing::TestWithParam<int> {
  protected:
-  void SetUp() override {
-    if (!has_process_comm()) GTEST_SKIP() << "built without Gloo (package libgloo-dev)";
-  }
+  void SetUp() override { SKIP_WITHOUT_GLOO(); }
 };
 INSTANTIATE_TEST_SUITE_P(Ranks, DeviceComm, testing::Values(2, 3, 4),
                          [](const auto& instance) { return std::to_string(instance.param); });
