@@ -6,7 +6,6 @@
 
 #include "tests/apps/finetune/finetune_app.h"
 #include "tests/support/emulated_cuda.h"
-#include "tests/support/environment.h"
 #include "tests/support/rank_processes.h"
 
 namespace megalith::test {
@@ -33,8 +32,7 @@ class EmulatedRanksFinetune : public FinetuneApp {
     tune_by("--per-device-train-batch-size 1 --device cuda --log-dir logs --gpus 0,1");
     expect_losses("log.jsonl", wanted);
   }
-  const Variable folder_{"MEGALITH_CUDA_LIBS", emulated_cuda_folder()};
-  const Variable devices_{"MEGALITH_EMULATOR_DEVICES", "2"};
+  const EmulatedGpus gpus_{1, 2};
 };
 
 TEST_F(EmulatedRanksFinetune, TunesWeightsAndAdaptersAsOneRankDoes) {

@@ -13,18 +13,6 @@
 
 namespace megalith::test {
 
-/// Lets programs load emulated GPUs, whose work runs in this order.
-class EmulatedGpus {
- public:
-  explicit EmulatedGpus(int order, int devices = 8)
-      : folder_("MEGALITH_CUDA_LIBS", emulated_cuda_folder()),
-        order_("MEGALITH_EMULATOR_ORDER", std::to_string(order)),
-        devices_("MEGALITH_EMULATOR_DEVICES", std::to_string(devices)) {}
-
- private:
-  Variable folder_, order_, devices_;
-};
-
 /// Trains small models in ranks that have an emulated GPU each, over the fake of NCCL. Most are processes.
 class EmulatedRanksApp : public PretrainApp {
  protected:

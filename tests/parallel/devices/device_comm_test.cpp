@@ -51,21 +51,10 @@ struct DeviceRank : DeviceTensors {
   std::unique_ptr<Communicator> world;
 };
 
-/// Lets processes load the emulated device, whose work runs in this order.
-class Emulation {
- public:
-  explicit Emulation(int order = 1)
-      : folder_("MEGALITH_CUDA_LIBS", test::emulated_cuda_folder()),
-        order_("MEGALITH_EMULATOR_ORDER", std::to_string(order)) {}
-
- private:
-  Variable folder_, order_;
-};
-
 class DeviceRanks : public testing::Test {
  protected:
   void SetUp() override { SKIP_WITHOUT_GLOO(); }
-  Emulation emulation_;
+  const test::EmulatedGpus gpus_;
 };
 class DeviceComm : public testing::TestWithParam<int> {
  protected:
@@ -128,7 +117,7 @@ const Reduction kReductions[] = {
     }};
 
 TEST_P(DeviceComm, ReductionsInRankOrderHaveTheBitsOfGloo) {
-  const Emulation emulation(2);
+  const test::EmulatedGpus gpus(2);
   expect_fine(GetParam(), [](Communicator& gloo) {
     Rank host;
     DeviceRank rank(gloo, {.in_rank_order = true});
@@ -157,7 +146,7 @@ TEST_P(DeviceComm, ReductionsInRankOrderHaveTheBitsOfGloo) {
 
 // An odd number of elements gives the ranks parts of different sizes.
 TEST_P(DeviceComm, AnyNumberOfElementsIsReducedInRankOrder) {
-  const Emulation emulation;
+  const test::EmulatedGpus gpus;
   expect_fine(GetParam(), [](Communicator& gloo) {
     Rank host;
     DeviceRank rank(gloo, {.in_rank_order = true});
@@ -172,7 +161,7 @@ TEST_P(DeviceComm, AnyNumberOfElementsIsReducedInRankOrder) {
 }
 
 TEST_P(DeviceComm, ReductionsAreThoseOfGlooButForRounding) {
-  const Emulation emulation(3);
+  const test::EmulatedGpus gpus(3);
   expect_fine(GetParam(), [](Communicator& gloo) {
     Rank host;
     DeviceRank rank(gloo);
@@ -189,7 +178,7 @@ TEST_P(DeviceComm, ReductionsAreThoseOfGlooButForRounding) {
 }
 
 TEST_P(DeviceComm, TensorsAreMovedAsByGloo) {
-  const Emulation emulation(2);
+  const test::EmulatedGpus gpus(2);
   expect_fine(GetParam(), [](Communicator& gloo) {
     Rank host;
     DeviceRank rank(gloo);
@@ -241,7 +230,7 @@ TEST_F(DeviceRanks, SplitGivesTheGroupsOfGloo) {
 /// interleaved pipeline's order: the last rank's messages go to the first one.
 TEST_P(DeviceComm, MessagesRunAroundTheRingInEveryOrderOfWork) {
   for (const int order : {1, 2, 3}) {
-    const Emulation emulation(order);
+    const test::EmulatedGpus gpus(order);
     expect_fine(GetParam(), [](Communicator& gloo) {
       DeviceRank rank(gloo);
       constexpr int64_t kElements = 64;  // 256 bytes
@@ -346,7 +335,7 @@ void expect_end(const RankEnd& end, double seconds, const std::vector<std::strin
 }
 
 TEST_P(DeviceComm, ARankThatIsKilledEndsTheOthers) {
-  const Emulation emulation;
+  const test::EmulatedGpus gpus;
   Processes processes(GetParam());
   const int last = GetParam() - 1;
   const auto ends = processes.run([&](Communicator& gloo) { reduce_without_end(gloo, &processes); },
@@ -703,7 +692,7 @@ TEST_F(DeviceRanks, OfEqualGroupsStartOne) {
 // On two streams, as the sums of buckets run beside the compute stream's work.
 TEST_F(DeviceRanks, EqualGroupsCallBesideEachOtherInEveryOrderOfWork) {
   for (const int order : {1, 2, 3}) {
-    const Emulation emulation(order);
+    const test::EmulatedGpus gpus(order);
     expect_fine(3, [](Communicator& gloo) {
       Rank host;
       DeviceRank rank(gloo, {.in_rank_order = true});

@@ -13,7 +13,6 @@
 #include "libcore/parallel/devices/device_comm.h"
 #include "libcore/parallel/threads/thread_comm.h"
 #include "tests/support/emulated_cuda.h"
-#include "tests/support/environment.h"
 
 namespace megalith {
 namespace {
@@ -37,8 +36,6 @@ struct ThreadRank {
 
 class DeviceThreads : public testing::Test {
  protected:
-  DeviceThreads() { test::emulated_controls().devices = 3; }
-  ~DeviceThreads() override { test::emulated_controls().devices = 1; }
   /// The error that three ranks end with.
   static std::string error_of(const std::function<void(ThreadRank&, int rank)>& body) {
     try {
@@ -55,7 +52,7 @@ class DeviceThreads : public testing::Test {
   static void expect(const std::string& error, const std::string& part) {
     EXPECT_NE(error.find(part), std::string::npos) << error;
   }
-  const test::Variable folder_{"MEGALITH_CUDA_LIBS", test::emulated_cuda_folder()};
+  const test::OwnEmulatedGpus gpus_{1, 3};
 };
 
 TEST_F(DeviceThreads, AddAcrossTheirDevices) {
