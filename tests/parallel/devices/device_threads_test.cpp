@@ -1,10 +1,8 @@
 // The communicator over devices beside that of threads: each rank has an emulated device of the one process.
-#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -12,6 +10,7 @@
 #include "libcore/ops/backend/cuda_plugin.h"
 #include "libcore/parallel/devices/device_comm.h"
 #include "libcore/parallel/threads/thread_comm.h"
+#include "tests/parallel/failed_calls.h"
 #include "tests/support/emulated_cuda.h"
 
 namespace megalith {
@@ -68,18 +67,13 @@ TEST_F(DeviceThreads, AddAcrossTheirDevices) {
 }
 
 TEST_F(DeviceThreads, NameTheRankThatDoesSomethingElse) {
-  std::atomic<int> ended = 0;
+  FailedCalls calls;
   const std::string error = error_of([&](ThreadRank& rank, int number) {
     if (number == 2) {
-      while (ended < 2) std::this_thread::sleep_for(1ms);
+      calls.await(2);
       rank.world->exchange("");
     }
-    try {
-      rank.sum();
-    } catch (const Error&) {
-      ++ended;
-      throw;
-    }
+    calls.make([&] { rank.sum(); });
   });
   expect(
       error,

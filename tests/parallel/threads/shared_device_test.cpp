@@ -2,14 +2,12 @@
 // tensors the same communicator takes.
 #include "libcore/ops/backend/shared_device.h"
 
-#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <functional>
 #include <limits>
 #include <memory>
 #include <string>
-#include <thread>
 #include <tuple>
 #include <vector>
 
@@ -19,6 +17,7 @@
 #include "libcore/ops/backend/cuda_plugin.h"
 #include "libcore/parallel/threads/thread_comm.h"
 #include "tests/parallel/device_tensors.h"
+#include "tests/parallel/failed_calls.h"
 #include "tests/support/emulated_cuda.h"
 
 namespace megalith {
@@ -301,16 +300,10 @@ TEST(SharedDeviceEnds, NameTheRankThatHasLeft) {
 }
 
 TEST(SharedDeviceEnds, NameTheRankThatIsLate) {
-  std::atomic<int> ended = 0;
+  FailedCalls calls;
   expect(error_of([&](Communicator& world, Sharer& rank, const View& tensor) {
-           if (world.rank() == 2)
-             while (ended < 2) std::this_thread::sleep_for(1ms);
-           try {
-             world.all_reduce(rank.compute, tensor, Reduce::kSum);
-           } catch (const Error&) {
-             ++ended;
-             throw;
-           }
+           if (world.rank() == 2) calls.await(2);
+           calls.make([&] { world.all_reduce(rank.compute, tensor, Reduce::kSum); });
          }),
          ": all_reduce, call 2: timed out after 1.5 s waiting for rank 2; ");
 }
