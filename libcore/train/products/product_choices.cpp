@@ -15,7 +15,6 @@
 #include "libcore/hash/xxh64.h"
 #include "libcore/io/cache/build_cache.h"
 #include "libcore/json/json_names.h"
-#include "libcore/model/dry_pass.h"
 #include "libcore/ops/backend/product_plugin.h"
 #include "libcore/ops/dry/dry_backend.h"
 #include "libcore/parallel/exchange.h"
@@ -193,8 +192,8 @@ std::set<ProductKind> products_of(const RunShape& run) {
     for (int pipeline = 0; pipeline < run.parallel.pipeline; ++pipeline)
       for (int context = 0; context < run.parallel.context; ++context)
         for (int chunk = 0; chunk < pipeline_chunks(run); ++chunk)
-          dry_pass(*dry,
-                   chunk_input(run, {.tensor = tensor, .context = context, .pipeline = pipeline}, chunk));
+          measure(chunk_input(run, {.tensor = tensor, .context = context, .pipeline = pipeline}, chunk),
+                  *dry);
   return products_run(*dry);
 }
 
