@@ -164,23 +164,22 @@ class Chooser {
 
 /// What rank 0 tells the others.
 struct Choice {
-  std::string gpu;
-  int64_t cublas = 0;
+  ProductLibrary library;
   std::vector<ChosenProduct> products = {};
 
-  ProductLibrary library() const { return {gpu, cublas}; }
   template <class V>
   void members(V&& visit) {
-    visit(gpu, cublas, products);
+    visit(library.gpu, library.cublas, products);
   }
 };
 
-Json json_of(const ProductLibrary& library, const std::vector<ChosenProduct>& products) {
+/// As saved_products() reads it.
+Json json_of(const Choice& choice) {
   Json json = Json::object();
-  json.set("gpu", library.gpu);
-  json.set("cublaslt", library.cublas);
+  json.set("gpu", choice.library.gpu);
+  json.set("cublaslt", choice.library.cublas);
   Json& algorithms = json.set("algorithms", Json::object());
-  for (const auto& [kind, algorithm] : products) algorithms.set(text_of(kind), text_of(algorithm));
+  for (const auto& [kind, algorithm] : choice.products) algorithms.set(text_of(kind), text_of(algorithm));
   return json;
 }
 
@@ -205,15 +204,15 @@ Json choose_products(const ProductRun& run, Backend& backend) {
     return {};
   }
   const ProductLibrary mine = product_library(backend);
-  Choice choice{.gpu = mine.gpu, .cublas = mine.cublas};
+  Choice choice{.library = mine};
   do_together(run.world, run.peer_timeout, [&](const std::function<void()>& check) {
     if (run.world.rank() == 0) choice.products = Chooser(run, backend, check).choose();
   });
   choice = rank0_value(run.world, choice);
   // A rank with another GPU or cuBLASLt, or whose device refuses one, keeps to what cuBLASLt suggests there.
-  if (run.world.rank() != 0 && choice.library() == mine)
+  if (run.world.rank() != 0 && choice.library == mine)
     for (const ChosenProduct& product : choice.products) use_product(backend, product);
-  return json_of(choice.library(), choice.products);
+  return json_of(choice);
 }
 
 }  // namespace megalith
