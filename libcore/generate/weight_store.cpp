@@ -62,7 +62,7 @@ WeightStore::Stored WeightStore::stored(const TensorFile& file, const Param& par
       bytes_ += static_cast<int64_t>(there.bytes());
       mapped_ += static_cast<int64_t>(there.bytes());
     }
-    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): inference only reads
+    // Inference only reads.
     return {{const_cast<void*>(there.data), there.dtype, there.shape}};
   }
   Stored copy;

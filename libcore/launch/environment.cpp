@@ -415,14 +415,11 @@ void require_one_process(const Environment& environment, const std::string& prog
   const LaunchHints none;
   const auto several = counts_of_several(Reader(environment, none));
   if (several.empty()) return;
-  std::string variables, names;
-  for (const std::string& variable : several) {
-    variables += concat(variables.empty() ? "" : ", ", variable);
-    names += concat(names.empty() ? "" : ", ", variable.substr(0, variable.find('=')));
-  }
-  fail(ErrorKind::kUsage, variables, " in the environment: ", program,
+  std::vector<std::string> names;
+  for (const std::string& variable : several) names.push_back(variable.substr(0, variable.find('=')));
+  fail(ErrorKind::kUsage, join(several, ", "), " in the environment: ", program,
        " is one process, and each would do the same work; start it once, without the launcher, or unset ",
-       names);
+       join(names, ", "));
 }
 
 bool another_speaks(const Environment& environment) {

@@ -6,6 +6,12 @@
 
 namespace megalith {
 
+int64_t logits_block_rows(int64_t rows, int64_t row_bytes, int64_t most_bytes) {
+  const int64_t most_rows = std::clamp<int64_t>(most_bytes / row_bytes, 1, rows),
+                blocks = (rows + most_rows - 1) / most_rows;
+  return (rows + blocks - 1) / blocks;
+}
+
 Head::Head(ParamTable& table, const TensorSplit& split, const ModelConfig& config)
     : norm_(table, split, config, "decoder.final_layernorm"),
       weight_(&declare_vocabulary(table, split, config, "output_layer.weight")),
@@ -83,9 +89,7 @@ Head::RowBlock Head::RowBlock::rows(int64_t begin, int64_t end) const {
 int64_t Head::block_rows(const Ctx& ctx, const Shape& rows, DType dtype) const {
   const int64_t row = weight_->local[0] * static_cast<int64_t>(size_of(dtype));
   const int64_t n = std::max(rows[0], seq_length_ / ctx.cp.size()) * rows[1];
-  const int64_t max_rows = std::clamp<int64_t>(logits_bytes_ / row, 1, n),
-                blocks = (n + max_rows - 1) / max_rows;
-  return (n + blocks - 1) / blocks;
+  return logits_block_rows(n, row, logits_bytes_);
 }
 
 void Head::row_block(const Ctx& ctx, const RowBlock& part, float grad_scale) const {

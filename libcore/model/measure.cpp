@@ -3,7 +3,6 @@
 #include <memory>
 #include <utility>
 
-#include "libcore/model/dry_pass.h"
 #include "libcore/model/param_store.h"
 #include "libcore/ops/dry/dry_backend.h"
 
@@ -68,7 +67,7 @@ Microbatch dry_microbatch(Arena& arena, int64_t s, int64_t b) {
 
 }  // namespace
 
-StageCost dry_pass(Backend& dry, const MeasureInput& input) {
+StageCost measure(const MeasureInput& input, Backend& dry) {
   Trace forward, backward;
   Stream forward_stream(dry, nullptr, &forward), backward_stream(dry, nullptr, &backward);
 
@@ -119,7 +118,7 @@ StageCost dry_pass(Backend& dry, const MeasureInput& input) {
 
 StageCost measure(const MeasureInput& input) {
   const std::unique_ptr<Backend> dry = make_dry_backend();
-  return dry_pass(*dry, input);
+  return measure(input, *dry);
 }
 
 }  // namespace megalith

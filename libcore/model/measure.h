@@ -36,5 +36,7 @@ struct StageCost {
 /// those of a real run and need no formulas of their own. Takes almost no memory or time: no tensor is
 /// touched.
 StageCost measure(const MeasureInput&);
+/// The same on a dry backend of the caller, which can then be asked what else the ops of the stage need.
+StageCost measure(const MeasureInput&, Backend& dry);
 
 }  // namespace megalith

@@ -245,7 +245,7 @@ class OptionTaker {
   /// Skips the words that are probably values of an option that was refused; otherwise each word would cause
   /// another problem.
   static std::vector<std::string> skip_values(std::vector<std::string>& args) {
-    const auto end = std::find_if(args.begin(), args.end(), [](const auto& a) { return a.starts_with("-"); });
+    const auto end = std::find_if(args.begin(), args.end(), [](const auto& a) { return a.starts_with('-'); });
     std::vector<std::string> values(args.begin(), end);
     args.erase(args.begin(), end);
     return values;

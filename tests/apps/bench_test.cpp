@@ -8,10 +8,10 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
-#include "libcore/parallel/processes/gloo_comm.h"
 #include "tests/support/files.h"
 #include "tests/support/large.h"
 #include "tests/support/once/pattern.h"
+#include "tests/support/rank_processes.h"
 
 namespace megalith::test {
 namespace {
@@ -118,7 +118,7 @@ void expect_kept(const std::string& options) {
 // 20 faults: kills and full disks of ranks, and a stop, which takes five seconds. So few vary more than 200
 // do, whose goodput is to be at least 0.95.
 TEST_F(BenchScript, RestartsAfterEveryFault) {
-  if (!has_process_comm()) GTEST_SKIP() << "built without Gloo (package libgloo-dev)";
+  SKIP_WITHOUT_GLOO();
   expect_kept("--ranks 2 --faults 18 --stops 1 --disks 6 --goodput 0.93");
   expect_kept("--ranks 4 --servers 2 --faults 2 --stops 0 --goodput 0.85");
 }

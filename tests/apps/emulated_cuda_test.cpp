@@ -29,12 +29,11 @@ namespace fs = std::filesystem;
 class EmulatedDeviceForPrograms {
  public:
   explicit EmulatedDeviceForPrograms(int order = 1)
-      : folder_("MEGALITH_CUDA_LIBS", emulated_cuda_folder()),
-        order_("MEGALITH_EMULATOR_ORDER", std::to_string(order)),
-        cache_("MEGALITH_CACHE_DIR", "/dev/null/none") {}
+      : gpu_(order, 1), cache_("MEGALITH_CACHE_DIR", "/dev/null/none") {}
 
  private:
-  Variable folder_, order_, cache_;
+  EmulatedGpus gpu_;
+  Variable cache_;
 };
 
 /// The figures of a --log-json file's lines of one type.

@@ -28,8 +28,8 @@ class EmulatedProducts : public PretrainRanks {
  protected:
   /// The log of a run there.
   std::string train_on(const Machine& machine, const std::string& options) const {
-    const Variable folder("MEGALITH_CUDA_LIBS", emulated_cuda_folder()),
-        cache("MEGALITH_CACHE_DIR", machine.cache.empty() ? "" : dir_ / machine.cache),
+    const EmulatedGpus gpu(1, 1);
+    const Variable cache("MEGALITH_CACHE_DIR", machine.cache.empty() ? "" : dir_ / machine.cache),
         cublas("MEGALITH_EMULATOR_CUBLAS", machine.cublas),
         fastest("MEGALITH_EMULATOR_FASTEST", machine.fastest);
     const CommandResult result =
@@ -128,11 +128,11 @@ TEST_F(EmulatedProducts, SayWhereBitsMayDiffer) {
 TEST_F(EmulatedProducts, AreComputedAlikeByAllRanks) {
   const auto bits = [&](const std::string& fastest, const std::string& cache,
                         const std::string& cublas = "130100") {
-    const Variable folder("MEGALITH_CUDA_LIBS", emulated_cuda_folder());
+    const EmulatedGpus gpus(1, 2);
     const int code = start(
         "RANK=%r WORLD_SIZE=2 LOCAL_RANK=%r LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=" +
-            std::to_string(free_port()) + " MEGALITH_EMULATOR_DEVICES=2 MEGALITH_EMULATOR_FASTEST=" +
-            fastest + " MEGALITH_EMULATOR_CUBLAS=" + cublas + " MEGALITH_CACHE_DIR=" + dir_ / cache,
+            std::to_string(free_port()) + " MEGALITH_EMULATOR_FASTEST=" + fastest +
+            " MEGALITH_EMULATOR_CUBLAS=" + cublas + " MEGALITH_CACHE_DIR=" + dir_ / cache,
         "--device cuda --train-iters 6 --eval-iters 0 --micro-batch-size 1 --log-interval 1 --log-json " +
             cache + ".jsonl");
     EXPECT_EQ(code, 0) << file("log.0") << file("log.1");

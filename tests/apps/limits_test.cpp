@@ -7,9 +7,9 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
-#include "libcore/parallel/processes/gloo_comm.h"
 #include "tests/apps/program_folder.h"
 #include "tests/support/compiler.h"
+#include "tests/support/rank_processes.h"
 
 namespace megalith::test {
 namespace {
@@ -82,7 +82,7 @@ TEST_F(Limits, OfAddressesEndRanksThatMakePrimitivesWith71) {
 }
 
 TEST_F(Limits, OfAddressesEndRanksThatAreProcessesWith71) {
-  if (!has_process_comm()) GTEST_SKIP() << "built without Gloo (package libgloo-dev)";
+  SKIP_WITHOUT_GLOO();
   const std::string train = kTrainOnSet + "--train-iters 2 --gpus 0,1 --log-dir out";
   int times = 0;
   for (int kib = 100'000; kib <= 340'000; kib += 12'000) {

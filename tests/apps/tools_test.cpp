@@ -85,6 +85,30 @@ TEST(Setup, NamesThePackagesWhereThereIsNoApt) {
     EXPECT_NE(result.err.find(word), std::string::npos) << word << '\n' << result.err;
 }
 
+// The test replaces the package managers. The environment's Python has another version of clang-tidy, and of
+// the rest whatever there is.
+TEST(Setup, ReplacesAnotherVersionOfWhatIsPinned) {
+  const TempDir dir;
+  make_directories(dir / "repository/tools");
+  fs::copy_file(kRoot + "/tools/setup", dir / "repository/tools/setup");
+  write_script(dir / "bin/apt-get", "exit 1\n");
+  write_script(dir / "bin/dpkg-query", "echo install ok installed\n");
+  for (const std::string package : {"numpy", "tokenizers", "safetensors", "tensorboard",
+                                    "cyclonedx_python_lib", "auditwheel", "clang_tidy"}) {
+    const std::string folder = dir / "packages/" + package + "-0.1.dist-info";
+    make_directories(folder);
+    write_file(folder + "/METADATA", concat("Metadata-Version: 2.1\nName: ", package, "\nVersion: 0.1\n"));
+  }
+  write_script(dir / "repository/.venv/bin/python", "[ $1 = - ] && PYTHONPATH=" + (dir / "packages") +
+                                                        " exec python3 -S \"$@\"\n" + "echo \"$*\" >" +
+                                                        (dir / "called") + "\n");
+  const CommandResult result =
+      run_command("PATH=" + (dir / "bin") + ":$PATH " + (dir / "repository/tools/setup") + " --checks");
+  EXPECT_EQ(result.code, 0) << result.all();
+  const std::string called = read_file(dir / "called");
+  EXPECT_TRUE(called.starts_with("-m pip install -q --disable-pip-version-check clang-tidy==")) << called;
+}
+
 TEST(CheckSubjects, WantsWhatChangedInTheImperative) {
   const TempDir dir;
   const auto code_of = [&](const std::string& subject) {
@@ -186,53 +210,89 @@ TEST(NcclHeaders, NamesTheSourceThatDoesNotAgree) {
       << missing.all();
 }
 
-// The test replaces the programs that tidy calls. A source without findings, except in other people's
-// headers, is checked once, and again only when its text or the rules change. good.cpp includes part.inc
-// through its header.
-TEST(Tidy, PrintsFindingsAndReadsNothingTwiceThatPassed) {
-  const TempDir dir;
-  const std::string root = dir / "repository", bin = dir / "bin";
-  for (const char* folder : {"tools", "libcore", "build/tidy"}) make_directories(root + "/" + folder);
-  fs::copy_file(kRoot + "/tools/tidy", root + "/tools/tidy");
-  write_file(root + "/.clang-tidy", "Checks: '*'\n");
-  write_file(root + "/libcore/good.cpp", "#include \"libcore/good.h\"\nint good;\n");
-  write_file(root + "/libcore/good.h", "#include \"libcore/part.inc\"\n");
-  write_file(root + "/libcore/part.inc", "extern int good;\n");
-  write_file(root + "/libcore/bad.cpp", "int bad;\n");
-  Json commands = Json::array();
-  for (const char* name : {"good", "bad"}) {
-    const std::string file = concat(root, "/libcore/", name, ".cpp");
-    commands.push_back(
-        Json::Object{{"file", file}, {"command", "ccache " + bin + "/clang++ -o x.o -c " + file}});
+// A repository whose tidy calls programs of the test, and finds one thing in each source: for good.cpp in a
+// header of another library. good.cpp includes part.inc through its header.
+class Tidy : public ::testing::Test {
+ protected:
+  Tidy() {
+    for (const char* folder : {"tools", "libcore", "build/tidy"}) make_directories(root_ + "/" + folder);
+    fs::copy_file(kRoot + "/tools/tidy", root_ + "/tools/tidy");
+    write_file(root_ + "/tools/setup", "pip install clang-tidy==7.1.2\n");
+    write_file(root_ + "/.clang-tidy", "Checks: '*'\n");
+    write_file(root_ + "/libcore/good.cpp", "#include \"libcore/good.h\"\nint good;\n");
+    write_file(root_ + "/libcore/good.h", "#include \"libcore/part.inc\"\n");
+    write_file(root_ + "/libcore/part.inc", "extern int good;\n");
+    write_file(root_ + "/libcore/bad.cpp", "int bad;\n");
+    Json commands = Json::array();
+    for (const char* name : {"good", "bad"}) {
+      const std::string file = concat(root_, "/libcore/", name, ".cpp");
+      commands.push_back(
+          Json::Object{{"file", file}, {"command", "ccache " + bin_ + "/clang++ -o x.o -c " + file}});
+    }
+    write_file(root_ + "/build/tidy/compile_commands.json", commands.dump());
+    write_script(bin_ + "/cmake", "exit 0\n");
+    // The last of its arguments is the source, or asks for the folder of clang's headers.
+    write_script(bin_ + "/clang++",
+                 "for last; do :; done\n[ $last = -print-resource-dir ] && echo /llvm || cat \"$last\"\n");
+    write_clang_tidy("7.1.2", "a-check,-warnings-as-errors");
   }
-  write_file(root + "/build/tidy/compile_commands.json", commands.dump());
-  write_script(bin + "/cmake", "exit 0\n");
-  write_script(bin + "/clang++", "for source; do :; done; cat \"$source\"\n");  // the last of its arguments
-  write_script(
-      bin + "/clang-tidy",
-      "[ $1 = --version ] && exit 0\nfor source; do :; done; echo $source >>" + (dir / "read") +
-          "\n[ $source = libcore/good.cpp ] && source=/usr/include/other.h || source=$PWD/$source\n" +
-          "echo \"$source:1:5: error: no good [a-check,-warnings-as-errors]\"" + "\nexit 1\n");
-  const auto tidy = [&](const std::string& words) {
-    return run_command("PATH=" + bin + ":$PATH JOBS=1 " + root + "/tools/tidy " + words);
-  };
+
+  /// clang-tidy of a version, and the check that finds something. It lists the sources that it reads.
+  void write_clang_tidy(const std::string& version, const std::string& check) {
+    write_script(
+        root_ + "/.venv/bin/clang-tidy",
+        "[ $1 = --version ] && { echo LLVM version " + version + "; exit 0; }\n" +
+            "for source; do :; done; echo $source >>" + read_ + "\n" +
+            "case \"$*\" in *--extra-arg=-idirafter/llvm/include*) ;; *) exit 1; esac\n" +
+            "[ $source = libcore/good.cpp ] && source=/usr/include/other.h || source=$PWD/$source\n" +
+            "echo \"$source:1:5: error: no good [" + check + "]\"\nexit 1\n");
+  }
+
+  CommandResult tidy(const std::string& words) {
+    return run_command("PATH=" + bin_ + ":$PATH JOBS=1 " + root_ + "/tools/tidy " + words);
+  }
+
+  TempDir dir_;
+  std::string root_ = dir_ / "repository", bin_ = dir_ / "bin", read_ = dir_ / "read";
+};
+
+TEST_F(Tidy, PrintsFindingsAndReadsNothingTwiceThatPassed) {
   const CommandResult all = tidy("--all");
   EXPECT_EQ(all.code, 1) << all.err;
   EXPECT_EQ(all.out, "libcore/bad.cpp:1: no good [a-check]\n");
-  EXPECT_EQ(tidy(root + "/libcore/good.h").code, 0);
-  EXPECT_EQ(read_file(dir / "read"), "libcore/bad.cpp\nlibcore/good.cpp\n");
-  write_file(root + "/libcore/good.cpp", "int better;\n");
-  EXPECT_EQ(tidy(root + "/libcore/good.cpp").code, 0);
-  EXPECT_EQ(read_file(dir / "read"), "libcore/bad.cpp\nlibcore/good.cpp\nlibcore/good.cpp\n");
+  EXPECT_EQ(tidy(root_ + "/libcore/good.h").code, 0);
+  EXPECT_EQ(read_file(read_), "libcore/bad.cpp\nlibcore/good.cpp\n");
+  write_file(root_ + "/libcore/good.cpp", "int better;\n");
+  EXPECT_EQ(tidy(root_ + "/libcore/good.cpp").code, 0);
+  EXPECT_EQ(read_file(read_), "libcore/bad.cpp\nlibcore/good.cpp\nlibcore/good.cpp\n");
   EXPECT_EQ(tidy("--everything").code, 64);
+}
 
-  write_file(root + "/libcore/good.cpp", "#include \"libcore/good.h\"\nint best;\n");
-  fs::remove(dir / "read");
-  EXPECT_EQ(tidy(root + "/libcore/part.inc").code, 0);
-  EXPECT_EQ(read_file(dir / "read"), "libcore/good.cpp\n");
-  write_file(root + "/.clang-tidy", "Checks: 'a-*'\n");
-  EXPECT_EQ(tidy(root + "/.clang-tidy").code, 1);
-  EXPECT_EQ(read_file(dir / "read"), "libcore/good.cpp\nlibcore/bad.cpp\nlibcore/good.cpp\n");
+TEST_F(Tidy, ReadsTheSourcesOfAnIncludedPartAndOfChangedRules) {
+  EXPECT_EQ(tidy(root_ + "/libcore/part.inc").code, 0);
+  EXPECT_EQ(read_file(read_), "libcore/good.cpp\n");
+  write_file(root_ + "/.clang-tidy", "Checks: 'a-*'\n");
+  EXPECT_EQ(tidy(root_ + "/.clang-tidy").code, 1);
+  EXPECT_EQ(read_file(read_), "libcore/good.cpp\nlibcore/bad.cpp\nlibcore/good.cpp\n");
+}
+
+TEST_F(Tidy, FindsThatALibrarysHeaderCannotBeRead) {
+  write_clang_tidy("7.1.2", "clang-diagnostic-error");
+  const CommandResult good = tidy(root_ + "/libcore/good.cpp");
+  EXPECT_EQ(good.code, 1) << good.err;
+  EXPECT_EQ(good.out, "/usr/include/other.h:1: no good [clang-diagnostic-error]\n");
+}
+
+TEST_F(Tidy, TakesTheVersionThatSetupInstallsAndNoOther) {
+  write_clang_tidy("7.1.3", "a-check");
+  const CommandResult other = tidy("--all");
+  EXPECT_EQ(other.code, 69);
+  EXPECT_NE(other.err.find("7.1.3, wanted 7.1.2; run tools/setup --checks"), std::string::npos) << other.err;
+  fs::remove(root_ + "/.venv/bin/clang-tidy");
+  const CommandResult none = tidy("--all");
+  EXPECT_EQ(none.code, 69);
+  EXPECT_NE(none.err.find("not found, wanted 7.1.2; run tools/setup --checks"), std::string::npos)
+      << none.err;
 }
 
 }  // namespace

@@ -26,7 +26,6 @@ TEST(SecondsSince1970, IsTheTimeOfTheClock) {
 
 TEST(PeakMemory, IsInBytesAndStaysWhenMemoryIsGivenBack) {
   constexpr size_t kMore = size_t{64} << 20;
-  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-cstyle-cast): of the system's own macro
   void* const block = ::mmap(nullptr, kMore, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(block, MAP_FAILED);
   std::memset(block, 1, kMore);

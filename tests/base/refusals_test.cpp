@@ -104,14 +104,14 @@ TEST(RefusalsDeathTest, AreWhatOpenMpExitsFor) {
   EXPECT_EXIT(
       {
         report_refusals("train");
-        std::exit(1);  // NOLINT(concurrency-mt-unsafe)
+        std::exit(1);
       },
       testing::ExitedWithCode(71), "^train: error: OpenMP gets no more threads or memory;[^\n]*\n$");
   EXPECT_EXIT(
       {
         report_refusals("train");
         end_normally();
-        std::exit(1);  // NOLINT(concurrency-mt-unsafe)
+        std::exit(1);
       },
       testing::ExitedWithCode(1), "");
 }

@@ -294,9 +294,8 @@ class GpuCheckRanks : public GpuCheck {
     }
     write_file(dir_ / "rows.jsonl", kept);
   }
-  const Variable plugin_{"MEGALITH_CUDA_LIBS", emulated_cuda_folder()},
-      memory_{"MEGALITH_EMULATOR_MEMORY", concat(size_t{4} << 30)},
-      devices_{"MEGALITH_EMULATOR_DEVICES", "2"}, order_{"MEGALITH_EMULATOR_ORDER", "3"};
+  const EmulatedGpus gpus_{3, 2};
+  const Variable memory_{"MEGALITH_EMULATOR_MEMORY", concat(size_t{4} << 30)};
 };
 
 // A run of eight ranks that share a GPU, and one over NCCL with one rank.

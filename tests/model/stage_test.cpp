@@ -11,6 +11,7 @@
 
 #include "libcore/config/activations.h"
 #include "libcore/model/embedding.h"
+#include "libcore/model/head.h"
 #include "libcore/model/measure.h"
 #include "tests/support/tiny_model.h"
 
@@ -414,6 +415,14 @@ TEST(Stage, HasAsManyLogitsAtATimeAsTheDeviceAllows) {
     EXPECT_GE(scratch(bytes), rows * kRow);
     EXPECT_LE(scratch(bytes), rows * kRow + kRest);
   }
+}
+
+// By hand: 128 MiB hold 1335 rows of 50,257 logits in bf16, so 4096 rows need four blocks.
+TEST(Stage, HasFewBlocksOfLogitsOfEqualSize) {
+  EXPECT_EQ(logits_block_rows(4096, 2 * 50257, int64_t{128} << 20), 1024);
+  EXPECT_EQ(logits_block_rows(4097, 2 * 50257, int64_t{128} << 20), 1025);
+  EXPECT_EQ(logits_block_rows(3, 100, 99), 1) << "no row fits";
+  EXPECT_EQ(logits_block_rows(3, 100, 1000), 3) << "all rows fit";
 }
 
 // 512 rows of 70,001 logits do not fit into one block of VocabularyForm::kLeastLogits: they are cut into two

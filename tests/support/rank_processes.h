@@ -5,9 +5,14 @@
 #include <string>
 #include <vector>
 
+#include <gtest/gtest.h>
 #include <sys/types.h>
 
 #include "libcore/parallel/processes/gloo_comm.h"
+
+/// Skips a test, or in SetUp() all of a fixture, whose ranks are processes, where the build has no Gloo.
+#define SKIP_WITHOUT_GLOO() \
+  if (!megalith::has_process_comm()) GTEST_SKIP() << "built without Gloo (package libgloo-dev)"
 
 namespace megalith {
 

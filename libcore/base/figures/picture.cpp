@@ -203,7 +203,7 @@ class Picture {
                      "\"><title>", escape_markup(values_text(series, keys[begin], keys[end - 1])),
                      "</title></rect>");
     }
-    out_ += "\n";
+    out_ += '\n';
   }
   std::string values_text(const std::vector<ChartSeries>& series, int64_t first, int64_t last) const {
     std::string out = place_text(last);

@@ -18,7 +18,6 @@ struct ProductKind {
   DType in = DType::kF32, out = DType::kF32;
   bool bias = false;  // of c's dtype; another one is added by a kernel of ours
   bool trans_a = false, trans_b = false, accumulate = false;
-  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 reads it into the generated comparison
   auto operator<=>(const ProductKind&) const = default;
 };
 

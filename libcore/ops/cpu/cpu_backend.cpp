@@ -239,9 +239,9 @@ void CpuBackend::run(Stream&, const QuantizeRows& op) {
 }
 
 void CpuBackend::run(Stream&, const WidenRows& op) {
-  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): the kernel only reads them
+  // The kernel only reads what loses its const here.
   const QuantizeArgs args{.q = const_cast<int8_t*>(op.q.as<int8_t>()),
-                          .scales = const_cast<float*>(op.scales.as<float>()),  // NOLINT: as above
+                          .scales = const_cast<float*>(op.scales.as<float>()),
                           .w = nullptr,
                           .columns = op.w.shape[1]};
   float* const to = op.w.as<float>();

@@ -102,7 +102,7 @@ void GemmRunner::widen(const Project& op, int64_t begin, int64_t count, float* t
     float* const out = to + first * columns;
     const ConstView w = op.w.rows(begin + first, begin + first + rows);
     if (w.dtype != DType::kI8) return kernels_.copy[kF32][storage_of(w.dtype)](out, w.data, w.elements());
-    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): read only
+    // The kernel only reads what loses its const here.
     kernels_.widen_rows(out,
                         {.q = const_cast<int8_t*>(w.as<int8_t>()),
                          .scales = const_cast<float*>(op.scales.as<float>()) + begin + first,

@@ -29,7 +29,6 @@ struct Signature {
   DType in, out;
   std::optional<DType> bias;
   bool trans_a, trans_b, accumulate;
-  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 reads it into the generated comparison
   auto operator<=>(const Signature&) const = default;
 };
 
@@ -177,7 +176,7 @@ void OneDnnProducts::run(const Gemm& op) {
     const std::shared_ptr<const Primitive> primitive = find(signature_of(op));
     const Primitive& p = *primitive;
     const auto memory = [&](const dnnl::memory::desc& desc, const void* data) {
-      return dnnl::memory(desc, engine_, const_cast<void*>(data));  // NOLINT: oneDNN has no read-only memory
+      return dnnl::memory(desc, engine_, const_cast<void*>(data));  // oneDNN has no read-only memory
     };
     // One block of memory holds the scratchpad, then b in oneDNN's order.
     const size_t scratchpad = round_to_floats(p.scratchpad.get_size());

@@ -215,7 +215,7 @@ Queue& CudaBackend::enter(const Stream& stream) const {
   if (stream.native() == nullptr)
     fail(ErrorKind::kInternal, "cuda: a stream that make_stream() did not make");
   enter();
-  return *static_cast<Queue*>(stream.native());
+  return queue_of(stream);
 }
 
 // ---- memory, streams
@@ -291,7 +291,7 @@ void CudaBackend::add(Stream& stream, View to, ConstView from) {
 
 /// With `drop`, drops only what waits for other ranks.
 void CudaBackend::finish(Stream& stream, bool drop) noexcept {
-  static_cast<Queue*>(stream.native())->finish(drop);
+  queue_of(stream).finish(drop);
 }
 
 void CudaBackend::enqueue(Stream& stream, std::function<void()> work, std::function<void()>) {

@@ -59,7 +59,6 @@ uint32_t alignment_of(const void* data) {
 struct Signature {
   ProductKind kind;
   uint32_t a_alignment, b_alignment, c_alignment, d_alignment;  // d: the smaller alignment of c and the bias
-  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 reads it into the generated comparison
   auto operator<=>(const Signature&) const = default;
 
   bool is_aligned() const {

@@ -9,6 +9,7 @@
 #include "libcore/ops/backend/device_group.h"
 #include "libcore/ops/backend/workspace_sizes.h"
 #include "libcore/ops/cuda/runtime.h"
+#include "libcore/tensor/device.h"
 #include "libcore/threads/last_wait.h"
 
 namespace megalith::cuda {
@@ -73,6 +74,11 @@ class Queue {
   mutable std::mutex mutex_;      // guards error_
   std::exception_ptr error_;      // the first error of host work
 };
+
+/// That of a stream which a CUDA backend made.
+inline Queue& queue_of(const Stream& stream) {
+  return *static_cast<Queue*>(stream.native());
+}
 
 /// Allocates device memory. If there is not enough, throws kDevice with the bytes wanted and the bytes left.
 void* allocate_device(size_t bytes);

@@ -26,19 +26,20 @@ class EarlyEnd {
   bool ended() const { return ended_; }
   /// If the run was stopped, ends this rank's groups and throws.
   void check_alive(const Place&);
-  /// Because this rank fails.
+  /// Ends the groups because this rank fails.
   void give_up() noexcept;
-  /// Stops the run with the rank's place and these words, unless another rank was first; throws kComm.
-  [[noreturn]] void stop(const std::string& words);
-  /// The same with words of NCCL, which may report the end of a rank first, but does not say which rank it
-  /// is: the hosts get time to.
+
+  // These stop the run and throw kComm with the rank's place. If another rank was first, they throw Aborted.
+  /// With words of NCCL, which may report the end of a rank first, but does not say which rank it is: the
+  /// hosts get time to.
   [[noreturn]] void stop_by_nccl(const std::string& words);
-  /// For these ranks, which have left, the device would wait for ever.
+  /// Because these ranks have left: the device would wait for them for ever.
   [[noreturn]] void stop_by_absence(const std::vector<int>& left);
   /// After the timeout: names the ranks that do not wait for their devices, or the one whose call differs.
   [[noreturn]] void stop_late();
 
  private:
+  [[noreturn]] void stop(const std::string& words);
   std::string names_of(const std::vector<int>& ranks) const;
   std::string difference();
   void end_groups() noexcept;

@@ -1,13 +1,14 @@
 #include "libcore/plan/price/traffic.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "libcore/model/embedding.h"
+#include "libcore/model/head.h"
 #include "libcore/ops/step_scalars.h"
 #include "libcore/plan/price/exchanged.h"
 #include "libcore/plan/price/memory_estimate.h"
 #include "libcore/plan/price/trainer.h"
+#include "libcore/train/step/layout.h"
 
 namespace megalith {
 namespace {
@@ -41,6 +42,8 @@ struct Counter {
   const PlanProblem& p;
   const Candidate& c;
   const int64_t rows;  // of a tensor rank's part of a table
+  const double bucket =
+      static_cast<double>(store_options(trainer_run(p, trainer_configuration(p, c))).bucket);
   const ModelShape& m = p.model;
   const ExchangedTensors tensors = exchanged_tensors(p, shape_of(c));
   const double microbatches = static_cast<double>(c.microbatches);
@@ -53,12 +56,11 @@ struct Counter {
   /// How often a step sums gradients: after each microbatch with ZeRO-2.
   double reductions() const { return c.sharding == Sharding::kGradients ? microbatches : 1; }
 
-  /// Blocks of rows in which the head computes its logits (model/head.h).
+  /// Blocks of rows in which the head computes its logits.
   double head_blocks() const {
     const int64_t tokens = int64_t{m.seq_length} / c.context * c.micro_batch;
-    const auto row = rows * static_cast<int64_t>(p.element());
-    const int64_t most = std::clamp<int64_t>(vocabulary_form(p).logits_bytes / row, 1, tokens);
-    const int64_t least = (tokens + most - 1) / most, size = (tokens + least - 1) / least;
+    const int64_t row_bytes = rows * static_cast<int64_t>(p.element());
+    const int64_t size = logits_block_rows(tokens, row_bytes, vocabulary_form(p).logits_bytes);
     const int64_t blocks = (tokens + size - 1) / size;
     return static_cast<double>(blocks);
   }
@@ -110,13 +112,12 @@ struct Counter {
     if (stage == 0) out.push_back(parameters.embedding - parameters.head_copy);
     return out;
   }
-  /// A bucket ends with the unit in which it has reached its size (train/step/layout.h).
+  /// A bucket ends with the unit in which it has reached its size.
   double buckets(int stage) const {
-    const double full = c.sharding == Sharding::kGradients ? 1 : std::max(40e6, 1e6 * c.data * c.context);
     double count = 0, held = 0;
     for (const double unit : units(stage)) {
       held += unit;
-      if (held < full) continue;
+      if (held < bucket) continue;
       held = 0;
       ++count;
     }

@@ -48,7 +48,6 @@ struct LinkUse {
   struct Route {
     GroupRole group;
     int from, to;
-    // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 reads it into the generated comparison
     auto operator<=>(const Route&) const = default;
   };
   Route route;

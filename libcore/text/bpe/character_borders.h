@@ -62,7 +62,7 @@ class CharacterBorders {
   bool may_be_unknown(uint32_t c) const;
   struct Pair {
     uint32_t a, b;
-    auto operator<=>(const Pair&) const = default;  // NOLINT(modernize-use-nullptr): no pointer is compared
+    auto operator<=>(const Pair&) const = default;
   };
   void join(std::vector<Pair> pairs);
   static std::vector<Pair> joined_pairs(const std::vector<std::string>& symbols,

@@ -351,7 +351,7 @@ class Parser {
     if (depth > kDeepest) unsupported(concat("more than ", kDeepest, " sets in each other"));
     const bool negative = take("^");
     CharRanges all = CharRanges::all(), part;
-    if (rest_.starts_with("]")) unsupported("a set that begins with ]");
+    if (rest_.starts_with(']')) unsupported("a set that begins with ]");
     while (!take("]")) {
       if (rest_.empty()) unsupported("a set without an end");
       if (take("&&")) {

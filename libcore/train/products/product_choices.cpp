@@ -15,7 +15,6 @@
 #include "libcore/hash/xxh64.h"
 #include "libcore/io/cache/build_cache.h"
 #include "libcore/json/json_names.h"
-#include "libcore/model/dry_pass.h"
 #include "libcore/ops/backend/product_plugin.h"
 #include "libcore/ops/dry/dry_backend.h"
 #include "libcore/parallel/exchange.h"
@@ -165,23 +164,22 @@ class Chooser {
 
 /// What rank 0 tells the others.
 struct Choice {
-  std::string gpu;
-  int64_t cublas = 0;
+  ProductLibrary library;
   std::vector<ChosenProduct> products = {};
 
-  ProductLibrary library() const { return {gpu, cublas}; }
   template <class V>
   void members(V&& visit) {
-    visit(gpu, cublas, products);
+    visit(library.gpu, library.cublas, products);
   }
 };
 
-Json json_of(const ProductLibrary& library, const std::vector<ChosenProduct>& products) {
+/// As saved_products() reads it.
+Json json_of(const Choice& choice) {
   Json json = Json::object();
-  json.set("gpu", library.gpu);
-  json.set("cublaslt", library.cublas);
+  json.set("gpu", choice.library.gpu);
+  json.set("cublaslt", choice.library.cublas);
   Json& algorithms = json.set("algorithms", Json::object());
-  for (const auto& [kind, algorithm] : products) algorithms.set(text_of(kind), text_of(algorithm));
+  for (const auto& [kind, algorithm] : choice.products) algorithms.set(text_of(kind), text_of(algorithm));
   return json;
 }
 
@@ -193,8 +191,8 @@ std::set<ProductKind> products_of(const RunShape& run) {
     for (int pipeline = 0; pipeline < run.parallel.pipeline; ++pipeline)
       for (int context = 0; context < run.parallel.context; ++context)
         for (int chunk = 0; chunk < pipeline_chunks(run); ++chunk)
-          dry_pass(*dry,
-                   chunk_input(run, {.tensor = tensor, .context = context, .pipeline = pipeline}, chunk));
+          measure(chunk_input(run, {.tensor = tensor, .context = context, .pipeline = pipeline}, chunk),
+                  *dry);
   return products_run(*dry);
 }
 
@@ -206,15 +204,15 @@ Json choose_products(const ProductRun& run, Backend& backend) {
     return {};
   }
   const ProductLibrary mine = product_library(backend);
-  Choice choice{.gpu = mine.gpu, .cublas = mine.cublas};
+  Choice choice{.library = mine};
   do_together(run.world, run.peer_timeout, [&](const std::function<void()>& check) {
     if (run.world.rank() == 0) choice.products = Chooser(run, backend, check).choose();
   });
   choice = rank0_value(run.world, choice);
   // A rank with another GPU or cuBLASLt, or whose device refuses one, keeps to what cuBLASLt suggests there.
-  if (run.world.rank() != 0 && choice.library() == mine)
+  if (run.world.rank() != 0 && choice.library == mine)
     for (const ChosenProduct& product : choice.products) use_product(backend, product);
-  return json_of(choice.library(), choice.products);
+  return json_of(choice);
 }
 
 }  // namespace megalith

@@ -11,11 +11,11 @@
 #include "libcore/base/text.h"
 #include "libcore/io/files/file.h"
 #include "libcore/json/json.h"
-#include "libcore/parallel/processes/gloo_comm.h"
 #include "tests/support/files.h"
 #include "tests/support/models.h"
 #include "tests/support/once/pattern.h"
 #include "tests/support/processes.h"
+#include "tests/support/rank_processes.h"
 
 namespace megalith::test {
 namespace {
@@ -203,7 +203,7 @@ TEST_F(PageCommands, OfTrainingTrainOnOneRankAndOnEight) {
 }
 
 TEST_F(PageCommands, OfMindFormersTrainAndPlan) {
-  if (!has_process_comm()) GTEST_SKIP() << "built without Gloo (package libgloo-dev)";
+  SKIP_WITHOUT_GLOO();
   fs::copy_file(MEGALITH_SOURCE_DIR "/share/run_distribute.sh", dir_ / "run_distribute.sh");
   write_file(dir_ / "run.yaml",
              "run_mode: train\noutput_dir: ./saved\nparallel_config:\n  data_parallel: 2\n"
@@ -221,7 +221,7 @@ TEST_F(PageCommands, OfMindFormersTrainAndPlan) {
 }
 
 TEST_F(PageCommands, OfPaddleNlpTrain) {
-  if (!has_process_comm()) GTEST_SKIP() << "built without Gloo (package libgloo-dev)";
+  SKIP_WITHOUT_GLOO();
   fs::create_directories(dir_ / "facebook");
   fs::copy(test_data("parity/goldens/generate-llama"), dir_ / "facebook/llama-7b");
   fs::copy(test_data("text/goldens/trained/tokenizer.json"), dir_ / "facebook/llama-7b");

@@ -4,19 +4,16 @@
 
 #include <gtest/gtest.h>
 
-#include "libcore/parallel/processes/gloo_comm.h"
 #include "tests/apps/finetune/finetune_app.h"
 #include "tests/support/emulated_cuda.h"
-#include "tests/support/environment.h"
+#include "tests/support/rank_processes.h"
 
 namespace megalith::test {
 namespace {
 
 class EmulatedRanksFinetune : public FinetuneApp {
  protected:
-  void SetUp() override {
-    if (!has_process_comm()) GTEST_SKIP() << "built without Gloo (package libgloo-dev)";
-  }
+  void SetUp() override { SKIP_WITHOUT_GLOO(); }
   /// Six steps of the same batches.
   void expect_same_losses(const std::string& method) const {
     SCOPED_TRACE(method);
@@ -35,8 +32,7 @@ class EmulatedRanksFinetune : public FinetuneApp {
     tune_by("--per-device-train-batch-size 1 --device cuda --log-dir logs --gpus 0,1");
     expect_losses("log.jsonl", wanted);
   }
-  const Variable folder_{"MEGALITH_CUDA_LIBS", emulated_cuda_folder()};
-  const Variable devices_{"MEGALITH_EMULATOR_DEVICES", "2"};
+  const EmulatedGpus gpus_{1, 2};
 };
 
 TEST_F(EmulatedRanksFinetune, TunesWeightsAndAdaptersAsOneRankDoes) {

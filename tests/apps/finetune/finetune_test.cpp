@@ -10,10 +10,10 @@
 #include "libcore/checkpoint/native/checkpoint_format.h"
 #include "libcore/io/files/file.h"
 #include "libcore/json/json.h"
-#include "libcore/parallel/processes/gloo_comm.h"
 #include "tests/apps/finetune/finetune_app.h"
 #include "tests/support/once/pattern.h"
 #include "tests/support/processes.h"
+#include "tests/support/rank_processes.h"
 
 namespace megalith::test {
 namespace {
@@ -432,7 +432,7 @@ TEST_F(FinetuneApp, EvaluatesAndSavesSeveralTimesInAnEpoch) {
 
 // The ranks get equal numbers of records and tokens, but one record differs.
 TEST_F(FinetuneApp, RefusesRanksWithOtherRecords) {
-  if (!has_process_comm()) GTEST_SKIP() << "built without Gloo (package libgloo-dev)";
+  SKIP_WITHOUT_GLOO();
   fs::copy(dir_ / "data", dir_ / "data0");
   fs::copy(dir_ / "data", dir_ / "data1");
   std::string records = read_file(dir_ / "data1/train.json");
@@ -451,7 +451,7 @@ TEST_F(FinetuneApp, RefusesRanksWithOtherRecords) {
 
 // The ranks begin with other weights of the same shapes: another model, another adapter, another checkpoint.
 TEST_F(FinetuneApp, RefusesRanksThatBeginWithOtherWeights) {
-  if (!has_process_comm()) GTEST_SKIP() << "built without Gloo (package libgloo-dev)";
+  SKIP_WITHOUT_GLOO();
   fs::copy(dir_ / "model", dir_ / "model0");
   fs::copy(dir_ / "model", dir_ / "model1");
   change_weights("model1");

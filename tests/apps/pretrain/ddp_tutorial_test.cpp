@@ -8,12 +8,12 @@
 
 #include <gtest/gtest.h>
 
-#include "libcore/parallel/processes/gloo_comm.h"
 #include "libcore/text/formats/make_tokenizer.h"
 #include "tests/apps/pretrain/pretrain_app.h"
 #include "tests/support/environment.h"
 #include "tests/support/once/pattern.h"
 #include "tests/support/processes.h"
+#include "tests/support/rank_processes.h"
 
 namespace megalith::test {
 namespace {
@@ -186,7 +186,7 @@ TEST_F(DdpTutorial, ClipsAfterTheWarmUpOnly) {
 
 // Each rank logs its own loss. The mean must be the step's loss, as on a single rank.
 TEST_F(DdpTutorial, EveryRankSpeaks) {
-  if (!has_process_comm()) GTEST_SKIP() << "built without Gloo (package libgloo-dev)";
+  SKIP_WITHOUT_GLOO();
   ASSERT_EQ(tutorial("--log-json one.jsonl").code, 0);
   const auto check = [&](const std::string& log, const std::string& json) {
     const std::vector<Json> one = lines("one.jsonl", "train"), two = lines(json, "train");
@@ -219,7 +219,7 @@ TEST_F(DdpTutorial, EveryRankSpeaks) {
 
 // The two ranks' folders have the same number of tokens; only the ids differ.
 TEST_F(DdpTutorial, RefusesRanksWithOtherTexts) {
-  if (!has_process_comm()) GTEST_SKIP() << "built without Gloo (package libgloo-dev)";
+  SKIP_WITHOUT_GLOO();
   for (const std::string folder : {"train", "valid"}) {
     fs::copy(dir_ / folder, dir_ / folder + "0");
     fs::copy(dir_ / folder, dir_ / folder + "1");

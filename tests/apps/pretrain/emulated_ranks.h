@@ -1,36 +1,34 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
+#include <ostream>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include "libcore/parallel/processes/gloo_comm.h"
 #include "tests/apps/pretrain/pretrain_app.h"
 #include "tests/support/emulated_cuda.h"
 #include "tests/support/environment.h"
+#include "tests/support/rank_processes.h"
 
 namespace megalith::test {
 
-/// Lets programs load emulated GPUs, whose work runs in this order.
-class EmulatedGpus {
- public:
-  explicit EmulatedGpus(int order, int devices = 8)
-      : folder_("MEGALITH_CUDA_LIBS", emulated_cuda_folder()),
-        order_("MEGALITH_EMULATOR_ORDER", std::to_string(order)),
-        devices_("MEGALITH_EMULATOR_DEVICES", std::to_string(devices)) {}
-
- private:
-  Variable folder_, order_, devices_;
+struct RankLayout {
+  const char* name;
+  int ranks;
+  int order;  // of the devices' work
+  const char* options;
 };
+inline void PrintTo(const RankLayout& layout, std::ostream* out) {
+  *out << layout.name;
+}
 
 /// Trains small models in ranks that have an emulated GPU each, over the fake of NCCL. Most are processes.
 class EmulatedRanksApp : public PretrainApp {
  protected:
-  void SetUp() override {
-    if (!has_process_comm()) GTEST_SKIP() << "built without Gloo (package libgloo-dev)";
-  }
+  void SetUp() override { SKIP_WITHOUT_GLOO(); }
   /// "0,1,2": what --gpus takes for a process for each of so many GPUs.
   static std::string gpus(int ranks) {
     std::string list = "0";
@@ -46,14 +44,46 @@ class EmulatedRanksApp : public PretrainApp {
     for (const Json& line : lines(name, type)) all.push_back(line[key].as_double());
     return all;
   }
-  /// The norms of the gradients of each step of a run on four GPUs whose work runs in this order.
-  std::vector<double> norms(const std::string& options, int order) const {
+
+  /// Starts a run of several ranks on the GPUs with these options and its own.
+  using Start = std::function<CommandResult(const std::string& options)>;
+  /// The norms of the gradients of each step, on GPUs whose work runs in this order.
+  std::vector<double> norms(int order, const Start& start) const {
     const EmulatedGpus gpus(order);
-    const CommandResult result = train_on_gpus(4, options + " --log-json norms.jsonl");
-    EXPECT_EQ(result.code, 0) << result.all() << file("logs/workerlog.0");
+    const CommandResult result = start(" --log-json norms.jsonl");
+    EXPECT_EQ(result.code, 0) << result.all();
     std::vector<double> all = figures("norms.jsonl", "train", "grad_norm");
     std::filesystem::remove(dir_ / "norms.jsonl");
     return all;
+  }
+  /// Trains one rank on the CPU. Its figures are in one.jsonl.
+  void train_one(const std::string& options) const {
+    std::filesystem::remove(dir_ / "one.jsonl");
+    const CommandResult one = train(options + "--log-json one.jsonl");
+    ASSERT_EQ(one.code, 0) << one.all();
+  }
+  /// The losses are those of one rank with these options, in each of these orders of the GPUs' work.
+  void expect_same_as_one(const std::string& options, const std::vector<int>& orders,
+                          const Start& start) const {
+    ASSERT_NO_FATAL_FAILURE(train_one(options));
+    for (const int order : orders) {
+      SCOPED_TRACE(order);
+      const EmulatedGpus gpus(order);
+      std::filesystem::remove(dir_ / "ranks.jsonl");
+      const CommandResult ranks = start(" --log-json ranks.jsonl");
+      ASSERT_EQ(ranks.code, 0) << ranks.all();
+      expect_same("one.jsonl", "ranks.jsonl");
+    }
+  }
+  /// A run that ends after its first step and resumes in the second way ends with the loss of one rank.
+  void expect_same_when_resumed(const std::string& options, const Start& first, const Start& second) const {
+    ASSERT_NO_FATAL_FAILURE(train_one(options));
+    const std::string saved = " --save saved --load saved --log-json ranks.jsonl";
+    const CommandResult begun = first(" --exit-interval 1" + saved);
+    ASSERT_EQ(begun.code, 0) << begun.all();
+    const CommandResult resumed = second(saved);
+    ASSERT_EQ(resumed.code, 0) << resumed.all();
+    EXPECT_NEAR(figures("ranks.jsonl", "train").back() / figures("one.jsonl", "train").back(), 1, 1e-5);
   }
   void expect_same(const std::string& wanted, const std::string& got) const {
     for (const char* type : {"train", "valid"}) {

@@ -18,16 +18,6 @@
 namespace megalith::test {
 namespace {
 
-struct RankLayout {
-  const char* name;
-  int ranks;
-  int order;  // of the devices' work
-  const char* options;
-};
-void PrintTo(const RankLayout& layout, std::ostream* out) {
-  *out << layout.name;
-}
-
 const RankLayout kLayouts[] = {
     {"Data2", 2, 1, ""},
     {"Data4", 4, 2, ""},
@@ -44,49 +34,40 @@ const RankLayout kLayouts[] = {
 
 class EmulatedLayouts : public EmulatedRanksApp, public testing::WithParamInterface<RankLayout> {
  protected:
-  void expect_same_as_one(const std::vector<int>& orders) const {
-    const CommandResult one = train(kLonger + "--log-json one.jsonl");
-    ASSERT_EQ(one.code, 0) << one.all();
-    for (const int order : orders) {
-      SCOPED_TRACE(order);
-      const EmulatedGpus gpus(order);
-      std::filesystem::remove(dir_ / "ranks.jsonl");
-      const CommandResult ranks =
-          train_on_gpus(GetParam().ranks, concat(GetParam().options, " --log-json ranks.jsonl"));
-      ASSERT_EQ(ranks.code, 0) << ranks.all() << file("logs/workerlog.0");
-      expect_same("one.jsonl", "ranks.jsonl");
-    }
+  void expect_same_in(const std::vector<int>& orders) const {
+    expect_same_as_one(kLonger, orders, [this](const std::string& options) {
+      return train_on_gpus(GetParam().ranks, GetParam().options + options);
+    });
   }
 };
 INSTANTIATE_TEST_SUITE_P(All, EmulatedLayouts, testing::ValuesIn(kLayouts),
                          [](const auto& instance) { return instance.param.name; });
 
 TEST_P(EmulatedLayouts, TrainAsOneRankOnTheCpuDoes) {
-  expect_same_as_one({GetParam().order});
+  expect_same_in({GetParam().order});
 }
 TEST_P(EmulatedLayouts, TrainAlikeInThreeOrdersOfWork) {
   if (!large_tests_wanted()) GTEST_SKIP() << kOnlyAmongLargeTests;
-  expect_same_as_one({1, 2, 3});
+  expect_same_in({1, 2, 3});
 }
 
 // Each thread has its own device of the one process.
 TEST_F(EmulatedRanksApp, ThreadsTrainAsOneRankOnTheCpuDoes) {
-  const CommandResult one = train(kLonger + "--log-json one.jsonl");
-  ASSERT_EQ(one.code, 0) << one.all();
-  const EmulatedGpus gpus(2);
-  for (const std::string layout : {"--nproc 2", "--nproc 2 --pipeline-model-parallel-size 2"}) {
-    const CommandResult ranks = train(kLonger + layout + " --device cuda --log-json threads.jsonl");
-    ASSERT_EQ(ranks.code, 0) << ranks.all();
-    expect_same("one.jsonl", "threads.jsonl");
-    std::filesystem::remove(dir_ / "threads.jsonl");
-  }
+  for (const std::string layout : {"--nproc 2", "--nproc 2 --pipeline-model-parallel-size 2"})
+    expect_same_as_one(kLonger, {2}, [&](const std::string& options) {
+      return train(kLonger + layout + " --device cuda" + options);
+    });
 }
 
 TEST_F(EmulatedRanksApp, AddInRankOrderIfAsked) {
-  const std::vector<double> one = norms("--deterministic-collectives", 1);
+  const Start plain = [this](const std::string& options) { return train_on_gpus(4, options); };
+  const Start in_rank_order = [&](const std::string& options) {
+    return plain("--deterministic-collectives" + options);
+  };
+  const std::vector<double> one = norms(1, in_rank_order);
   ASSERT_EQ(one.size(), 5);
-  EXPECT_EQ(norms("--deterministic-collectives", 3), one);
-  EXPECT_NE(norms("", 1), one) << "the fake's own order is another";
+  EXPECT_EQ(norms(3, in_rank_order), one);
+  EXPECT_NE(norms(1, plain), one) << "the fake's own order is another";
 }
 
 /// Calls and bytes, by group.
@@ -160,16 +141,15 @@ TEST_F(EmulatedTraffic, OfEachGroupIsThatOfASimulatedStep) {
 
 // The layout may change, and so may the order of work.
 TEST_F(EmulatedRanksApp, ResumeUnderAnotherLayout) {
-  const EmulatedGpus gpus(1);
-  const CommandResult one = train(kLonger + "--log-json one.jsonl");
-  ASSERT_EQ(one.code, 0) << one.all();
-  const std::string saved = " --save saved --load saved --log-json ranks.jsonl";
-  const CommandResult first = train_on_gpus(2, "--exit-interval 1 --use-distributed-optimizer" + saved);
-  ASSERT_EQ(first.code, 0) << first.all() << file("logs/workerlog.0");
-  const EmulatedGpus other(3);
-  const CommandResult second = train_on_gpus(4, "--tensor-model-parallel-size 2" + saved);
-  ASSERT_EQ(second.code, 0) << second.all() << file("logs/workerlog.0");
-  EXPECT_NEAR(figures("ranks.jsonl", "train").back() / figures("one.jsonl", "train").back(), 1, 1e-5);
+  const auto sharded = [this](const std::string& options) {
+    const EmulatedGpus gpus(1);
+    return train_on_gpus(2, "--use-distributed-optimizer" + options);
+  };
+  const auto tensor = [this](const std::string& options) {
+    const EmulatedGpus gpus(3);
+    return train_on_gpus(4, "--tensor-model-parallel-size 2" + options);
+  };
+  expect_same_when_resumed(kLonger, sharded, tensor);
 }
 
 TEST_F(EmulatedRanksApp, LogWhatChangesWhatNcclDoes) {
@@ -197,7 +177,7 @@ TEST_F(EmulatedRanksApp, SaveBesideTrainingAndTrace) {
     const CommandResult ranks =
         train_on_gpus(2, options + way + " --save s" + way +
                              " --profile-step-start 1 --profile-step-end 4 --trace trace" + way + ".json");
-    ASSERT_EQ(ranks.code, 0) << ranks.all() << file("logs/workerlog.0");
+    ASSERT_EQ(ranks.code, 0) << ranks.all();
   }
   for (const std::string iteration : {"/iter_0000002", "/iter_0000004", "/iter_0000005"}) {
     const auto beside = checkpoint_contents(dir_ / ("s--async-save" + iteration));
@@ -215,7 +195,7 @@ TEST_F(EmulatedRanksApp, UseTheirOwnDeviceAlone) {
   const EmulatedGpus gpus(1, 2);
   const Variable contexts("MEGALITH_EMULATOR_CONTEXTS", dir_ / "contexts");
   const CommandResult ranks = train_on_gpus(2, "");
-  ASSERT_EQ(ranks.code, 0) << ranks.all() << file("logs/workerlog.0");
+  ASSERT_EQ(ranks.code, 0) << ranks.all();
   std::vector<std::string> used = split(trim(file("contexts")), '\n');
   std::sort(used.begin(), used.end());
   EXPECT_EQ(used, (std::vector<std::string>{"0", "1"}));

@@ -5,10 +5,10 @@
 
 #include <gtest/gtest.h>
 
-#include "libcore/parallel/processes/gloo_comm.h"
 #include "tests/apps/pretrain/pretrain_app.h"
 #include "tests/support/once/pattern.h"
 #include "tests/support/processes.h"
+#include "tests/support/rank_processes.h"
 
 namespace megalith::test {
 namespace {
@@ -52,7 +52,7 @@ class MindFormersApps : public PretrainApp {
 };
 
 TEST_F(MindFormersApps, TrainOnTwoRanksWithOneRanksLosses) {
-  if (!has_process_comm()) GTEST_SKIP() << "built without Gloo (package libgloo-dev)";
+  SKIP_WITHOUT_GLOO();
   const CommandResult run = shell("bash run_distribute.sh table.json run.yaml [0,2] train 2");
   ASSERT_EQ(run.code, 0) << run.err << rank_log(0) << rank_log(1);
   const CommandResult one = train("");
@@ -65,7 +65,7 @@ TEST_F(MindFormersApps, TrainOnTwoRanksWithOneRanksLosses) {
 
 // Runs the script twice, as on two servers with a shared folder. Arguments after RANK_SIZE go to the program.
 TEST_F(MindFormersApps, ShareAFolderBetweenTwoInvocations) {
-  if (!has_process_comm()) GTEST_SKIP() << "built without Gloo (package libgloo-dev)";
+  SKIP_WITHOUT_GLOO();
   const CommandResult run = shell(
       "bash run_distribute.sh table.json run.yaml [0,1] train 2 --train-iters 4 --save other & a=$!\n"
       "bash run_distribute.sh table.json run.yaml [1,2] train 2 --train-iters 4 --save other & b=$!\n"
@@ -75,7 +75,7 @@ TEST_F(MindFormersApps, ShareAFolderBetweenTwoInvocations) {
 }
 
 TEST_F(MindFormersApps, EndWithTheRankThatFails) {
-  if (!has_process_comm()) GTEST_SKIP() << "built without Gloo (package libgloo-dev)";
+  SKIP_WITHOUT_GLOO();
   const CommandResult run =
       shell("bash run_distribute.sh table.json run.yaml [0,2] train 2 --data-path nothing");
   EXPECT_EQ(run.code, 66) << run.err;
@@ -236,8 +236,9 @@ TEST(RankTableApp, MergesServersWithRisingRanks) {
   refused("merge a.json none.json", 66, "none.json");
   refused("merge", 64, "merge needs files");
   // hccl_tools.py of MindSpore: the range counts in the list of visible devices.
-  EXPECT_EQ(run_command(app("rank-table") + " --visible_devices 7,4,5 --device_num '[1,3)' --server_ip a").out,
-            run_command(app("rank-table") + " --visible_devices 4,5 --server_ip a").out);
+  EXPECT_EQ(
+      run_command(app("rank-table") + " --visible_devices 7,4,5 --device_num '[1,3)' --server_ip a").out,
+      run_command(app("rank-table") + " --visible_devices 4,5 --server_ip a").out);
   refused("--visible_devices 4,5 --device_num '[0,3)' --server_ip a", 64,
           "lists 2 devices; give a range within [0,2)");
   for (const char* twice : {"0,0", "4,5,4", "1,01"})

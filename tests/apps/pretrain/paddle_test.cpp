@@ -6,9 +6,9 @@
 
 #include <gtest/gtest.h>
 
-#include "libcore/parallel/processes/gloo_comm.h"
 #include "tests/apps/pretrain/pretrain_app.h"
 #include "tests/support/once/pattern.h"
+#include "tests/support/rank_processes.h"
 
 namespace megalith::test {
 namespace {
@@ -44,7 +44,7 @@ class PaddleApp : public PretrainApp {
 // The printed command has backslashes without a blank before them, per-rank logs, stage2, VisualDL and the
 // model's weights. Two ranks with one sample each must give the losses of one rank with two samples.
 TEST_F(PaddleApp, RunsThePrintedLine) {
-  if (!has_process_comm()) GTEST_SKIP() << "built without Gloo (package libgloo-dev)";
+  SKIP_WITHOUT_GLOO();
   const std::string script = test::replaced(R"(
 task_name="llama_hybid"
 PROGRAM \

@@ -5,10 +5,10 @@
 
 #include <gtest/gtest.h>
 
-#include "libcore/parallel/processes/gloo_comm.h"
 #include "tests/apps/pretrain/pretrain_app.h"
 #include "tests/support/once/pattern.h"
 #include "tests/support/processes.h"
+#include "tests/support/rank_processes.h"
 
 namespace megalith {
 namespace {
@@ -298,7 +298,7 @@ TEST_F(PretrainPlanApp, PlansThePrecisionThatItTrainsIn) {
 
 // Only rank 0 plans and sends the plan to the others: plans from each rank's own measurements could differ.
 TEST_F(PretrainPlanApp, TellsRanksThatAreProcesses) {
-  if (!has_process_comm()) GTEST_SKIP() << "built without Gloo (package libgloo-dev)";
+  SKIP_WITHOUT_GLOO();
   const std::string port = std::to_string(test::free_port());
   std::string script = "cd " + dir_.path().string() + "\n";
   for (const char* rank : {"0", "1"})

@@ -5,19 +5,17 @@
 
 #include <gtest/gtest.h>
 
-#include "libcore/parallel/processes/gloo_comm.h"
 #include "tests/apps/pretrain/pretrain_app.h"
 #include "tests/support/once/pattern.h"
 #include "tests/support/processes.h"
+#include "tests/support/rank_processes.h"
 
 namespace megalith::test {
 
 /// Starts runs of two ranks. In environments and options, %r stands for the rank: "RANK=%r WORLD_SIZE=2".
 class PretrainRanks : public PretrainApp {
  protected:
-  void SetUp() override {
-    if (!has_process_comm()) GTEST_SKIP() << "built without Gloo (package libgloo-dev)";
-  }
+  void SetUp() override { SKIP_WITHOUT_GLOO(); }
 
   /// Starts two ranks in the environment that a launcher gives them. Their output goes to log.0 and log.1.
   /// Returns the higher exit code.

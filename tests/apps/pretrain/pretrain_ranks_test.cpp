@@ -9,7 +9,6 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
-#include "libcore/parallel/processes/gloo_comm.h"
 #include "tests/support/once/pattern.h"
 
 namespace megalith::test {

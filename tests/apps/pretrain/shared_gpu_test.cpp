@@ -22,17 +22,7 @@ class SharedGpuApp : public EmulatedRanksApp {
   const Variable named_{"CUDA_VISIBLE_DEVICES", "0"};
 };
 
-struct SharedLayout {
-  const char* name;
-  int ranks;
-  int order;  // of the device's work
-  const char* options;
-};
-void PrintTo(const SharedLayout& layout, std::ostream* out) {
-  *out << layout.name;
-}
-
-const SharedLayout kLayouts[] = {
+const RankLayout kLayouts[] = {
     {"Data4", 4, 1, ""},
     {"Zero1", 2, 2, "--use-distributed-optimizer"},
     {"Zero2", 2, 3, "--sharding stage2"},
@@ -44,61 +34,45 @@ const SharedLayout kLayouts[] = {
     {"Data2Tensor2Pipeline2", 8, 3, "--tensor-model-parallel-size 2 --pipeline-model-parallel-size 2"},
 };
 
-class SharedGpuLayouts : public SharedGpuApp, public testing::WithParamInterface<SharedLayout> {
+class SharedGpuLayouts : public SharedGpuApp, public testing::WithParamInterface<RankLayout> {
  protected:
-  void expect_same_as_one(const std::vector<int>& orders) const {
-    const CommandResult one = train(kShort + "--log-json one.jsonl");
-    ASSERT_EQ(one.code, 0) << one.all();
-    for (const int order : orders) {
-      SCOPED_TRACE(order);
-      const EmulatedGpus gpus(order);
-      std::filesystem::remove(dir_ / "ranks.jsonl");
-      const CommandResult ranks =
-          share(GetParam().ranks, concat(GetParam().options, " --log-json ranks.jsonl"));
-      ASSERT_EQ(ranks.code, 0) << ranks.all();
+  void expect_same_in(const std::vector<int>& orders) const {
+    expect_same_as_one(kShort, orders, [this](const std::string& options) {
+      CommandResult ranks = share(GetParam().ranks, GetParam().options + options);
       EXPECT_NE(ranks.all().find(concat(GetParam().ranks, " ranks share the device 0000:00:00.0")),
                 std::string::npos)
           << ranks.all();
-      expect_same("one.jsonl", "ranks.jsonl");
-    }
+      return ranks;
+    });
   }
 };
 INSTANTIATE_TEST_SUITE_P(All, SharedGpuLayouts, testing::ValuesIn(kLayouts),
                          [](const auto& instance) { return instance.param.name; });
 
 TEST_P(SharedGpuLayouts, TrainAsOneRankOnTheCpuDoes) {
-  expect_same_as_one({GetParam().order});
+  expect_same_in({GetParam().order});
 }
 TEST_P(SharedGpuLayouts, TrainAlikeInThreeOrdersOfWork) {
   if (!large_tests_wanted()) GTEST_SKIP() << kOnlyAmongLargeTests;
-  expect_same_as_one({1, 2, 3});
+  expect_same_in({1, 2, 3});
 }
 
 // Sums are in rank order in every run, so the order of work changes no bit.
 TEST_F(SharedGpuApp, TrainWithEqualBitsInEveryOrderOfWork) {
-  const auto norms = [this](int order) {
-    const EmulatedGpus gpus(order);
-    const CommandResult ranks = share(2, "--tensor-model-parallel-size 2 --log-json norms.jsonl");
-    EXPECT_EQ(ranks.code, 0) << ranks.all();
-    const std::vector<double> all = figures("norms.jsonl", "train", "grad_norm");
-    std::filesystem::remove(dir_ / "norms.jsonl");
-    return all;
+  const Start tensor = [this](const std::string& options) {
+    return share(2, "--tensor-model-parallel-size 2" + options);
   };
-  const std::vector<double> one = norms(1);
+  const std::vector<double> one = norms(1, tensor);
   ASSERT_EQ(one.size(), 2);
-  EXPECT_EQ(norms(4), one);
+  EXPECT_EQ(norms(4, tensor), one);
 }
 
 TEST_F(SharedGpuApp, SaveAndResumeUnderAnotherLayout) {
   const EmulatedGpus gpus(2);
-  const CommandResult one = train(kShort + "--log-json one.jsonl");
-  ASSERT_EQ(one.code, 0) << one.all();
-  const std::string saved = " --save saved --load saved --log-json ranks.jsonl";
-  const CommandResult first = share(2, "--exit-interval 1 --use-distributed-optimizer" + saved);
-  ASSERT_EQ(first.code, 0) << first.all();
-  const CommandResult second = share(2, "--pipeline-model-parallel-size 2" + saved);
-  ASSERT_EQ(second.code, 0) << second.all();
-  EXPECT_NEAR(figures("ranks.jsonl", "train").back() / figures("one.jsonl", "train").back(), 1, 1e-5);
+  const auto by = [this](const std::string& layout) {
+    return [this, layout](const std::string& options) { return share(2, layout + options); };
+  };
+  expect_same_when_resumed(kShort, by("--use-distributed-optimizer"), by("--pipeline-model-parallel-size 2"));
 }
 
 TEST_F(SharedGpuApp, EndWithTheFailureOfTheirDevice) {

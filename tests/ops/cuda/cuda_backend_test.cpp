@@ -389,14 +389,8 @@ TEST(EmulatedCudaChoice, RefusesADeviceThatIsNotThere) {
   }
 }
 
-/// A second emulated device during its lifetime.
-struct TwoDevices {
-  TwoDevices() { emulated_controls().devices = 2; }
-  ~TwoDevices() { emulated_controls().devices = 1; }
-};
-
 TEST(EmulatedCudaDevices, WorkForTwoThreadsAtATime) {
-  const TwoDevices devices;
+  const OwnEmulatedGpus devices(1, 2);
   std::vector<Outcome> results[2];
   const auto work = [&](int device) {
     const std::unique_ptr<Backend> backend = make_emulated_backend(device);
@@ -417,7 +411,7 @@ TEST(EmulatedCudaDevices, WorkForTwoThreadsAtATime) {
 }
 
 TEST(EmulatedCudaDevicesDeathTest, HaveMemoryOfTheirOwn) {
-  const TwoDevices devices;
+  const OwnEmulatedGpus devices(1, 2);
   const std::unique_ptr<Backend> backends[2] = {make_emulated_backend(0), make_emulated_backend(1)};
   Stream first = backends[0]->make_stream(), second = backends[1]->make_stream();
   Bed bed(first), other(second);

@@ -5,9 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <csignal>
-#include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -17,22 +14,15 @@
 #include <utility>
 #include <vector>
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include "libcore/base/error.h"
 #include "libcore/io/files/file.h"
-#include "libcore/ops/backend/cuda_plugin.h"
 #include "libcore/ops/backend/nccl_plugin.h"
-#include "libcore/ops/backend/workspace_sizes.h"
-#include "libcore/ops/linear.h"
-#include "tests/parallel/device_tensors.h"
-#include "tests/support/emulated_cuda.h"
+#include "tests/parallel/devices/device_rank.h"
 #include "tests/support/environment.h"
 #include "tests/support/files.h"
 #include "tests/support/json_log.h"
-#include "tests/support/rank_processes.h"
 
 namespace megalith {
 namespace {
@@ -40,47 +30,10 @@ namespace {
 using namespace std::chrono_literals;
 using test::Variable;
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
-/// A rank with a device. The communicator must be gone before the backend.
-struct DeviceRank : DeviceTensors {
-  explicit DeviceRank(Communicator& host, const DeviceCommOptions& options = {})
-      : DeviceTensors(make_cuda_backend(0)), world(make_device_comm(host, *backend, options)) {}
-  std::unique_ptr<Communicator> world;
-};
-
-/// Lets processes load the emulated device, whose work runs in this order.
-class Emulation {
- public:
-  explicit Emulation(int order = 1)
-      : folder_("MEGALITH_CUDA_LIBS", test::emulated_cuda_folder()),
-        order_("MEGALITH_EMULATOR_ORDER", std::to_string(order)) {}
-
- private:
-  Variable folder_, order_;
-};
-
-class DeviceRanks : public testing::Test {
- protected:
-  void SetUp() override {
-    if (!has_process_comm()) GTEST_SKIP() << "built without Gloo (package libgloo-dev)";
-  }
-  Emulation emulation_;
-};
-class DeviceComm : public testing::TestWithParam<int> {
- protected:
-  void SetUp() override {
-    if (!has_process_comm()) GTEST_SKIP() << "built without Gloo (package libgloo-dev)";
-  }
-};
+/// Two, three and four ranks.
+class DeviceComm : public DeviceRanks, public testing::WithParamInterface<int> {};
 INSTANTIATE_TEST_SUITE_P(Ranks, DeviceComm, testing::Values(2, 3, 4),
                          [](const auto& instance) { return std::to_string(instance.param); });
-
-void expect_fine(int size, const Processes::Body& body) {
-  for (const RankEnd& end : Processes(size).run(body)) EXPECT_TRUE(end.is_exit(0)) << end.status << end.error;
-}
 
 // ---- collectives
 
@@ -132,7 +85,7 @@ const Reduction kReductions[] = {
     }};
 
 TEST_P(DeviceComm, ReductionsInRankOrderHaveTheBitsOfGloo) {
-  const Emulation emulation(2);
+  const test::EmulatedGpus gpus(2);
   expect_fine(GetParam(), [](Communicator& gloo) {
     Rank host;
     DeviceRank rank(gloo, {.in_rank_order = true});
@@ -161,7 +114,6 @@ TEST_P(DeviceComm, ReductionsInRankOrderHaveTheBitsOfGloo) {
 
 // An odd number of elements gives the ranks parts of different sizes.
 TEST_P(DeviceComm, AnyNumberOfElementsIsReducedInRankOrder) {
-  const Emulation emulation;
   expect_fine(GetParam(), [](Communicator& gloo) {
     Rank host;
     DeviceRank rank(gloo, {.in_rank_order = true});
@@ -176,7 +128,7 @@ TEST_P(DeviceComm, AnyNumberOfElementsIsReducedInRankOrder) {
 }
 
 TEST_P(DeviceComm, ReductionsAreThoseOfGlooButForRounding) {
-  const Emulation emulation(3);
+  const test::EmulatedGpus gpus(3);
   expect_fine(GetParam(), [](Communicator& gloo) {
     Rank host;
     DeviceRank rank(gloo);
@@ -193,7 +145,7 @@ TEST_P(DeviceComm, ReductionsAreThoseOfGlooButForRounding) {
 }
 
 TEST_P(DeviceComm, TensorsAreMovedAsByGloo) {
-  const Emulation emulation(2);
+  const test::EmulatedGpus gpus(2);
   expect_fine(GetParam(), [](Communicator& gloo) {
     Rank host;
     DeviceRank rank(gloo);
@@ -245,7 +197,7 @@ TEST_F(DeviceRanks, SplitGivesTheGroupsOfGloo) {
 /// interleaved pipeline's order: the last rank's messages go to the first one.
 TEST_P(DeviceComm, MessagesRunAroundTheRingInEveryOrderOfWork) {
   for (const int order : {1, 2, 3}) {
-    const Emulation emulation(order);
+    const test::EmulatedGpus gpus(order);
     expect_fine(GetParam(), [](Communicator& gloo) {
       DeviceRank rank(gloo);
       constexpr int64_t kElements = 64;  // 256 bytes
@@ -312,313 +264,6 @@ TEST_F(DeviceRanks, AMessageMustFitAndGoToTheNeighbour) {
   EXPECT_TRUE(
       contains(ends[0].error, "forward: rank 0 on host h0: send, call 1: wanted the neighbour, place 1"))
       << ends[0].error;
-}
-
-// ---- ranks that fail
-
-/// Sums over and over. At the end of a round the host waits for its device.
-void reduce_without_end(Communicator& gloo, Processes* processes = nullptr) {
-  DeviceRank rank(gloo);
-  const View tensor = rank.zeros(DType::kF32, 100);
-  if (processes) processes->ready();
-  for (;;) {
-    rank.world->all_reduce(rank.compute, tensor, Reduce::kSum);
-    rank.compute.synchronize();
-  }
-}
-
-/// Sums eight times in a group, beside which there is another one.
-void reduce_beside_a_pair(Communicator& gloo) {
-  DeviceRank rank(gloo);
-  const auto pair = rank.world->split("pair", 0, gloo.rank());
-  const View tensor = rank.zeros(DType::kF32, 100);
-  for (int call = 0; call < 8; ++call) {
-    rank.world->all_reduce(rank.compute, tensor, Reduce::kSum);
-    rank.compute.synchronize();
-  }
-}
-
-/// Lets a rank write to this file instead of stderr.
-void redirect_stderr(const std::string& file) {
-  dup2(open(file.c_str(), O_CREAT | O_WRONLY, 0600), STDERR_FILENO);
-}
-
-void expect_end(const RankEnd& end, double seconds, const std::vector<std::string>& parts) {
-  EXPECT_TRUE(end.is_exit(75)) << end.status << end.error;
-  EXPECT_LT(end.seconds, seconds);
-  for (const std::string& part : parts) EXPECT_TRUE(contains(end.error, part)) << part << "\n" << end.error;
-}
-
-TEST_P(DeviceComm, ARankThatIsKilledEndsTheOthers) {
-  const Emulation emulation;
-  Processes processes(GetParam());
-  const int last = GetParam() - 1;
-  const auto ends = processes.run([&](Communicator& gloo) { reduce_without_end(gloo, &processes); },
-                                  [&] { processes.signal(last, SIGKILL); });
-  for (int rank = 0; rank < last; ++rank)
-    expect_end(ends[static_cast<size_t>(rank)], 5,
-               {concat("world: rank ", rank, " on host h", rank, ": all_reduce, call "),
-                concat("the connection to rank ", last, " on host h", last, " is lost: its process ended")});
-}
-
-// The rank dies when it calls NCCL: at its first call, while others are ahead of it, or later.
-TEST_F(DeviceRanks, ARankThatDiesInACallEndsTheOthers) {
-  for (const int call : {0, 1, 7}) {
-    const Variable fault("MEGALITH_NCCL_FAULT", concat("kill:1:", call));
-    const auto ends = Processes(3).run([](Communicator& gloo) { reduce_without_end(gloo); });
-    EXPECT_TRUE(ends[1].is_signal(SIGKILL)) << ends[1].status;
-    for (const size_t rank : {size_t{0}, size_t{2}})
-      expect_end(ends[rank], 5, {"connection", "rank 1 on host h1"});
-  }
-}
-
-// The device of each of the others waits in two groups, on two streams. Neither group could end alone, as
-// CUDA frees NCCL's memory only when the device has done all its work.
-TEST_F(DeviceRanks, GroupsThatWaitAtOnceEndTogether) {
-  Processes processes(3);
-  const auto body = [&](Communicator& gloo) {
-    DeviceRank rank(gloo);
-    const auto data = rank.world->split("data", 0, gloo.rank());
-    Stream low = rank.backend->make_queue_stream();
-    const View tensor = rank.zeros(DType::kF32, 100), grads = rank.zeros(DType::kF32, 50);
-    processes.ready();
-    if (gloo.rank() == 1) processes.await_meanwhile();
-    data->all_reduce(low, grads, Reduce::kSum);
-    rank.world->all_reduce(rank.compute, tensor, Reduce::kSum);
-    rank.compute.synchronize();
-  };
-  const auto ends = processes.run(body, [&] {
-    processes.signal(1, SIGKILL);
-    processes.await_end(1);
-  });
-  for (const size_t rank : {size_t{0}, size_t{2}})
-    expect_end(ends[rank], 5, {": all_reduce, call 1", "the connection to rank 1 on host h1 is lost"});
-}
-
-// Rank 0's host is in a call that does not return, as that of a driver whose queue is full.
-TEST_F(DeviceRanks, AHostInACallOfTheDriverEndsToo) {
-  const Variable fault("MEGALITH_NCCL_FAULT", "block:0:1");
-  const test::TempDir dir;
-  Processes processes(2);
-  const auto body = [&](Communicator& gloo) {
-    DeviceRank rank(gloo);
-    const View tensor = rank.zeros(DType::kF32, 100);
-    rank.world->all_reduce(rank.compute, tensor, Reduce::kSum);
-    rank.compute.synchronize();
-    if (gloo.rank() == 0) redirect_stderr(dir / "stderr");
-    processes.ready();
-    if (gloo.rank() == 1) processes.await_meanwhile();
-    rank.world->all_reduce(rank.compute, tensor, Reduce::kSum);
-  };
-  const auto ends = processes.run(body, [&] {
-    std::this_thread::sleep_for(300ms);  // nothing shows when rank 0 has begun the call
-    processes.signal(1, SIGKILL);
-    processes.await_end(1);
-  });
-  expect_end(ends[0], 5, {});
-  const std::string said = read_file(dir / "stderr");
-  EXPECT_TRUE(
-      contains(said, "error: rank 0 on host h0: stopped: the connection to rank 1 on host h1 is lost"))
-      << said;
-  EXPECT_TRUE(contains(said, "a call of the CUDA driver does not end")) << said;
-}
-
-TEST_F(DeviceRanks, AStoppedRankIsNamedAfterTheTimeout) {
-  Processes processes(3, 1500ms);
-  const auto ends = processes.run([&](Communicator& gloo) { reduce_without_end(gloo, &processes); },
-                                  [&] {
-                                    processes.signal(1, SIGSTOP);
-                                    for (const int rank : {0, 2}) processes.await_end(rank);
-                                    processes.signal(1, SIGKILL);
-                                  });
-  for (const size_t rank : {size_t{0}, size_t{2}})
-    expect_end(
-        ends[rank], 1.5 + 5,
-        {"all_reduce, call ", "timed out after 1.5 s waiting for rank 1 on host h1, which does not answer"});
-}
-
-TEST_F(DeviceRanks, ARankThatDoesSomethingElseIsNamedAfterTheTimeout) {
-  Processes processes(3, 1500ms);
-  const auto body = [&](Communicator& gloo) {
-    DeviceRank rank(gloo);
-    const View tensor = rank.zeros(DType::kF32, 100);
-    processes.ready();
-    if (gloo.rank() == 2) {
-      processes.await_meanwhile();
-      gloo.exchange("");
-    }
-    rank.world->all_reduce(rank.compute, tensor, Reduce::kSum);
-    rank.compute.synchronize();
-  };
-  const auto ends = processes.run(body, [&] {
-    for (const int rank : {0, 1}) processes.await_end(rank);
-  });
-  for (const size_t rank : {size_t{0}, size_t{1}})
-    expect_end(ends[rank], 1.5 + 5, {"waiting for rank 2 on host h2, which does not wait for its device"});
-  expect_end(ends[2], 10, {"exchange, call ", "stopped"});
-}
-
-// NCCL itself would wait for ever.
-TEST_F(DeviceRanks, ARankWhoseCallDiffersIsNamedAfterTheTimeout) {
-  const Variable hang("MEGALITH_NCCL_DISAGREE", "hang");
-  Processes processes(3, 1500ms);
-  const auto ends = processes.run([&](Communicator& gloo) {
-    DeviceRank rank(gloo);
-    const View tensor = rank.zeros(DType::kF32, 96), other = rank.zeros(DType::kF32, 32);
-    rank.world->all_reduce(rank.compute, tensor, Reduce::kSum);
-    if (gloo.rank() == 1)
-      rank.world->all_gather(rank.compute, tensor, other);
-    else
-      rank.world->all_reduce(rank.compute, tensor, Reduce::kSum);
-    rank.compute.synchronize();
-  });
-  for (const RankEnd& end : ends)
-    expect_end(end, 1.5 + 5,
-               {"rank 1 on host h1 waits in all_gather of 32 fp32, call 2",
-                "in all_reduce of 96 fp32 (sum), call 2; all ranks of a group have to make the same calls"});
-}
-
-// Rank 1 begins to wait when rank 0 has waited for more than half of the timeout, but not all of it.
-TEST_F(DeviceRanks, RanksCompareTheirCallsForHalfTheTimeout) {
-  const Variable hang("MEGALITH_NCCL_DISAGREE", "hang");
-  Processes processes(2, 3s);
-  const auto ends = processes.run([](Communicator& gloo) {
-    DeviceRank rank(gloo);
-    const View tensor = rank.zeros(DType::kF32, 8);
-    if (gloo.rank() == 1) std::this_thread::sleep_for(2250ms);
-    if (gloo.rank() == 1)
-      rank.world->broadcast(rank.compute, tensor, 0);
-    else
-      rank.world->all_reduce(rank.compute, tensor, Reduce::kSum);
-    rank.compute.synchronize();
-  });
-  expect_end(ends[0], 3 + 1.5 + 5,
-             {"world: rank 0 on host h0: all_reduce, call 1: stopped: ", "calls of devices: ",
-              "timed out after 1.5 s waiting for rank 1 on host h1"});
-}
-
-TEST_F(DeviceRanks, ACallThatNoDeviceEndsIsNamedAfterTheTimeout) {
-  const Variable fault("MEGALITH_NCCL_FAULT", "hang:1:3");
-  Processes processes(2, 1500ms);
-  for (const RankEnd& end : processes.run([](Communicator& gloo) { reduce_without_end(gloo); }))
-    expect_end(end, 1.5 + 5, {"all_reduce, call 4", "timed out after 1.5 s"});
-}
-
-TEST_F(DeviceRanks, WhatNcclReportsEndsAllRanks) {
-  const Variable fault("MEGALITH_NCCL_FAULT", "remote:1:5");
-  for (const RankEnd& end : Processes(3).run([](Communicator& gloo) { reduce_without_end(gloo); }))
-    expect_end(end, 5,
-               {"NCCL 2.28.9: remote process exited or there was a network error (error 6", "NCCL_DEBUG=WARN",
-                "rank 1 on host h1: all_reduce, call 6"});
-}
-
-TEST_F(DeviceRanks, WhatNcclRefusesEndsAllRanks) {
-  const std::pair<const char*, const char*> cases[] = {
-      {"refuse:1:5", "world: rank 1 on host h1: all_reduce, call 6: enqueue: NCCL 2.28.9: internal error"},
-      {"refuse:1:0:start", "world: rank 1 on host h1: start: start: NCCL 2.28.9: internal error"},
-      {"refuse:1:1:start", "pair: world: rank 1 on host h1: split: split: NCCL 2.28.9: internal error"}};
-  for (const auto& [fault, words] : cases) {
-    const Variable set("MEGALITH_NCCL_FAULT", fault);
-    SCOPED_TRACE(fault);
-    for (const RankEnd& end : Processes(2).run(reduce_beside_a_pair)) expect_end(end, 5, {words});
-  }
-}
-
-// The work is done by then, so no rank fails.
-TEST_F(DeviceRanks, WhatNcclRefusesAtTheEndIsTold) {
-  const Variable fault("MEGALITH_NCCL_FAULT", "refuse:1:0:end");
-  const test::TempDir dir;
-  expect_fine(2, [&](Communicator& gloo) {
-    if (gloo.rank() == 1) redirect_stderr(dir / "stderr");
-    reduce_beside_a_pair(gloo);
-  });
-  const std::string said = read_file(dir / "stderr");
-  EXPECT_TRUE(contains(said, "error: pair: rank 1 on host h1: end: end: NCCL 2.28.9: internal error"))
-      << said;
-}
-
-TEST_F(DeviceRanks, ARankThatThrowsWakesTheOthers) {
-  const auto ends = Processes(3).run([](Communicator& gloo) {
-    DeviceRank rank(gloo);
-    const View tensor = rank.zeros(DType::kF32, 8);
-    rank.world->all_reduce(rank.compute, tensor, Reduce::kSum);
-    if (gloo.rank() == 1) fail(ErrorKind::kData, "a bad file");
-    rank.world->all_reduce(rank.compute, tensor, Reduce::kSum);
-    rank.compute.synchronize();
-  });
-  EXPECT_TRUE(ends[1].is_exit(65)) << ends[1].status << ends[1].error;
-  for (const size_t rank : {size_t{0}, size_t{2}}) expect_end(ends[rank], 5, {"rank 1 on host h1 failed"});
-}
-
-// NCCL's groups end together, so a rank that ends early waits for the others as long as they wait for it.
-TEST_F(DeviceRanks, ARankThatHasEndedIsNamedAfterTheTimeout) {
-  Processes processes(2, 1500ms);
-  const auto ends = processes.run([](Communicator& gloo) {
-    DeviceRank rank(gloo);
-    const View tensor = rank.zeros(DType::kF32, 8);
-    if (gloo.rank() == 1) return;
-    rank.world->all_reduce(rank.compute, tensor, Reduce::kSum);
-    rank.compute.synchronize();
-  });
-  expect_end(
-      ends[0], 1.5 + 5,
-      {"rank 1 on host h1 waits in no call of it, rank 0 on host h0 in all_reduce of 8 fp32 (sum), call 1"});
-}
-
-TEST_F(DeviceRanks, ADelayedRankIsWaitedFor) {
-  const Variable fault("MEGALITH_NCCL_FAULT", "delay:1:50");
-  expect_fine(3, [](Communicator& gloo) {
-    DeviceRank rank(gloo);
-    Tensor one(DType::kF32, 1);
-    one.set(0, 1);
-    const View tensor = rank.put(one);
-    for (int i = 0; i < 3; ++i) rank.world->all_reduce(rank.compute, tensor, Reduce::kSum);
-    EXPECT_EQ(rank.get(tensor).get(0), 27);
-  });
-}
-
-// To free memory, CUDA waits for all of the device's work, also for what waits for rank 1, which waits here.
-// The kernel itself has millions of threads, too many for an emulated device: the ranks end before it runs.
-TEST_F(DeviceRanks, AKernelMayNeedMoreMemoryWhileTheDeviceWaits) {
-  Processes processes(2, 5s);
-  const auto body = [&](Communicator& gloo) {
-    constexpr int64_t kFew = 64, kMany = cuda::kMinWorkspace / (2 * sizeof(float)) + 64;
-    ASSERT_GT(cuda::column_sums_bytes(1, kMany), cuda::kMinWorkspace);
-    DeviceRank rank(gloo);
-    const auto data = rank.world->split("data", 0, gloo.rank());
-    Stream low = rank.backend->make_queue_stream();
-    const View grads = rank.zeros(DType::kF32, 8), dy = rank.zeros(DType::kBf16, kMany),
-               sums = rank.zeros(DType::kF32, kMany);
-    if (gloo.rank() == 0) {
-      data->all_reduce(low, grads, Reduce::kSum);
-      for (const int64_t columns : {kFew, kMany})
-        rank.backend->run(rank.compute, BiasGrad{.dbias = View{sums.data, DType::kF32, {columns}},
-                                                 .dy = View{dy.data, DType::kBf16, {1, columns}}});
-    }
-    gloo.exchange("");
-    processes.ready();
-    processes.await_meanwhile();  // until both have their messages
-    std::_Exit(testing::Test::HasFailure() ? 1 : 0);
-  };
-  const auto ends = processes.run(body, [] {});
-  for (const RankEnd& end : ends) EXPECT_TRUE(end.is_exit(0)) << end.status << end.error;
-}
-
-// A save's thread copies what it writes. It could not look at groups that the rank's own thread changes.
-TEST_F(DeviceRanks, AnotherThreadMayWaitButNotCall) {
-  expect_fine(2, [](Communicator& gloo) {
-    DeviceRank rank(gloo);
-    const Tensor sent = tensor_of(DType::kF32, gloo.rank(), 8);
-    const View there = rank.put(sent);
-    Stream other = rank.backend->make_queue_stream();
-    other.wait(rank.compute.record());
-    std::thread([&] {
-      Tensor got(DType::kF32, 8);
-      other.to_host(got.view().data, there);
-      EXPECT_EQ(got, sent);
-      EXPECT_THROW(rank.world->all_reduce(other, there, Reduce::kSum), Error);
-    }).join();
-  });
 }
 
 // ---- the library
@@ -707,7 +352,7 @@ TEST_F(DeviceRanks, OfEqualGroupsStartOne) {
 // On two streams, as the sums of buckets run beside the compute stream's work.
 TEST_F(DeviceRanks, EqualGroupsCallBesideEachOtherInEveryOrderOfWork) {
   for (const int order : {1, 2, 3}) {
-    const Emulation emulation(order);
+    const test::EmulatedGpus gpus(order);
     expect_fine(3, [](Communicator& gloo) {
       Rank host;
       DeviceRank rank(gloo, {.in_rank_order = true});
@@ -727,45 +372,6 @@ TEST_F(DeviceRanks, EqualGroupsCallBesideEachOtherInEveryOrderOfWork) {
       for (const auto& [device, wanted] : sums) EXPECT_EQ(rank.get(device), wanted);
     });
   }
-}
-
-// The group of NCCL counts six calls before, but the communicator none. Rank 0 may learn that rank 1 has died
-// when it still waits for the call before.
-TEST_F(DeviceRanks, CallsOfEqualGroupsKeepTheirNames) {
-  const Variable fault("MEGALITH_NCCL_FAULT", "kill:1:7");
-  const auto ends = Processes(2).run([](Communicator& gloo) {
-    DeviceRank rank(gloo);
-    const auto data = rank.world->split({"data", GroupRole::kData}, 0, gloo.rank());
-    const View tensor = rank.zeros(DType::kF32, 8);
-    for (int call = 0; call < 6; ++call) rank.world->all_reduce(rank.compute, tensor, Reduce::kSum);
-    rank.compute.synchronize();
-    gloo.exchange("");
-    for (int call = 0; call < 2; ++call) data->all_reduce(rank.compute, tensor, Reduce::kSum);
-    rank.compute.synchronize();
-  });
-  expect_end(ends[0], 5, {"rank 1 on host h1 is lost"});
-  const std::string call = "data: rank 0 on host h0: all_reduce, call ";
-  EXPECT_TRUE(contains(ends[0].error, call + "1: ") || contains(ends[0].error, call + "2: "))
-      << ends[0].error;
-}
-
-TEST_F(DeviceRanks, CallsOfEqualGroupsThatDifferAreNamed) {
-  const Variable hang("MEGALITH_NCCL_DISAGREE", "hang");
-  const auto ends = Processes(3, 1500ms).run([](Communicator& gloo) {
-    DeviceRank rank(gloo);
-    const auto data = rank.world->split({"data", GroupRole::kData}, 0, gloo.rank());
-    const View tensor = rank.zeros(DType::kF32, 96), part = rank.zeros(DType::kF32, 32);
-    rank.world->all_reduce(rank.compute, tensor, Reduce::kSum);
-    if (gloo.rank() == 1)
-      data->all_gather(rank.compute, tensor, part);
-    else
-      rank.world->all_reduce(rank.compute, tensor, Reduce::kSum);
-    rank.compute.synchronize();
-  });
-  for (const RankEnd& end : ends)
-    expect_end(end, 1.5 + 5,
-               {"timed out: world: rank 1 on host h1 waits in all_gather of 32 fp32 of data, call 1, rank 0 "
-                "on host h0 in all_reduce of 96 fp32 (sum), call 2"});
 }
 
 TEST_F(DeviceRanks, CountTheBytesOfEachGroup) {

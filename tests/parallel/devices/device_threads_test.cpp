@@ -1,10 +1,8 @@
 // The communicator over devices beside that of threads: each rank has an emulated device of the one process.
-#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -12,8 +10,8 @@
 #include "libcore/ops/backend/cuda_plugin.h"
 #include "libcore/parallel/devices/device_comm.h"
 #include "libcore/parallel/threads/thread_comm.h"
+#include "tests/parallel/failed_calls.h"
 #include "tests/support/emulated_cuda.h"
-#include "tests/support/environment.h"
 
 namespace megalith {
 namespace {
@@ -37,8 +35,6 @@ struct ThreadRank {
 
 class DeviceThreads : public testing::Test {
  protected:
-  DeviceThreads() { test::emulated_controls().devices = 3; }
-  ~DeviceThreads() override { test::emulated_controls().devices = 1; }
   /// The error that three ranks end with.
   static std::string error_of(const std::function<void(ThreadRank&, int rank)>& body) {
     try {
@@ -55,7 +51,7 @@ class DeviceThreads : public testing::Test {
   static void expect(const std::string& error, const std::string& part) {
     EXPECT_NE(error.find(part), std::string::npos) << error;
   }
-  const test::Variable folder_{"MEGALITH_CUDA_LIBS", test::emulated_cuda_folder()};
+  const test::OwnEmulatedGpus gpus_{1, 3};
 };
 
 TEST_F(DeviceThreads, AddAcrossTheirDevices) {
@@ -71,18 +67,13 @@ TEST_F(DeviceThreads, AddAcrossTheirDevices) {
 }
 
 TEST_F(DeviceThreads, NameTheRankThatDoesSomethingElse) {
-  std::atomic<int> ended = 0;
+  FailedCalls calls;
   const std::string error = error_of([&](ThreadRank& rank, int number) {
     if (number == 2) {
-      while (ended < 2) std::this_thread::sleep_for(1ms);
+      calls.await(2);
       rank.world->exchange("");
     }
-    try {
-      rank.sum();
-    } catch (const Error&) {
-      ++ended;
-      throw;
-    }
+    calls.make([&] { rank.sum(); });
   });
   expect(
       error,

@@ -67,25 +67,21 @@ struct GroupRank {
   std::unique_ptr<DeviceGroup> group;
 };
 
-class NcclGroups : public testing::Test {
- protected:
-  static void run(int size, bool in_rank_order, const std::function<void(GroupRank&, int rank)>& body) {
-    test::emulated_controls().devices = size;
-    const std::string id = new_nccl_id();
-    std::vector<std::thread> threads;
-    for (int rank = 0; rank < size; ++rank)
-      threads.emplace_back([&, rank] {
-        GroupRank one(id, rank, size, in_rank_order);
-        body(one, rank);
-      });
-    for (std::thread& thread : threads) thread.join();
-    test::emulated_controls().devices = 1;
-  }
-  const test::Variable folder_{"MEGALITH_CUDA_LIBS", test::emulated_cuda_folder()};
-};
+/// Runs `body` on a thread for each rank of a group that has started.
+void run(int size, bool in_rank_order, const std::function<void(GroupRank&, int rank)>& body) {
+  const test::OwnEmulatedGpus gpus(1, size);
+  const std::string id = new_nccl_id();
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < size; ++rank)
+    threads.emplace_back([&, rank] {
+      GroupRank one(id, rank, size, in_rank_order);
+      body(one, rank);
+    });
+  for (std::thread& thread : threads) thread.join();
+}
 
 // 1 + 2^-24 + 2^-24 is 1 in rank order, as each of the small ones is rounded away.
-TEST_F(NcclGroups, AddInRankOrderIfAsked) {
+TEST(NcclGroups, AddInRankOrderIfAsked) {
   for (const bool in_rank_order : {false, true})
     run(3, in_rank_order, [=](GroupRank& one, int rank) {
       const View tensor = one.put(std::vector<float>(3, rank == 0 ? 1.0F : 0x1p-24F));
@@ -99,7 +95,7 @@ TEST_F(NcclGroups, AddInRankOrderIfAsked) {
     });
 }
 
-TEST_F(NcclGroups, NameTheFirstCallThatIsNotDone) {
+TEST(NcclGroups, NameTheFirstCallThatIsNotDone) {
   std::atomic<bool> named = false;
   run(2, false, [&](GroupRank& one, int rank) {
     const View tensor = one.put({1, 2});
@@ -118,36 +114,28 @@ TEST_F(NcclGroups, NameTheFirstCallThatIsNotDone) {
   });
 }
 
-TEST_F(NcclGroups, EndWithoutTheirWorkWhenAborted) {
-  test::emulated_controls().devices = 2;
-  const std::string id = new_nccl_id();
+TEST(NcclGroups, EndWithoutTheirWorkWhenAborted) {
   std::atomic<int> ready = 0;
-  std::vector<std::thread> threads;
-  for (const int rank : {0, 1})
-    threads.emplace_back([&, rank] {
-      GroupRank one(id, rank, 2, false);
-      const View tensor = one.put({1, 2});
-      const DeviceCall call{.kind = DeviceCall::kSum, .in = tensor, .out = tensor};
-      if (rank == 0) one.group->launch(one.stream, {&call, 1}, 1);  // rank 1 never comes
-      for (++ready; ready < 2;) std::this_thread::yield();  // an abort is an error of a rank that starts
-      DeviceGroup* const own = one.group.get();
-      own->abort({&own, 1});
-      EXPECT_EQ(one.get(tensor), (std::vector<float>{1, 2}));
-      EXPECT_ANY_THROW(one.group->launch(one.stream, {&call, 1}, 2));
-    });
-  for (std::thread& thread : threads) thread.join();
-  test::emulated_controls().devices = 1;
+  run(2, false, [&](GroupRank& one, int rank) {
+    const View tensor = one.put({1, 2});
+    const DeviceCall call{.kind = DeviceCall::kSum, .in = tensor, .out = tensor};
+    if (rank == 0) one.group->launch(one.stream, {&call, 1}, 1);  // rank 1 never comes
+    for (++ready; ready < 2;) std::this_thread::yield();  // an abort is an error of a rank that starts
+    DeviceGroup* const own = one.group.get();
+    own->abort({&own, 1});
+    EXPECT_EQ(one.get(tensor), (std::vector<float>{1, 2}));
+    EXPECT_ANY_THROW(one.group->launch(one.stream, {&call, 1}, 2));
+  });
 }
 
-TEST_F(NcclGroups, TellTheVersionAndTheDevicesAddress) {
+TEST(NcclGroups, TellTheVersionAndTheDevicesAddress) {
+  const test::OwnEmulatedGpus gpus(1, 4);
   EXPECT_EQ(nccl_version(), "2.28.9");
-  test::emulated_controls().devices = 4;
   EXPECT_EQ(cuda_devices(), 4);
   EXPECT_EQ(cuda_device_address(3), "0000:03:00.0");
   const test::Variable visible("CUDA_VISIBLE_DEVICES", "2,0");
   EXPECT_EQ(cuda_devices(), 2);
   EXPECT_EQ(cuda_device_address(0), "0000:02:00.0");
-  test::emulated_controls().devices = 1;
 }
 
 }  // namespace

@@ -23,9 +23,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-#define SKIP_WITHOUT_GLOO() \
-  if (!has_process_comm()) GTEST_SKIP() << "built without Gloo (package libgloo-dev)"
-
 // ---- means
 
 // The memory of send slots is static, since it has to outlive the communicator.

@@ -2,14 +2,12 @@
 // tensors the same communicator takes.
 #include "libcore/ops/backend/shared_device.h"
 
-#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <functional>
 #include <limits>
 #include <memory>
 #include <string>
-#include <thread>
 #include <tuple>
 #include <vector>
 
@@ -19,8 +17,8 @@
 #include "libcore/ops/backend/cuda_plugin.h"
 #include "libcore/parallel/threads/thread_comm.h"
 #include "tests/parallel/device_tensors.h"
+#include "tests/parallel/failed_calls.h"
 #include "tests/support/emulated_cuda.h"
-#include "tests/support/environment.h"
 
 namespace megalith {
 namespace {
@@ -30,18 +28,6 @@ using namespace std::chrono_literals;
 struct Sharer : DeviceTensors {
   Sharer() : DeviceTensors(make_cuda_backend(0)) {}
   Stream queue = backend->make_queue_stream();
-};
-
-/// The emulated device, whose work runs in this order.
-class Emulation {
- public:
-  explicit Emulation(unsigned order) { test::emulated_controls().order = order; }
-  ~Emulation() { test::emulated_controls().order = 1; }
-  Emulation(const Emulation&) = delete;
-  Emulation& operator=(const Emulation&) = delete;
-
- private:
-  const test::Variable folder_{"MEGALITH_CUDA_LIBS", test::emulated_cuda_folder()};
 };
 
 /// So many ranks, and the order of the device's work.
@@ -54,7 +40,7 @@ class SharedDevice : public testing::TestWithParam<std::tuple<int, int>> {
       body(world, rank);
     });
   }
-  const Emulation emulation_{static_cast<unsigned>(std::get<1>(GetParam()))};
+  const test::OwnEmulatedGpus gpus_{static_cast<unsigned>(std::get<1>(GetParam()))};
 };
 INSTANTIATE_TEST_SUITE_P(Ranks, SharedDevice,
                          testing::Values(std::tuple(2, 1), std::tuple(3, 2), std::tuple(4, 4),
@@ -182,7 +168,7 @@ TEST_P(SharedDevice, MessagesRunAroundTheRing) {
 
 TEST(SharedDeviceMessages, AreReadBeforeNewSlotsTakeTheirMemory) {
   for (const unsigned order : {1U, 2U, 3U, 4U, 5U}) {
-    const Emulation emulation(order);
+    const test::OwnEmulatedGpus gpus(order);
     run_thread_ranks(2, {}, [](Communicator& world) {
       Sharer rank;
       const View memory = rank.zeros(DType::kU8, 400), first = rank.zeros(DType::kF32, 100),
@@ -209,7 +195,7 @@ TEST(SharedDeviceMessages, AreReadBeforeNewSlotsTakeTheirMemory) {
 // The memory belongs to whoever likes when the communicator is gone, also on a stream that waits for nothing.
 TEST(SharedDeviceMessages, AreReadBeforeTheirCommunicatorEnds) {
   for (const unsigned order : {1U, 2U, 3U, 4U, 5U}) {
-    const Emulation emulation(order);
+    const test::OwnEmulatedGpus gpus(order);
     run_thread_ranks(2, {}, [](Communicator& world) {
       Sharer rank;
       const View memory = rank.zeros(DType::kU8, 400), tensor = rank.zeros(DType::kF32, 100);
@@ -231,7 +217,7 @@ TEST(SharedDeviceMessages, AreReadBeforeTheirCommunicatorEnds) {
 // ---- what is not a sum of plain numbers
 
 TEST(SharedDeviceSums, AreRoundedOnceAndKeepNaN) {
-  const Emulation emulation(1);
+  const test::OwnEmulatedGpus gpus(1);
   run_thread_ranks(3, {}, [](Communicator& world) {
     Sharer rank;
     // In fp32 1e8 + 1 is 1e8, so only the sum in this order is 0. A bf16 has 8 bits: added alone, each 2^-8
@@ -257,7 +243,7 @@ TEST(SharedDeviceSums, AreRoundedOnceAndKeepNaN) {
 
 // A host function that waits for another rank would hang where the driver runs one at a time.
 TEST(SharedDeviceHost, NeitherWaitsForTheDeviceNorRunsHostFunctions) {
-  const Emulation emulation(2);
+  const test::OwnEmulatedGpus gpus(2);
   run_thread_ranks(2, {}, [](Communicator& world) {
     Sharer rank;
     const View memory = rank.zeros(DType::kU8, 400), tensor = rank.zeros(DType::kF32, 100);
@@ -288,7 +274,7 @@ TEST(SharedDeviceHost, NeitherWaitsForTheDeviceNorRunsHostFunctions) {
 
 /// The error that three ranks end with.
 std::string error_of(const std::function<void(Communicator& world, Sharer&, const View& tensor)>& body) {
-  const Emulation emulation(3);
+  const test::OwnEmulatedGpus gpus(3);
   try {
     run_thread_ranks(3, {.timeout = 1500ms}, [&](Communicator& world) {
       Sharer rank;
@@ -314,16 +300,10 @@ TEST(SharedDeviceEnds, NameTheRankThatHasLeft) {
 }
 
 TEST(SharedDeviceEnds, NameTheRankThatIsLate) {
-  std::atomic<int> ended = 0;
+  FailedCalls calls;
   expect(error_of([&](Communicator& world, Sharer& rank, const View& tensor) {
-           if (world.rank() == 2)
-             while (ended < 2) std::this_thread::sleep_for(1ms);
-           try {
-             world.all_reduce(rank.compute, tensor, Reduce::kSum);
-           } catch (const Error&) {
-             ++ended;
-             throw;
-           }
+           if (world.rank() == 2) calls.await(2);
+           calls.make([&] { world.all_reduce(rank.compute, tensor, Reduce::kSum); });
          }),
          ": all_reduce, call 2: timed out after 1.5 s waiting for rank 2; ");
 }
@@ -351,7 +331,7 @@ TEST(SharedDeviceEnds, NameCallsThatDisagreeAtOnce) {
 }
 
 TEST(SharedDeviceEnds, MoreRanksThanTheKernelTakesAreRefused) {
-  const Emulation emulation(1);
+  const test::OwnEmulatedGpus gpus(1);
   Sharer rank;
   std::byte* const at = rank.zeros(DType::kF32, 1).as<std::byte>();
   const std::vector<const std::byte*> from(kMaxSharers + 1, at);

@@ -11,7 +11,7 @@ struct OwnCache {
   OwnCache() { setenv("MEGALITH_CACHE_DIR", folder.path().c_str(), 1); }
   const TempDir folder;
 };
-const OwnCache kOwnCache;  // NOLINT(cert-err58-cpp): without a folder for temporary files no test can run
+const OwnCache kOwnCache;  // without a folder for temporary files no test can run
 
 }  // namespace
 }  // namespace megalith::test

@@ -17,7 +17,6 @@
 #include "libcore/checkpoint/native/reader.h"
 #include "libcore/io/streams/stop_signal.h"
 #include "libcore/ops/backend/backend.h"
-#include "libcore/parallel/processes/gloo_comm.h"
 #include "libcore/train/run/loop.h"
 #include "tests/support/faults.h"
 #include "tests/support/files.h"
@@ -37,7 +36,7 @@ constexpr int64_t kStart = 2, kEnd = 3;  // iterations before the trial and at i
 class SaveFaults : public testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
-    if (!has_process_comm()) GTEST_SKIP() << "built without Gloo (package libgloo-dev)";
+    SKIP_WITHOUT_GLOO();
     PretrainConfig first = config(dir_ / "start");
     first.train.exit_interval = kStart;
     for (const RankEnd& end : run(first)) ASSERT_TRUE(end.is_exit(0)) << end.error;

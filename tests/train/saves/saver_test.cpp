@@ -103,7 +103,7 @@ TEST_F(SaverTest, AGpuCopiesWhileItComputesTheNextGradients) {
   Saver(*waits, options("waited")).start({.iteration = 2}, extras());
   const auto waited = checksums("waited");
   for (const unsigned order : {1U, 2U, 3U, 4U, 5U}) {
-    test::emulated_controls().order = order;
+    const test::OwnEmulatedGpus gpus(order);
     const std::string number = std::to_string(order);
     const auto continuing = trained(SaveCopy::kAll, *gpu);
     Saver saver(*continuing, options("beside" + number));

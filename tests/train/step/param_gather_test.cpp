@@ -19,7 +19,6 @@
 #include "libcore/parallel/threads/thread_comm.h"
 #include "libcore/train/step/trainer.h"
 #include "tests/support/emulated_cuda.h"
-#include "tests/support/environment.h"
 #include "tests/support/tiny_model.h"
 #include "tests/train/run/tiny_run.h"
 
@@ -147,7 +146,7 @@ struct TwoDevices {
   }
   /// Runs `body` on two ranks, whose devices work in this order.
   void run(unsigned order, const std::function<void(Trainer&, int rank)>& body) const {
-    test::emulated_controls().order = order;
+    const test::OwnEmulatedGpus gpus(order, 2);
     run_thread_ranks(2, {}, [&](Communicator& threads) {
       const std::unique_ptr<Backend> backend = make_cuda_backend(threads.rank());
       const std::unique_ptr<Communicator> world = make_device_comm(threads, *backend);
@@ -185,17 +184,7 @@ struct TwoDevices {
     return outcome;
   }
 
-  const test::Variable folder{"MEGALITH_CUDA_LIBS", test::emulated_cuda_folder()};
   PretrainConfig config;
-};
-
-class GatherOnDevices : public testing::Test {
- protected:
-  GatherOnDevices() { test::emulated_controls().devices = 2; }
-  ~GatherOnDevices() override {
-    test::emulated_controls().devices = 1;
-    test::emulated_controls().order = 1;
-  }
 };
 
 /// How many pairs of a gather and a pass have a time in common.
@@ -216,7 +205,7 @@ int gathers_beside_passes(const std::vector<TraceLane>& trace) {
 
 // Devices do their work in three orders, as late as events allow: what read a parameter before its event
 // would read the value of the step before, at least of the half that the other rank updates.
-TEST_F(GatherOnDevices, RunsBesideTheNextForwardPassAndChangesNoBit) {
+TEST(GatherOnDevices, RunsBesideTheNextForwardPassAndChangesNoBit) {
   const TwoDevices devices(Sharding::kOptimizer);
   const TwoDevices::Outcome expected = devices.train(1, true);
   EXPECT_EQ(gathers_beside_passes(expected.trace), 0);
@@ -228,7 +217,7 @@ TEST_F(GatherOnDevices, RunsBesideTheNextForwardPassAndChangesNoBit) {
   }
 }
 
-TEST_F(GatherOnDevices, ChangesNoBitWhereGradientsAreShardedToo) {
+TEST(GatherOnDevices, ChangesNoBitWhereGradientsAreShardedToo) {
   const TwoDevices devices(Sharding::kGradients);
   const TwoDevices::Outcome expected = devices.train(1, true), got = devices.train(2, false);
   EXPECT_EQ(got.losses, expected.losses);
@@ -236,7 +225,7 @@ TEST_F(GatherOnDevices, ChangesNoBitWhereGradientsAreShardedToo) {
 }
 
 // Each rank has updated its half, and both read all.
-TEST_F(GatherOnDevices, IsAwaitedByWhatReadsParametersOtherwise) {
+TEST(GatherOnDevices, IsAwaitedByWhatReadsParametersOtherwise) {
   const std::function<void(Trainer&)> ways[] = {[](Trainer& trainer) { trainer.params(); },
                                                 [](Trainer& trainer) { trainer.store(); },
                                                 [](Trainer& trainer) { trainer.stage(); }};

@@ -51,10 +51,6 @@ bool reduces(const DeviceCall& call) {
   return call.kind <= DeviceCall::kScatterMax;
 }
 
-Queue& queue_of(const Stream& stream) {
-  return *static_cast<Queue*>(stream.native());
-}
-
 bool is_done(const Event& event) {
   return cudaEventQuery(static_cast<cudaEvent_t>(event.native.get())) == cudaSuccess;
 }

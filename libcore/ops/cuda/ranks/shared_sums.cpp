@@ -41,7 +41,7 @@ void reduce_shared(Stream& stream, const SharedReduction& reduction) {
   ScatteredParts parts{.from = {}, .to = {}, .results = static_cast<int>(reduction.to.size())};
   std::copy(reduction.from.begin(), reduction.from.end(), parts.from);
   std::copy(reduction.to.begin(), reduction.to.end(), parts.to);
-  launch_rank_sum(static_cast<Queue*>(stream.native())->stream(),
+  launch_rank_sum(queue_of(stream).stream(),
                   {.ranks = static_cast<int>(reduction.from.size()),
                    .elements = reduction.elements,
                    .type = sum_type(reduction.dtype),

@@ -11,7 +11,6 @@
 #include "libcore/ops/backend/product_plugin.h"
 #include "tests/ops/cases.h"
 #include "tests/support/emulated_cuda.h"
-#include "tests/support/environment.h"
 
 namespace megalith::test {
 namespace {
@@ -46,7 +45,7 @@ class EmulatedCudaProducts : public testing::Test {
 
   static constexpr size_t kVersion = 130100;
   static constexpr ProductKind kKind{.m = 12, .n = 20, .k = 100};
-  const Variable folder_{"MEGALITH_CUDA_LIBS", emulated_cuda_folder()};
+  const OwnEmulatedGpus gpu_;
   std::unique_ptr<Backend> backend_ = make_emulated_backend();
   Stream stream_ = backend_->make_stream();
 };
