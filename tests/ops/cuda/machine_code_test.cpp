@@ -1,7 +1,8 @@
-// The machine code that nvcc makes of attention's kernels on the tensor cores and of the row kernels, where
-// it is installed, and for which devices the plugin of this build holds code.
+// The machine code in this build's CUDA plugin of attention's kernels on the tensor cores and of the row
+// kernels, and for which devices the plugin holds code.
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <set>
@@ -18,10 +19,20 @@
 namespace megalith::test {
 namespace {
 
-/// A program of CUDA's toolkit; empty if it is not there.
-std::string toolkit_program(const std::string& name) {
-  for (const std::string& command : {name, "/usr/local/cuda/bin/" + name})
-    if (run_command("command -v " + command).code == 0) return command;
+/// Makes the shell find cuobjdump and nvdisasm, which it runs: on PATH, in CUDA's toolkit, or in the Python
+/// environment of the checks (tools/setup). Empty if they are nowhere.
+std::string cuobjdump_command() {
+  std::vector<std::string> folders{"", "/usr/local/cuda/bin"};
+  if (const char* python = std::getenv("MEGALITH_PYTHON")) {
+    const CommandResult found = run_command(
+        std::string(python) + " -c 'import nvidia.cu13; print(nvidia.cu13.__path__[0], end=\"/bin\")'");
+    if (found.code == 0) folders.push_back(found.out);
+  }
+  for (const std::string& folder : folders) {
+    const std::string path = "PATH=" + folder + ":\"$PATH\"";
+    if (run_command(path + "; command -v cuobjdump && command -v nvdisasm").code == 0)
+      return path + " cuobjdump";
+  }
   return "";
 }
 
@@ -42,17 +53,18 @@ int designed_registers(const std::string& name) {
 class CudaMachineCode : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    if (nvcc_.empty()) GTEST_SKIP() << "no nvcc here";
+    if (!file_exists(MEGALITH_BINARY_DIR "/lib/libmegalith_cuda.so"))
+      GTEST_SKIP() << "this build has no CUDA plugin";
   }
-  std::map<std::string, Kernel> compile(const std::string& source) {
-    const std::string cubin = dir_ / "kernels.cubin";
-    const CommandResult built = run_command(nvcc_ + " -std=c++20 -O3 -Xptxas=-v -cubin -arch=" + GetParam() +
-                                            " -I " MEGALITH_SOURCE_DIR " -o " + cubin + " " + source);
-    EXPECT_EQ(built.code, 0) << built.all();
+
+  /// The kernels of a file of libcore/ops/cuda, by their symbols, as the build compiled them for the plugin.
+  std::map<std::string, Kernel> kernels_of(const std::string& file) const {
+    const std::string object =
+        MEGALITH_BINARY_DIR "/libcore/CMakeFiles/megalith_cuda_kernels.dir/ops/cuda/" + file + ".o";
     std::map<std::string, Kernel> kernels;
-    read_sizes(built.err, kernels);
+    read_sizes(read_file(object + ".ptxas"), kernels);
     if (has_code()) {
-      const CommandResult code = run_command(cuobjdump_ + " -sass " + cubin);
+      const CommandResult code = run_command(cuobjdump_ + " -sass -arch " + GetParam() + ' ' + object);
       EXPECT_EQ(code.code, 0) << code.err;
       read_instructions(code.out, kernels);
     }
@@ -63,19 +75,21 @@ class CudaMachineCode : public testing::TestWithParam<const char*> {
   bool has_code() const { return !cuobjdump_.empty(); }
 
  private:
-  static void read_sizes(const std::string& text, std::map<std::string, Kernel>& kernels) {
-    static const test::Pattern kName("Function properties for (\\S+)"), kSpilled("(\\d+) bytes spill stores"),
-        kRegisters("Used (\\d+) registers"), kShared("(\\d+) bytes smem");
-    std::istringstream lines(text);
-    std::string name;
+  /// Reads what cmake/keep_ptxas_report.sh kept, for this architecture alone.
+  static void read_sizes(const std::string& report, std::map<std::string, Kernel>& kernels) {
+    static const test::Pattern kCompiled("Compiling entry function '(\\S+)' for '(\\S+)'"),
+        kSpilled("(\\d+) bytes spill stores"), kRegisters("Used (\\d+) registers"),
+        kShared("(\\d+) bytes smem");
+    std::istringstream lines(report);
+    Kernel* kernel = nullptr;
     for (std::string line; std::getline(lines, line);) {
-      if (const auto found = kName.first_in(line); !found.empty()) name = found[1];
-      if (const auto found = kSpilled.first_in(line); !found.empty())
-        kernels[name].spilled = std::stoi(found[1]);
+      if (const auto found = kCompiled.first_in(line); !found.empty())
+        kernel = found[2] == GetParam() ? &kernels[found[1]] : nullptr;
+      if (kernel == nullptr) continue;
+      if (const auto found = kSpilled.first_in(line); !found.empty()) kernel->spilled = std::stoi(found[1]);
       if (const auto found = kRegisters.first_in(line); !found.empty())
-        kernels[name].registers = std::stoi(found[1]);
-      if (const auto found = kShared.first_in(line); !found.empty())
-        kernels[name].shared = std::stoi(found[1]);
+        kernel->registers = std::stoi(found[1]);
+      if (const auto found = kShared.first_in(line); !found.empty()) kernel->shared = std::stoi(found[1]);
     }
   }
   static void read_instructions(const std::string& text, std::map<std::string, Kernel>& kernels) {
@@ -95,8 +109,7 @@ class CudaMachineCode : public testing::TestWithParam<const char*> {
     }
   }
 
-  const std::string nvcc_ = toolkit_program("nvcc"), cuobjdump_ = toolkit_program("cuobjdump");
-  TempDir dir_;
+  const std::string cuobjdump_ = cuobjdump_command();
 };
 INSTANTIATE_TEST_SUITE_P(Architectures, CudaMachineCode, testing::Values("sm_80", "sm_90a", "sm_100"),
                          [](const auto& architecture) { return std::string(architecture.param); });
@@ -124,7 +137,7 @@ void expect_tensor_cores(const std::string& name, const Kernel& kernel) {
 
 TEST_P(CudaMachineCode, OfAttentionUsesTensorCoresAndNoLocalMemory) {
   int kernels = 0;
-  for (const auto& [name, kernel] : compile(MEGALITH_SOURCE_DIR "/libcore/ops/cuda/flash.cu")) {
+  for (const auto& [name, kernel] : kernels_of("flash.cu")) {
     if (name.find("flash_delta") != std::string::npos) continue;
     SCOPED_TRACE(name);
     ++kernels;
@@ -178,7 +191,7 @@ TEST_P(CudaMachineCode, OfRowKernelsReadsSixteenBytesAtATime) {
   const bool is_a100 = GetParam() == std::string("sm_80");
   int kernels = 0;
   for (const char* file : {"wide_rows.cu", "row_elements.cu", "embedding.cu"})
-    for (const auto& [name, kernel] : compile(std::string(MEGALITH_SOURCE_DIR "/libcore/ops/cuda/") + file)) {
+    for (const auto& [name, kernel] : kernels_of(file)) {
       EXPECT_EQ(kernel.spilled, 0) << name;
       const RowKernel* const launch = row_kernel(name);
       if (launch == nullptr) continue;
