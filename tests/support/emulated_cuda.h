@@ -5,12 +5,26 @@
 
 #include "libcore/ops/backend/backend.h"
 #include "tests/emulator/controls.h"
+#include "tests/support/environment.h"
 
 namespace megalith::test {
 
 /// The folder of the CUDA plugin that runs its kernels on the host (tests/emulator): a value of
 /// MEGALITH_CUDA_LIBS.
 std::string emulated_cuda_folder();
+
+/// Lets programs load that plugin, whose cuBLASLt suggests one algorithm for each product: with several, each
+/// run would take most of its time to choose. Tests of the choice set MEGALITH_EMULATOR_ALGORITHMS themselves.
+class EmulatedPlugin {
+ public:
+  /// `more`: further folders, each behind a colon.
+  explicit EmulatedPlugin(const std::string& more = "")
+      : folders_("MEGALITH_CUDA_LIBS", emulated_cuda_folder() + more) {}
+
+ private:
+  Variable folders_;
+  Variable algorithms_{"MEGALITH_EMULATOR_ALGORITHMS", "1"};
+};
 
 /// The backend of the emulated device, loaded into this process.
 std::unique_ptr<Backend> make_emulated_backend(int device = 0);

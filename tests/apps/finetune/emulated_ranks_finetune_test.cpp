@@ -35,7 +35,7 @@ class EmulatedRanksFinetune : public FinetuneApp {
     tune_by("--per-device-train-batch-size 1 --device cuda --log-dir logs --gpus 0,1");
     expect_losses("log.jsonl", wanted);
   }
-  const Variable folder_{"MEGALITH_CUDA_LIBS", emulated_cuda_folder()};
+  const EmulatedPlugin plugin_;
   const Variable devices_{"MEGALITH_EMULATOR_DEVICES", "2"};
 };
 

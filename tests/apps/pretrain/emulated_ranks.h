@@ -17,12 +17,12 @@ namespace megalith::test {
 class EmulatedGpus {
  public:
   explicit EmulatedGpus(int order, int devices = 8)
-      : folder_("MEGALITH_CUDA_LIBS", emulated_cuda_folder()),
-        order_("MEGALITH_EMULATOR_ORDER", std::to_string(order)),
+      : order_("MEGALITH_EMULATOR_ORDER", std::to_string(order)),
         devices_("MEGALITH_EMULATOR_DEVICES", std::to_string(devices)) {}
 
  private:
-  Variable folder_, order_, devices_;
+  EmulatedPlugin plugin_;
+  Variable order_, devices_;
 };
 
 /// Trains small models in ranks that have an emulated GPU each, over the fake of NCCL. Most are processes.
