@@ -13,6 +13,7 @@
 
 #include "libcore/io/files/file.h"
 #include "tests/support/files.h"
+#include "tests/support/large.h"
 #include "tests/support/once/pattern.h"
 
 namespace megalith::test {
@@ -39,10 +40,15 @@ int designed_registers(const std::string& name) {
   return std::min(255, 65536 / 128 / blocks / 8 * 8);
 }
 
+/// The architecture that every run looks at; those before and after it, which take half a minute each, are
+/// among the large tests. The build itself refuses a kernel that spills registers for any of them.
+const std::string kUsual = "sm_90a";
+
 class CudaMachineCode : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     if (nvcc_.empty()) GTEST_SKIP() << "no nvcc here";
+    if (GetParam() != kUsual && !large_tests_wanted()) GTEST_SKIP() << kOnlyAmongLargeTests;
   }
   std::map<std::string, Kernel> compile(const std::string& source) {
     const std::string cubin = dir_ / "kernels.cubin";
