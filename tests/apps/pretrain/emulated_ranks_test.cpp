@@ -123,7 +123,7 @@ class EmulatedTraffic : public EmulatedRanksApp {
     return sum;
   }
   const std::string kStep =
-      "--num-layers 4 --hidden-size 16 --num-attention-heads 2 --seq-length 12 --max-position-embeddings 12 "
+      "--num-layers 2 --hidden-size 16 --num-attention-heads 2 --seq-length 12 --max-position-embeddings 12 "
       "--vocab-size 61 --micro-batch-size 1 --global-batch-size 4 --bf16 --attention-dropout 0 "
       "--hidden-dropout 0 ";
 
@@ -137,8 +137,9 @@ class EmulatedTraffic : public EmulatedRanksApp {
 // What a step gives is the difference between two runs.
 TEST_F(EmulatedTraffic, OfEachGroupIsThatOfASimulatedStep) {
   const EmulatedGpus gpus(1);
+  // Two layers, but four where a stage has two chunks.
   const std::string tensor = "--tensor-model-parallel-size 2 --sharding none ",
-                    pipeline = "--pipeline-model-parallel-size 2 --sharding none ",
+                    pipeline = "--pipeline-model-parallel-size 2 --sharding none --num-layers 4 ",
                     unsplit = "--no-sequence-parallel ";
   for (const auto& [ranks, layout, alike, shared] :
        {std::tuple{2, tensor + unsplit, 2, "tensor"},
