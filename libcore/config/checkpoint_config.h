@@ -9,6 +9,9 @@
 
 namespace megalith {
 
+/// What a save first copies to host memory, so that training continues while it is written.
+enum class SaveCopy : uint8_t { kNone, kParameters, kAll };
+
 /// Where the state of a run is saved and loaded. Names are Megatron's.
 struct CheckpointConfig {
   std::string save, load;

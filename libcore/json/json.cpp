@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <unordered_set>
+#include <utility>
 
 #include <simdjson.h>
 
@@ -176,6 +177,23 @@ auto& get_as(V& value, const Json& json, const char* wanted) {
 
 }  // namespace
 
+Json::Json() = default;
+Json::Json(std::nullptr_t) {}
+Json::Json(bool value) : value_(value) {}
+Json::Json(int value) : value_(int64_t{value}) {}
+Json::Json(int64_t value) : value_(value) {}
+Json::Json(double value) : value_(value) {}
+Json::Json(const char* value) : value_(std::string(value)) {}
+Json::Json(std::string value) : value_(std::move(value)) {}
+Json::Json(Array value) : value_(std::move(value)) {}
+Json::Json(Object value) : value_(std::move(value)) {}
+Json::Json(Json&&) noexcept = default;
+Json& Json::operator=(Json&&) noexcept = default;
+Json::~Json() = default;
+bool Json::operator==(const Json&) const = default;
+
+// Not the variant's own copies, which crash where memory is missing: if copying an alternative throws,
+// libstdc++ destroys the one with the number 255, unless moving some alternative may throw.
 Json::Json(const Json& other) {
   std::visit(
       [this](const auto& value) {
@@ -194,6 +212,13 @@ Json::Json(uint64_t value) {
     value_ = static_cast<int64_t>(value);
   else
     value_ = static_cast<double>(value);
+}
+
+Json Json::array() {
+  return Json(Array{});
+}
+Json Json::object() {
+  return Json(Object{});
 }
 
 Json Json::parse(std::string_view text, std::string_view name) {
@@ -244,6 +269,10 @@ Json::Array& Json::as_array() {
 }
 Json::Object& Json::as_object() {
   return get_as<Object>(value_, *this, "an object");
+}
+
+void Json::push_back(Json value) {
+  as_array().push_back(std::move(value));
 }
 
 const Json* Json::find(std::string_view key) const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -18,26 +19,26 @@ class Json {
   using Member = std::pair<std::string, Json>;
   using Object = std::vector<Member>;
 
-  Json() = default;                            // null
-  Json(std::nullptr_t) {}                      // NOLINT(google-explicit-constructor): literals read as JSON
-  Json(bool value) : value_(value) {}          // NOLINT(google-explicit-constructor)
-  Json(int value) : value_(int64_t{value}) {}  // NOLINT(google-explicit-constructor)
-  Json(int64_t value) : value_(value) {}       // NOLINT(google-explicit-constructor)
-  Json(uint64_t value);                  // NOLINT(google-explicit-constructor): above 2^63-1 kept as double
-  Json(double value) : value_(value) {}  // NOLINT(google-explicit-constructor)
-  Json(const char* value) : value_(std::string(value)) {}  // NOLINT(google-explicit-constructor)
-  Json(std::string value) : value_(std::move(value)) {}    // NOLINT(google-explicit-constructor)
-  Json(Array value) : value_(std::move(value)) {}          // NOLINT(google-explicit-constructor)
-  Json(Object value) : value_(std::move(value)) {}         // NOLINT(google-explicit-constructor)
-  // Not the variant's own copies, which crash where memory is missing: if copying an alternative throws,
-  // libstdc++ destroys the one with the number 255, unless moving some alternative may throw.
+  // All that copies, moves or destroys a value is in json.cpp: here, each of the three hundred files that see
+  // this header would compile a variant's tables for it.
+  Json();                   // null
+  Json(std::nullptr_t);     // NOLINT(google-explicit-constructor): literals read as JSON
+  Json(bool value);         // NOLINT(google-explicit-constructor)
+  Json(int value);          // NOLINT(google-explicit-constructor)
+  Json(int64_t value);      // NOLINT(google-explicit-constructor)
+  Json(uint64_t value);     // NOLINT(google-explicit-constructor): above 2^63-1 kept as double
+  Json(double value);       // NOLINT(google-explicit-constructor)
+  Json(const char* value);  // NOLINT(google-explicit-constructor)
+  Json(std::string value);  // NOLINT(google-explicit-constructor)
+  Json(Array value);        // NOLINT(google-explicit-constructor)
+  Json(Object value);       // NOLINT(google-explicit-constructor)
   Json(const Json& other);
   Json& operator=(const Json& other);
-  Json(Json&&) = default;
-  Json& operator=(Json&&) = default;
-  ~Json() = default;
-  static Json array() { return Json(Array{}); }
-  static Json object() { return Json(Object{}); }
+  Json(Json&&) noexcept;
+  Json& operator=(Json&&) noexcept;
+  ~Json();
+  static Json array();
+  static Json object();
 
   /// Strict RFC 8259, except that an integer beyond 64 bits is kept as a double. Throws kData, for duplicate
   /// keys as well; each message begins with `name` (a file name).
@@ -64,12 +65,12 @@ class Json {
   const Json* find(std::string_view key) const;        // nullptr when absent or not an object
   const Json& operator[](std::string_view key) const;  // throws kData when absent
   Json& set(std::string key, Json value);              // adds or replaces a member; returns its value
-  void push_back(Json value) { as_array().push_back(std::move(value)); }
+  void push_back(Json value);                          // kData if this is not an array
 
   /// The text of the value; indent 0 gives one line. Non-finite doubles are written as null, since JSON
   /// cannot express them. Non-ASCII text stays UTF-8.
   std::string dump(int indent = 0) const;
-  bool operator==(const Json&) const = default;
+  bool operator==(const Json&) const;
 
  private:
   std::variant<std::monostate, bool, int64_t, double, std::string, Array, Object> value_;

@@ -23,9 +23,29 @@ Trait constrain(Constraint constraint) {
 }
 }  // namespace
 
+Slot::Slot(const Slot&) = default;
+Slot& Slot::operator=(const Slot&) = default;
+Slot::Slot(Slot&&) noexcept = default;
+Slot& Slot::operator=(Slot&&) noexcept = default;
+Slot::~Slot() = default;
+
+Field::Field() = default;
+Field::Field(const Field&) = default;
+Field& Field::operator=(const Field&) = default;
+Field::Field(Field&&) noexcept = default;
+Field& Field::operator=(Field&&) noexcept = default;
+Field::~Field() = default;
+
+std::vector<Field> FieldList::take() {
+  return std::move(fields_);
+}
+
 void FieldList::add(const char* name, Slot slot, const char* help,
                     std::initializer_list<const Trait*> traits) {
-  Field field{.name = name, .help = help, .slot = std::move(slot)};
+  Field field;
+  field.name = name;
+  field.help = help;
+  field.slot = std::move(slot);
   for (const Trait* trait : traits) (*trait)(field);
   fields_.push_back(std::move(field));
 }

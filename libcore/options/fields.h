@@ -54,10 +54,20 @@ struct EnumSlot {
   std::function<void(size_t)> set;  // sets the member to the value with this index in `names`
 };
 
-/// A pointer to the member that holds a field's value. The struct that was visited owns the member.
-using Slot = std::variant<bool*, int*, int64_t*, double*, std::string*, std::vector<std::string>*,
-                          std::optional<bool>*, std::optional<int>*, std::optional<int64_t>*,
-                          std::optional<double>*, std::optional<std::string>*, EnumSlot>;
+using AnySlot = std::variant<bool*, int*, int64_t*, double*, std::string*, std::vector<std::string>*,
+                             std::optional<bool>*, std::optional<int>*, std::optional<int64_t>*,
+                             std::optional<double>*, std::optional<std::string>*, EnumSlot>;
+/// A pointer to the member that holds a field's value. The struct that was visited owns the member. What
+/// copies, moves and destroys it is in fields.cpp, and so is that of Field: each file that declares options
+/// would compile a variant's tables for it.
+struct Slot : AnySlot {
+  using AnySlot::AnySlot;
+  Slot(const Slot&);
+  Slot& operator=(const Slot&);
+  Slot(Slot&&) noexcept;
+  Slot& operator=(Slot&&) noexcept;
+  ~Slot();
+};
 
 /// A condition that a value must satisfy beyond its type. Unset optional values satisfy every condition.
 struct Constraint {
@@ -69,6 +79,13 @@ struct Constraint {
 
 /// One option, as declared.
 struct Field {
+  Field();
+  Field(const Field&);
+  Field& operator=(const Field&);
+  Field(Field&&) noexcept;
+  Field& operator=(Field&&) noexcept;
+  ~Field();
+
   std::string name;  // "num-layers"
   std::string help;  // a sentence
   Slot slot;
@@ -112,7 +129,7 @@ class FieldList {
   void operator()(const char* name, T& member, const char* help, const Traits&... traits) {
     add(name, slot(member), help, {&traits...});
   }
-  std::vector<Field> take() { return std::move(fields_); }
+  std::vector<Field> take();
 
  private:
   template <class T>

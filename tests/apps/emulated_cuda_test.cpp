@@ -24,8 +24,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Lets programs load the emulated device, whose work runs in this order, during its lifetime. Each program
-/// chooses the algorithms of its products itself, since no file can keep the choice.
+/// Lets programs load the emulated device, whose work runs in this order, during its lifetime. No file keeps a
+/// choice of algorithms.
 class EmulatedDeviceForPrograms {
  public:
   explicit EmulatedDeviceForPrograms(int order = 1)
@@ -265,7 +265,8 @@ TEST_F(EmulatedCudaPretrain, WritesTheSamplesOfTheCpu) {
   EXPECT_EQ(texts[1], texts[0]);
 }
 
-/// Runs with as much device memory as the estimate says that they need, and what is left to the driver.
+/// Runs with as much device memory as the estimate says that they need, and what is left to the driver. The
+/// choice among algorithms, which comes before, must do with that, too.
 class EmulatedCudaMemory : public EmulatedCudaPretrain {
  protected:
   static constexpr size_t kReserve = size_t{32} << 20;
@@ -292,6 +293,7 @@ class EmulatedCudaMemory : public EmulatedCudaPretrain {
   }
   int64_t count(const char* kind) const { return Json::load(dir_ / "counts.json")[kind].as_int(); }
   const EmulatedDeviceForPrograms device_;
+  const Variable algorithms_{"MEGALITH_EMULATOR_ALGORITHMS", "2"};
 };
 
 TEST_F(EmulatedCudaMemory, IsWhatTheEstimateSays) {

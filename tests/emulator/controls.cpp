@@ -30,6 +30,8 @@ Controls make_controls() {
     made.memory = std::strtoull(memory, nullptr, 10);
   if (const char* const cublas = std::getenv("MEGALITH_EMULATOR_CUBLAS"))
     made.cublas = std::strtoull(cublas, nullptr, 10);
+  if (const char* const algorithms = std::getenv("MEGALITH_EMULATOR_ALGORITHMS"))
+    made.algorithms = static_cast<unsigned>(std::strtoul(algorithms, nullptr, 10));
   if (const char* const fastest = std::getenv("MEGALITH_EMULATOR_FASTEST"))
     made.fastest = static_cast<unsigned>(std::strtoul(fastest, nullptr, 10));
   if (const char* const taken = std::getenv("MEGALITH_EMULATOR_TAKEN")) {

@@ -42,9 +42,10 @@ struct CallCounts {
 
 /// What tests set and read in the emulated device. A program's test sets the environment instead:
 /// MEGALITH_EMULATOR_ORDER, _DEVICES and _MEMORY give the first three, MEGALITH_EMULATOR_FAULT=ERROR:AFTER
-/// the fault, MEGALITH_EMULATOR_TAKEN=DEVICE:BYTES what another program has taken, MEGALITH_EMULATOR_CUBLAS
-/// and MEGALITH_EMULATOR_FASTEST the version and the fastest algorithm of cuBLASLt, and the counts are
-/// written as a JSON object to the file MEGALITH_EMULATOR_COUNTS when the process ends.
+/// the fault, MEGALITH_EMULATOR_TAKEN=DEVICE:BYTES what another program has taken, MEGALITH_EMULATOR_CUBLAS,
+/// _ALGORITHMS and _FASTEST the version of cuBLASLt, how many algorithms it suggests and which is the
+/// fastest, and the counts are written as a JSON object to the file MEGALITH_EMULATOR_COUNTS when the process
+/// ends.
 struct Controls {
   /// Seeds the order in which the work of several streams runs. Where it is odd, the blocks of a kernel and
   /// the threads of a block run last to first.
@@ -59,7 +60,9 @@ struct Controls {
   int fault = 0;
   long fault_after = 0;
   size_t cublas = 130100;      // cuBLASLt's version
-  unsigned fastest = 1;        // the fastest of cuBLASLt's algorithms that are right: 0 or 1 (products.cpp)
+  unsigned algorithms = 4;     // the most of its algorithms that cuBLASLt suggests (products.cpp)
+  unsigned fastest = 1;        // the fastest of those that are right: 0 or 1
+  long refused_after = -1;     // the second one is refused after it ran so often; below 0: never
   double work_seconds = 1e-5;  // of each kernel, product, copy and fill, by the device's clock
   CallCounts counts;
 };

@@ -178,6 +178,15 @@ bool is_known(const EmulatedAlgorithm& algorithm) {
   return algorithm.version == controls().cublas && algorithm.number < kAlgorithms;
 }
 
+/// Whether this version refuses to run the algorithm, although it suggests it.
+bool is_refused(const EmulatedAlgorithm& algorithm) {
+  if (algorithm.number == kRefused) return true;
+  if (algorithm.number != kFourParts || controls().refused_after < 0) return false;
+  if (controls().refused_after == 0) return true;
+  --controls().refused_after;
+  return false;
+}
+
 /// Copies an attribute of exactly this size.
 template <class T>
 cublasStatus_t take(T& to, const void* value, size_t bytes) {
@@ -263,7 +272,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
                                               cublasLtMatmulPreference_t preference, int wanted,
                                               cublasLtMatmulHeuristicResult_t* results, int* found) {
   if (!is_product(*product, *a, *b, *c, *d) || lacks_bias(*product)) return CUBLAS_STATUS_NOT_SUPPORTED;
-  for (*found = 0; *found < std::min<int>(wanted, kAlgorithms); ++*found) {
+  const int most = std::min<int>(kAlgorithms, static_cast<int>(controls().algorithms));
+  for (*found = 0; *found < std::min(wanted, most); ++*found) {
     EmulatedAlgorithm algorithm{.alignments = {},
                                 .number = static_cast<uint64_t>(*found),
                                 .version = controls().cublas,
@@ -300,7 +310,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, co
   if (!is_product(*product, *a_layout, *b_layout, *c_layout, *d_layout)) return CUBLAS_STATUS_NOT_SUPPORTED;
   const EmulatedAlgorithm by = unpacked(*algorithm);
   if (!is_known(by)) end_with("product: an algorithm of another version of cuBLASLt");
-  if (by.number == kRefused) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (is_refused(by)) return CUBLAS_STATUS_NOT_SUPPORTED;
   Streams::get().require_chosen(stream);
   const int device = Streams::get().device_of(stream);
   ++controls().counts.products;

@@ -128,8 +128,8 @@ TEST_F(GpuCheck, TakesNineMinutesAndFifteenMoreForSeveralGpus) {
 class GpuCheckEmulated : public GpuCheck {
  protected:
   static constexpr const char* kMemory = "75497472";  // 72 MiB: the profile's operands take an eighth each
-  const Variable plugin_{"MEGALITH_CUDA_LIBS", emulated_cuda_folder() + ":" + kBuild + "/emulated_cudnn"},
-      memory_{"MEGALITH_EMULATOR_MEMORY", kMemory}, order_{"MEGALITH_EMULATOR_ORDER", "2"};
+  const EmulatedPlugin plugin_{":" + kBuild + "/emulated_cudnn"};
+  const Variable memory_{"MEGALITH_EMULATOR_MEMORY", kMemory}, order_{"MEGALITH_EMULATOR_ORDER", "2"};
 };
 
 // Those of several ranks, which need more memory, are below.

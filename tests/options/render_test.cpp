@@ -56,9 +56,9 @@ struct RideOptions {
 
 TEST(Render, ShortNamesAndValuesThatMayBeLeftOut) {
   std::optional<std::string> sail;
-  const Field field{
-      .name = "sail", .help = "Whose sail.", .slot = &sail, .aliases = {"-s", "canvas"}, .metavar = "[FILE]"};
-  const OptionDoc doc = document(field, "");
+  FieldList list;
+  list("sail", sail, "Whose sail.", alias({"-s", "canvas"}), metavar("[FILE]"));
+  const OptionDoc doc = document(list.take().at(0), "");
   EXPECT_EQ(doc.spelling, "--sail [FILE]");
   EXPECT_EQ(doc.note, "also -s, --canvas");
   EXPECT_EQ(doc.flags, (std::vector<std::string>{"--sail", "--canvas"}));

@@ -125,12 +125,42 @@ std::string package_anew(const std::string& form, const std::string& output, int
   return path;
 }
 
+std::string usual_forms() {
+  return run_command("command -v cpack").code == 0 ? "wheel tarball deb" : "wheel tarball";
+}
+
+void copy_packages(const std::string& output) {
+  const Shared made("usual", [](const std::string& folder) {
+    const CommandResult all =
+        run_command(concat(MEGALITH_SOURCE_DIR "/tools/package ", usual_forms(),
+                           " --level 1 --build " MEGALITH_BINARY_DIR " --output ", folder));
+    EXPECT_EQ(all.code, 0) << all.err;
+    return folder;
+  });
+  fs::copy(made.result(), output);
+}
+
 std::string package(const std::string& form, const std::string& output) {
-  const Shared made(form, [&](const std::string& folder) { return package_anew(form, folder); });
-  const fs::path copy = fs::path(output) / fs::path(made.result()).filename();
+  static const std::map<std::string, std::string> kEnds = {
+      {"wheel", ".whl"}, {"tarball", ".tar.gz"}, {"deb", ".deb"}};
   make_directories(output);
-  fs::copy_file(made.result(), copy);
-  return copy.string();
+  const auto end = kEnds.find(form);
+  if (end == kEnds.end()) {
+    const Shared made(form, [&](const std::string& folder) { return package_anew(form, folder); });
+    const fs::path copy = fs::path(output) / fs::path(made.result()).filename();
+    fs::copy_file(made.result(), copy);
+    return copy.string();
+  }
+  const TempDir all;
+  copy_packages(all / "usual");
+  for (const auto& file : fs::directory_iterator(all / "usual"))
+    if (file.path().string().ends_with(end->second)) {
+      const fs::path copy = fs::path(output) / file.path().filename();
+      fs::copy_file(file.path(), copy);
+      return copy.string();
+    }
+  ADD_FAILURE() << "no " << form << " was made";
+  return {};
 }
 
 void copy_environment(const std::string& output) {

@@ -13,6 +13,12 @@ namespace megalith::test {
 std::string package(const std::string& form, const std::string& output);
 std::string package_anew(const std::string& form, const std::string& output, int level = 1);
 
+/// The forms that tests share and that one run of tools/package makes: "wheel tarball deb", without the last
+/// where there is no cpack.
+std::string usual_forms();
+/// Copies all of them, and their SHA256SUMS, to the new folder `output`.
+void copy_packages(const std::string& output);
+
 /// Copies a Python environment, in which the wheel is installed and which all tests share, to the new folder
 /// `output`. `bin/python -m pip` is the copy's pip; the script bin/pip belongs to the environment that all
 /// share.

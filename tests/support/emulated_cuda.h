@@ -13,6 +13,19 @@ namespace megalith::test {
 /// MEGALITH_CUDA_LIBS.
 std::string emulated_cuda_folder();
 
+/// Lets programs load that plugin, whose cuBLASLt suggests one algorithm for each product: with several, each
+/// run would take most of its time to choose. Tests of the choice set MEGALITH_EMULATOR_ALGORITHMS themselves.
+class EmulatedPlugin {
+ public:
+  /// `more`: further folders, each behind a colon.
+  explicit EmulatedPlugin(const std::string& more = "")
+      : folders_("MEGALITH_CUDA_LIBS", emulated_cuda_folder() + more) {}
+
+ private:
+  Variable folders_;
+  Variable algorithms_{"MEGALITH_EMULATOR_ALGORITHMS", "1"};
+};
+
 /// The backend of the emulated device, loaded into this process.
 std::unique_ptr<Backend> make_emulated_backend(int device = 0);
 /// The controls of that device.
@@ -23,12 +36,12 @@ emulator::Controls& emulated_controls();
 class EmulatedGpus {
  public:
   explicit EmulatedGpus(int order = 1, int devices = 8)
-      : folder_("MEGALITH_CUDA_LIBS", emulated_cuda_folder()),
-        order_("MEGALITH_EMULATOR_ORDER", std::to_string(order)),
+      : order_("MEGALITH_EMULATOR_ORDER", std::to_string(order)),
         devices_("MEGALITH_EMULATOR_DEVICES", std::to_string(devices)) {}
 
  private:
-  Variable folder_, order_, devices_;
+  EmulatedPlugin plugin_;
+  Variable order_, devices_;
 };
 /// The same for this process.
 class OwnEmulatedGpus {

@@ -5,12 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "libcore/config/checkpoint_config.h"
 #include "libcore/config/parallel_config.h"
 #include "libcore/plan/device/coefficients.h"
 #include "libcore/plan/device/machine.h"
 #include "libcore/plan/price/software.h"
 #include "libcore/plan/shape/model_shape.h"
-#include "libcore/train/step/layout.h"
 
 namespace megalith {
 
@@ -53,7 +53,7 @@ struct PlanProblem {
   Precision precision = Precision::kHalf;
   /// What an asynchronous save copies to host memory. The copy counts only in a plan for this machine's
   /// processor, whose own memory it occupies.
-  RunShape::SaveCopy save_copy = RunShape::SaveCopy::kNone;
+  SaveCopy save_copy = SaveCopy::kNone;
   bool needs_save_copy = false;  // for --async-save: every plan must have room for that copy
   /// Whether this version's trainer runs the plan, so that its own count of memory decides what fits.
   bool trained_here = false;

@@ -67,8 +67,8 @@ void add_state(const PlanProblem& p, const Candidate& c, const StageParameters& 
   estimate.gradients = held(p.half() ? p.software.gradient_bytes : kGradient, Sharding::kGradients);
   estimate.optimizer = held(optimizer_bytes(p), Sharding::kOptimizer);
   // Only the ranks of the model's first replica save parameters; the estimate is for one of these.
-  if (p.save_copy != RunShape::SaveCopy::kNone) estimate.save_copy = estimate.parameters;
-  if (p.save_copy == RunShape::SaveCopy::kAll) estimate.save_copy += estimate.optimizer;
+  if (p.save_copy != SaveCopy::kNone) estimate.save_copy = estimate.parameters;
+  if (p.save_copy == SaveCopy::kAll) estimate.save_copy += estimate.optimizer;
 }
 
 double layer_activations(const Candidate& c, const LayerCost& layer, int layers) {
@@ -111,7 +111,7 @@ double context_bytes(const PlanProblem& p, const Candidate& c) {
 
 std::vector<MemoryPart> memory_parts(const PlanProblem& p) {
   std::vector<MemoryPart> parts(std::begin(kMemoryParts), std::end(kMemoryParts));
-  if (p.save_copy == RunShape::SaveCopy::kNone)
+  if (p.save_copy == SaveCopy::kNone)
     std::erase_if(parts, [](const MemoryPart& part) { return part.of_saves; });
   return parts;
 }

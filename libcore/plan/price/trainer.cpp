@@ -7,6 +7,7 @@
 #include "libcore/plan/price/rules.h"
 #include "libcore/train/devices/trained_where.h"
 #include "libcore/train/run/run_rules.h"
+#include "libcore/train/step/layout.h"
 #include "libcore/train/step/memory.h"
 #include "libcore/train/step/memory_limits.h"
 

@@ -9,6 +9,9 @@
 
 namespace megalith {
 
+struct RunShape;        // train/step/layout.h
+struct VocabularyForm;  // model/params.h
+
 /// Whether this version's trainer can run a partition, and the memory that it then allocates.
 struct TrainerAnswer {
   std::string refusal;  // the trainer's complaint, or the feature that it does not have; empty: the trainer
@@ -30,7 +33,7 @@ VocabularyForm vocabulary_form(const PlanProblem&);
 struct ChangedRun {
   std::string options;  // as on a command line
   Candidate candidate;  // the plan with them
-  RunShape::SaveCopy save_copy = RunShape::SaveCopy::kNone;
+  SaveCopy save_copy = SaveCopy::kNone;
 };
 /// Nothing if the trainer does not run the plan, or none of its changes is enough.
 std::optional<ChangedRun> least_change_of_run(const PlanProblem&, const Candidate&);

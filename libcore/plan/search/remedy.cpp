@@ -86,7 +86,7 @@ bool expand_segments(Asked& asked) {
 bool save_without_copy(Asked& asked) {
   const bool needed = asked.problem.needs_save_copy;
   asked.problem.needs_save_copy = false;
-  asked.problem.save_copy = RunShape::SaveCopy::kNone;
+  asked.problem.save_copy = SaveCopy::kNone;
   return needed;
 }
 

@@ -348,9 +348,9 @@ SearchResult search_plans(const PlanProblem& problem, const Fixed& fixed, size_t
 
 SearchResult search_beside_saves(PlanProblem& problem, const Fixed& fixed, size_t top, SearchMode mode) {
   SearchResult found = search_plans(problem, fixed, top, mode);
-  const bool copies = problem.save_copy != RunShape::SaveCopy::kNone;
+  const bool copies = problem.save_copy != SaveCopy::kNone;
   if (!found.plans.empty() || !copies || problem.needs_save_copy) return found;
-  problem.save_copy = RunShape::SaveCopy::kNone;
+  problem.save_copy = SaveCopy::kNone;
   return search_plans(problem, fixed, top, mode);
 }
 

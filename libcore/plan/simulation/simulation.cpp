@@ -16,6 +16,7 @@
 #include "libcore/plan/price/trainer.h"
 #include "libcore/plan/search/goal.h"
 #include "libcore/train/schedules/schedule.h"
+#include "libcore/train/step/layout.h"
 #include "libcore/train/step/trainer.h"
 
 namespace megalith {

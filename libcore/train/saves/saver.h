@@ -59,7 +59,7 @@ class Saver {
   /// Waits until the last save is complete.
   void finish();
 
-  bool in_background() const { return trainer_.shape().save_copy != RunShape::SaveCopy::kNone; }
+  bool in_background() const { return trainer_.shape().save_copy != SaveCopy::kNone; }
   int64_t begun() const { return begun_; }  // iteration of the last save started; -1: none
 
  private:

@@ -3,6 +3,7 @@
 #include <optional>
 #include <vector>
 
+#include "libcore/config/checkpoint_config.h"
 #include "libcore/config/pretrain_config.h"
 #include "libcore/model/param_store.h"
 #include "libcore/model/stage.h"
@@ -29,8 +30,7 @@ struct RunShape {
   ModelConfig model;
   ParallelConfig parallel;
   TrainConfig train;
-  /// What a save first copies to host memory, so that training continues while it is written.
-  enum class SaveCopy { kNone, kParameters, kAll } save_copy = SaveCopy::kNone;
+  SaveCopy save_copy = SaveCopy::kNone;
   SampleForm samples = {};
   TuningPlan tuning = {};
   VocabularyForm vocabulary = {};  // gpu_vocabulary() if the run is on a GPU

@@ -47,9 +47,9 @@ struct PlacedState {
 };
 
 size_t save_copy_bytes(const RunShape& run, const Coord& at, PlacedState& state) {
-  if (run.save_copy == RunShape::SaveCopy::kNone) return 0;
+  if (run.save_copy == SaveCopy::kNone) return 0;
   const Optimizer optimizer(state.params, state.store, state.shards, state.stream, {});
-  const bool all = run.save_copy == RunShape::SaveCopy::kAll;
+  const bool all = run.save_copy == SaveCopy::kAll;
   CheckpointWriter writer({}, 0);  // writes nothing; only records the sizes
   put_state(writer, {state.params, all ? &optimizer : nullptr, run, at});
   return writer.bytes();
@@ -92,7 +92,7 @@ std::vector<ModelRank> memory_of_model(const RunShape& run) {
     for (int pipeline = 0; pipeline < run.parallel.pipeline; ++pipeline) {
       const Coord at{.tensor = tensor, .pipeline = pipeline};
       ranks.push_back({at, run_memory(run, at)});
-      if (run.parallel.copies() == 1 || run.save_copy == RunShape::SaveCopy::kNone) continue;
+      if (run.parallel.copies() == 1 || run.save_copy == SaveCopy::kNone) continue;
       Coord other = at;
       (run.parallel.context > 1 ? other.context : other.data) = 1;
       PlacedState state(run, other);

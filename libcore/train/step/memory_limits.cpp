@@ -199,9 +199,9 @@ bool is_possible(const Change& change, const Fits& fits) {
 
 Found with_or_without_copy(const Change& from, const Fits& fits) {
   if (is_possible(from, fits)) return from;
-  if (from.run.save_copy == RunShape::SaveCopy::kNone) return {};
+  if (from.run.save_copy == SaveCopy::kNone) return {};
   Change without = from.with("--no-async-save");
-  without.run.save_copy = RunShape::SaveCopy::kNone;
+  without.run.save_copy = SaveCopy::kNone;
   return is_possible(without, fits) ? Found(without) : Found();
 }
 
@@ -287,19 +287,19 @@ std::string least_change(const RunShape& run, const std::function<bool(const Run
   return found ? found->options : std::string();
 }
 
-RunShape::SaveCopy wanted_save_copy(const CheckpointConfig& config) {
+SaveCopy wanted_save_copy(const CheckpointConfig& config) {
   if (config.save.empty() || !traits_of(config.format).native || !config.async_save.value_or(true))
-    return RunShape::SaveCopy::kNone;
-  return config.save_optim ? RunShape::SaveCopy::kAll : RunShape::SaveCopy::kParameters;
+    return SaveCopy::kNone;
+  return config.save_optim ? SaveCopy::kAll : SaveCopy::kParameters;
 }
 
 SaveCopyChoice chosen_save_copy(const CheckpointConfig& config, RunShape run, const MemoryLeft& left) {
   run.save_copy = wanted_save_copy(config);
   std::vector<ModelRank> ranks = memory_of_model(run);
-  if (run.save_copy == RunShape::SaveCopy::kNone || config.async_save || fits_machine(run, ranks, left))
+  if (run.save_copy == SaveCopy::kNone || config.async_save || fits_machine(run, ranks, left))
     return {run.save_copy, std::move(ranks)};
   log("saves wait for the disk: this machine's memory cannot hold a copy of what they write");
-  run.save_copy = RunShape::SaveCopy::kNone;
+  run.save_copy = SaveCopy::kNone;
   return {run.save_copy, memory_of_model(run)};
 }
 

@@ -47,11 +47,11 @@ std::string least_change(const RunShape&, const std::function<bool(const RunShap
 
 /// What a save should copy if there is enough memory. kNone with --no-async-save, and without --save in our
 /// format.
-RunShape::SaveCopy wanted_save_copy(const CheckpointConfig&);
+SaveCopy wanted_save_copy(const CheckpointConfig&);
 /// What a save copies in this run, and the run's memory_of_model(). `copy` is wanted_save_copy(), but kNone
 /// if the machine's memory is too small and --async-save is not given.
 struct SaveCopyChoice {
-  RunShape::SaveCopy copy;
+  SaveCopy copy;
   std::vector<ModelRank> ranks;
 };
 SaveCopyChoice chosen_save_copy(const CheckpointConfig&, RunShape, const MemoryLeft&);

@@ -34,9 +34,9 @@ const RankLayout kLayouts[] = {
 
 class EmulatedLayouts : public EmulatedRanksApp, public testing::WithParamInterface<RankLayout> {
  protected:
-  void expect_same_in(const std::vector<int>& orders) const {
-    expect_same_as_one(kLonger, orders, [this](const std::string& options) {
-      return train_on_gpus(GetParam().ranks, GetParam().options + options);
+  void expect_same_in(const std::vector<int>& orders, const std::string& steps = "") const {
+    expect_same_as_one(kLonger + steps, orders, [&](const std::string& options) {
+      return train_on_gpus(GetParam().ranks, concat(steps, GetParam().options, options));
     });
   }
 };
@@ -44,7 +44,7 @@ INSTANTIATE_TEST_SUITE_P(All, EmulatedLayouts, testing::ValuesIn(kLayouts),
                          [](const auto& instance) { return instance.param.name; });
 
 TEST_P(EmulatedLayouts, TrainAsOneRankOnTheCpuDoes) {
-  expect_same_in({GetParam().order});
+  expect_same_in({GetParam().order}, "--train-iters 3 --eval-interval 2 ");
 }
 TEST_P(EmulatedLayouts, TrainAlikeInThreeOrdersOfWork) {
   if (!large_tests_wanted()) GTEST_SKIP() << kOnlyAmongLargeTests;
@@ -104,7 +104,7 @@ class EmulatedTraffic : public EmulatedRanksApp {
     return sum;
   }
   const std::string kStep =
-      "--num-layers 4 --hidden-size 16 --num-attention-heads 2 --seq-length 12 --max-position-embeddings 12 "
+      "--num-layers 2 --hidden-size 16 --num-attention-heads 2 --seq-length 12 --max-position-embeddings 12 "
       "--vocab-size 61 --micro-batch-size 1 --global-batch-size 4 --bf16 --attention-dropout 0 "
       "--hidden-dropout 0 ";
 
@@ -118,8 +118,9 @@ class EmulatedTraffic : public EmulatedRanksApp {
 // What a step gives is the difference between two runs.
 TEST_F(EmulatedTraffic, OfEachGroupIsThatOfASimulatedStep) {
   const EmulatedGpus gpus(1);
+  // Two layers, but four where a stage has two chunks.
   const std::string tensor = "--tensor-model-parallel-size 2 --sharding none ",
-                    pipeline = "--pipeline-model-parallel-size 2 --sharding none ",
+                    pipeline = "--pipeline-model-parallel-size 2 --sharding none --num-layers 4 ",
                     unsplit = "--no-sequence-parallel ";
   for (const auto& [ranks, layout, alike, shared] :
        {std::tuple{2, tensor + unsplit, 2, "tensor"},

@@ -70,7 +70,7 @@ TEST(Trainer, CountsTheCopyOfASave) {
   ASSERT_FALSE(complete(p, c));
   const double without = ask_trainer(p, c).rank->estimate.needed(),
                closed = worst_stage(p, c).estimate.needed();
-  p.save_copy = RunShape::SaveCopy::kAll;
+  p.save_copy = SaveCopy::kAll;
   const TrainerAnswer answer = ask_trainer(p, c);
   ASSERT_TRUE(answer.rank) << answer.refusal;
   RunShape run = run_shape(trainer_configuration(p, c));
@@ -78,7 +78,7 @@ TEST(Trainer, CountsTheCopyOfASave) {
   EXPECT_EQ(answer.rank->estimate.allocated(), static_cast<double>(run_memory(run).total()));
   EXPECT_EQ(answer.rank->estimate.needed() - without, 12 * total_parameters(p.model));
   EXPECT_EQ(worst_stage(p, c).estimate.needed() - closed, 12 * total_parameters(p.model));
-  p.save_copy = RunShape::SaveCopy::kParameters;
+  p.save_copy = SaveCopy::kParameters;
   EXPECT_EQ(ask_trainer(p, c).rank->estimate.needed() - without, 4 * total_parameters(p.model));
 }
 

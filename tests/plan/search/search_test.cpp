@@ -348,7 +348,7 @@ TEST(Explain, InverseQuestionsAnswerWithWhatFitsAndNoMore) {
 /// the copy's 12 bytes per parameter (fp32 masters and two moments) do not fit.
 PlanProblem without_room_for_the_copy() {
   PlanProblem p = test::on_this_processor(512, 1);
-  p.save_copy = RunShape::SaveCopy::kAll;
+  p.save_copy = SaveCopy::kAll;
   Candidate least{.micro_batch = 1, .recompute_layers = 4, .recompute = Recomputed::kFull};
   EXPECT_FALSE(complete(p, least));
   const double copy = 12.0 * total_parameters(p.model);
@@ -362,15 +362,15 @@ TEST(Search, LeavesOutTheCopyOfASaveWhereNothingFitsBesideIt) {
   PlanProblem needed = p;
   needed.needs_save_copy = true;
   EXPECT_TRUE(search_beside_saves(needed, {}, 20).plans.empty());
-  EXPECT_EQ(needed.save_copy, RunShape::SaveCopy::kAll);
+  EXPECT_EQ(needed.save_copy, SaveCopy::kAll);
   EXPECT_FALSE(search_beside_saves(p, {}, 20).plans.empty());
-  EXPECT_EQ(p.save_copy, RunShape::SaveCopy::kNone);
+  EXPECT_EQ(p.save_copy, SaveCopy::kNone);
   // If the copy fits, it stays.
   p = without_room_for_the_copy();
   p.machine.device.memory *= 2;
   const SearchResult beside = search_beside_saves(p, {}, 20);
   ASSERT_FALSE(beside.plans.empty());
-  EXPECT_EQ(p.save_copy, RunShape::SaveCopy::kAll);
+  EXPECT_EQ(p.save_copy, SaveCopy::kAll);
   EXPECT_GT(beside.plans.front().memory.estimate.save_copy, 0);
 }
 

@@ -37,8 +37,8 @@ using test::layouts;
 using test::shared;
 using test::TempDir;
 
-// Vocabularies whose padding differs by layout. With the large one, which is GPT-2's, the head takes nearly
-// all of a run's time.
+// Vocabularies whose padding differs by the number of tensor ranks. With the large one, which is GPT-2's, the
+// head takes nearly all of a run's time.
 constexpr int64_t kGpt2Vocab = 50257, kSmallVocab = 1025;
 
 /// Four layers, dropout on, 8 samples per step.
@@ -105,25 +105,36 @@ void expect_same(const std::map<int64_t, double>& got, const std::map<int64_t, d
   }
 }
 
-const Curve& reference(const Family& family) {
-  static std::map<std::string, Curve> curves;
-  auto [at, made] = curves.try_emplace(family.name);
-  if (made) at->second = run(one_rank(family));
+const Curve& reference(const Family& family, int64_t vocab = kGpt2Vocab) {
+  static std::map<std::pair<std::string, int64_t>, Curve> curves;
+  auto [at, made] = curves.try_emplace({family.name, vocab});
+  if (made) at->second = run(one_rank(family, vocab));
   return at->second;
 }
 
 class Layouts : public testing::TestWithParam<test::FamilyLayout> {};
 INSTANTIATE_TEST_SUITE_P(All, Layouts, testing::ValuesIn(test::family_layouts()), test::name_of);
 
-// Every rank also calls check_memory() at its end, which checks that every arena is as large as run_memory()
-// predicted.
-TEST_P(Layouts, TrainAsOneRankDoes) {
-  const auto& [family, layout] = GetParam();
-  const Curve curve = run(config_of(family, layout)), &whole = reference(family);
+/// Every rank also calls check_memory() at its end, which checks that every arena is as large as run_memory()
+/// predicted.
+void expect_one_ranks_run(const Family& family, const Layout& layout, int64_t vocab) {
+  SCOPED_TRACE(std::string(family.name) + " " + layout.name);
+  const Curve curve = run(config_of(family, layout, vocab)), &whole = reference(family, vocab);
   ASSERT_EQ(curve.loss.size(), 20U);
   expect_same(curve.loss, whole.loss, kLayoutTolerance, "loss");
   expect_same(curve.grad_norm, whole.grad_norm, 10 * kLayoutTolerance, "gradient norm");
   expect_same(curve.valid, whole.valid, kLayoutTolerance, "validation loss");
+}
+
+TEST_P(Layouts, TrainAsOneRankDoes) {
+  const auto& [family, layout] = GetParam();
+  expect_one_ranks_run(family, layout, kSmallVocab);
+}
+
+// Only tensor ranks divide the vocabulary and change its padding.
+TEST(Layouts, DivideGpt2sVocabularyAndTrainAsOneRankDoes) {
+  for (const auto& [family, layout] : test::family_layouts())
+    if (layout.tensor > 1) expect_one_ranks_run(family, layout, kGpt2Vocab);
 }
 
 // A pipeline adds all numbers in the same order as one rank, except for a table tied over its two ends, whose
@@ -277,13 +288,21 @@ TEST_P(Resume, UnderAnotherLayoutResumesAsOneRun) {
   expect_same(curve.loss, whole.loss, kLayoutTolerance, "loss");
 }
 
+// The run that is resumed in its middle is the one that went on.
 TEST(Resume, UnderTheSameLayoutIsBitwiseOneRun) {
   for (const Family& family : {kGpt2, kLlama})
     for (const Layout& layout : layouts()) {
       if (layout.tensor * layout.pipeline * layout.context * layout.data > 4) continue;
       SCOPED_TRACE(std::string(family.name) + " " + layout.name);
-      const Curve broken = resume(family, layout, layout);
-      const Curve whole = run(config_of(family, layout, kSmallVocab));
+      const TempDir dir;
+      PretrainConfig config = config_of(family, layout, kSmallVocab);
+      config.checkpoint.save = (dir.path() / "checkpoint").string();
+      config.checkpoint.save_interval = 10;
+      const Curve whole = run(config);
+      PretrainConfig half = config_of(family, layout, kSmallVocab);
+      half.checkpoint.load = config.checkpoint.save;
+      half.checkpoint.step = 10;
+      const Curve broken = run(half);
       ASSERT_EQ(broken.loss.size(), 10U);
       for (const auto& [iteration, loss] : broken.loss)
         EXPECT_EQ(loss, whole.loss.at(iteration)) << iteration;

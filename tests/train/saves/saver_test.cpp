@@ -26,7 +26,6 @@ namespace megalith {
 namespace {
 
 namespace fs = std::filesystem;
-using SaveCopy = RunShape::SaveCopy;
 
 class SaverTest : public testing::Test {
  protected:

@@ -71,19 +71,19 @@ TEST(SaveCopy, IsLeftOutWhereItsMemoryIsMissing) {
       return chosen_save_copy(config.checkpoint, shape(config), {available, 1});
     };
     const SaveCopyChoice wanted = choice(std::nullopt);
-    EXPECT_EQ(wanted.copy, RunShape::SaveCopy::kAll);
+    EXPECT_EQ(wanted.copy, SaveCopy::kAll);
     ASSERT_EQ(wanted.ranks.size(), 1U);
     // The copy holds the value and both moments of each element.
     const size_t copy = wanted.ranks[0].memory.save_copy;
     EXPECT_GE(copy, 3 * 4 * static_cast<size_t>(wanted.ranks[0].memory.parameters));
     const size_t all = copy + (device == std::string("cpu") ? without.total() : without.host + kPageLocked);
-    EXPECT_EQ(choice(all).copy, RunShape::SaveCopy::kAll);
+    EXPECT_EQ(choice(all).copy, SaveCopy::kAll);
     const SaveCopyChoice left_out = choice(all - 1);
-    EXPECT_EQ(left_out.copy, RunShape::SaveCopy::kNone);
+    EXPECT_EQ(left_out.copy, SaveCopy::kNone);
     EXPECT_EQ(left_out.ranks[0].memory.save_copy, 0U);
     EXPECT_EQ(left_out.ranks[0].memory.total(), without.total());
     config.checkpoint.async_save = true;
-    EXPECT_EQ(choice(1).copy, RunShape::SaveCopy::kAll) << "as was asked for";
+    EXPECT_EQ(choice(1).copy, SaveCopy::kAll) << "as was asked for";
   }
 }
 
@@ -92,7 +92,7 @@ TEST(SaveCopy, OfAGpuMustFitTheMachine) {
   PretrainConfig config = tiny_config();
   config.train.device = "cuda";
   RunShape run = shape(config);
-  run.save_copy = RunShape::SaveCopy::kAll;
+  run.save_copy = SaveCopy::kAll;
   const std::vector<ModelRank> ranks = memory_of_model(run);
   const size_t needed = ranks[0].memory.host + kPageLocked + ranks[0].memory.save_copy;
   require_memory(run, ranks, {.machine = needed});

@@ -154,7 +154,7 @@ TEST(RunMemory, OfAGpuCountsThePaddingOfTheVocabulary) {
 // A save holds no padding, and so does its copy.
 TEST(RunMemory, OfASavesCopyHasNoPadding) {
   RunShape run = shape(tiny_config());
-  run.save_copy = RunShape::SaveCopy::kAll;
+  run.save_copy = SaveCopy::kAll;
   const size_t plain = run_memory(run).save_copy;
   run.vocabulary.padded = true;
   EXPECT_EQ(run_memory(run).save_copy, plain);

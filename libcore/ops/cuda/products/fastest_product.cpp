@@ -55,11 +55,6 @@ class TimedProduct {
   TimedProduct(const TimedProduct&) = delete;
   TimedProduct& operator=(const TimedProduct&) = delete;
 
-  std::vector<ProductAlgorithm> candidates() const {
-    constexpr int kMost = 8;
-    return products_of(backend_).candidates(kind_, kMost);
-  }
-
   /// The sum of squares of the result; NaN if the algorithm fails or leaves a part of the result unwritten.
   double sum_by(const ProductAlgorithm& algorithm) {
     constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -74,15 +69,17 @@ class TimedProduct {
     return sum;
   }
 
-  /// The least time of three runs. They follow another one, so that the device does not wait for the host.
+  /// The least time of three runs; infinite if one fails, since what was not run takes no time. They follow
+  /// another one, so that the device does not wait for the host.
   double seconds_of(const ProductAlgorithm& algorithm) {
     constexpr int kRuns = 3;
     std::vector<WorkTime> runs;
-    run(algorithm);
-    for (int i = 0; i < kRuns; ++i) runs.push_back(backend_.timed(stream_, [&] { run(algorithm); }));
+    bool all_ran = run(algorithm);
+    for (int i = 0; i < kRuns; ++i)
+      runs.push_back(backend_.timed(stream_, [&] { all_ran = run(algorithm) && all_ran; }));
     double least = std::numeric_limits<double>::infinity();
     for (const WorkTime& time : runs) least = std::min(least, time.ask());
-    return least;
+    return all_ran ? least : std::numeric_limits<double>::infinity();
   }
 
  private:
@@ -143,10 +140,11 @@ bool agree(double sum, double reference, DType out) {
   return std::abs(sum - reference) <= limit * reference;
 }
 
-std::optional<ProductAlgorithm> fastest_of(TimedProduct& product, DType out) {
+std::optional<ProductAlgorithm> fastest_of(TimedProduct& product, const std::vector<ProductAlgorithm>& among,
+                                           DType out) {
   std::optional<ProductAlgorithm> fastest;
   double least = std::numeric_limits<double>::infinity(), reference = -1;
-  for (const ProductAlgorithm& algorithm : product.candidates()) {
+  for (const ProductAlgorithm& algorithm : among) {
     const double sum = product.sum_by(algorithm);
     if (!std::isfinite(sum)) continue;
     if (reference < 0) reference = sum;
@@ -164,11 +162,14 @@ std::optional<ProductAlgorithm> fastest_of(TimedProduct& product, DType out) {
 // The stream is the calls' own, so that its scratch memory is freed before a run takes its memory.
 std::vector<std::optional<ProductAlgorithm>> fastest_products(Backend& backend,
                                                               const std::vector<ProductKind>& kinds) {
+  constexpr int kMost = 8;
   Queue queue(waits_of(backend));
-  std::vector<std::optional<ProductAlgorithm>> fastest;
-  for (const ProductKind& kind : kinds) {
-    TimedProduct product(backend, queue, kind);
-    fastest.push_back(fastest_of(product, kind.out));
+  std::vector<std::optional<ProductAlgorithm>> fastest(kinds.size());
+  for (size_t i = 0; i < kinds.size(); ++i) {
+    const std::vector<ProductAlgorithm> among = products_of(backend).candidates(kinds[i], kMost);
+    if (among.size() < 2) continue;  // no choice: the product is computed by this one as it is
+    TimedProduct product(backend, queue, kinds[i]);
+    fastest[i] = fastest_of(product, among, kinds[i].out);
   }
   return fastest;
 }

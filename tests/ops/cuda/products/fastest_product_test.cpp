@@ -22,6 +22,8 @@ class EmulatedCudaProducts : public testing::Test {
  protected:
   ~EmulatedCudaProducts() override {
     emulated_controls().fastest = 1;
+    emulated_controls().algorithms = 4;
+    emulated_controls().refused_after = -1;
     emulated_controls().cublas = kVersion;
   }
   /// The number of the algorithm that is chosen; -1: none.
@@ -75,6 +77,25 @@ TEST_F(EmulatedCudaProducts, TakesProductsOfAnySize) {
   EXPECT_EQ(chosen({.m = 1, .n = 4, .k = 4}), 1);
   EXPECT_EQ(chosen({.m = 3, .n = 4, .k = 70000}), 1);
   EXPECT_EQ(chosen({.m = 1, .n = 1, .k = 1}), 1);
+}
+
+// A product that is not run takes no time, so the clock alone would choose an algorithm that fails.
+TEST_F(EmulatedCudaProducts, IsNoAlgorithmThatFailsWhileItIsTimed) {
+  constexpr int kTries = 5;  // one for the result, one before the three that are timed
+  for (int runs = 0; runs <= kTries; ++runs) {
+    emulated_controls().refused_after = runs;
+    EXPECT_EQ(chosen(kKind), runs < kTries ? 0 : 1) << runs;
+  }
+}
+
+TEST_F(EmulatedCudaProducts, AreNotTimedWhereThereIsNoChoice) {
+  emulated_controls().algorithms = 1;
+  const auto before = emulated_controls().counts;
+  EXPECT_EQ(chosen({kKind, kKind}), (std::vector<int>{-1, -1}));
+  EXPECT_EQ(emulated_controls().counts.products, before.products);
+  EXPECT_EQ(emulated_controls().counts.allocations, before.allocations);
+  emulated_controls().algorithms = 2;
+  EXPECT_EQ(chosen(kKind), 1);
 }
 
 TEST_F(EmulatedCudaProducts, FreesWhatItAllocates) {
