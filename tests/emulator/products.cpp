@@ -99,12 +99,12 @@ float inner_product(const float* x, const float* y, uint64_t n) {
 }
 
 /// The algorithms, in the order in which they are suggested.
-enum Algorithm : uint64_t { kEightParts, kFourParts, kLeavesLast, kRefused, kAlgorithms };
+enum Algorithm : uint64_t { kEightParts, kFourParts, kLeavesLast, kRefused, kReversed, kAlgorithms };
 
 /// What a product takes, in units of work: the first algorithm takes one, as all other work does.
 double time_of(uint64_t number) {
-  constexpr double kFast = 0.5, kUnfinished = 0.25, kSlow = 2;
-  if (number == kLeavesLast) return kUnfinished;
+  constexpr double kFast = 0.5, kWrong = 0.25, kSlow = 2;
+  if (number == kLeavesLast || number == kReversed) return kWrong;
   if (number == kEightParts) return 1;
   return controls().fastest == number ? kFast : kSlow;
 }
@@ -130,8 +130,15 @@ struct Multiplication {
         float value = alpha * inner(&rows[i * depth()], &columns[j * depth()], depth());
         if (beta != 0) value += beta * c.at(i, j);
         if (product.epilogue == CUBLASLT_EPILOGUE_BIAS) value += element(product.bias, product.bias_type, i);
-        set_element(d, d_layout.type, i + j * static_cast<uint64_t>(d_layout.leading), value);
+        set_element(d, d_layout.type, place(i, j), value);
       }
+  }
+
+ private:
+  uint64_t place(uint64_t row, uint64_t column) const {
+    if (algorithm != kReversed) return row + column * static_cast<uint64_t>(d_layout.leading);
+    return d_layout.rows - 1 - row +
+           (d_layout.columns - 1 - column) * static_cast<uint64_t>(d_layout.leading);
   }
 };
 
@@ -300,7 +307,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, co
   if (!is_product(*product, *a_layout, *b_layout, *c_layout, *d_layout)) return CUBLAS_STATUS_NOT_SUPPORTED;
   const EmulatedAlgorithm by = unpacked(*algorithm);
   if (!is_known(by)) end_with("product: an algorithm of another version of cuBLASLt");
-  if (by.number == kRefused) return CUBLAS_STATUS_NOT_SUPPORTED;
+  const bool has_one_place = d_layout->rows * d_layout->columns == 1;  // so that kReversed would be right
+  if (by.number == kRefused || (by.number == kReversed && has_one_place)) return CUBLAS_STATUS_NOT_SUPPORTED;
   Streams::get().require_chosen(stream);
   const int device = Streams::get().device_of(stream);
   ++controls().counts.products;

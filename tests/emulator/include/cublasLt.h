@@ -4,9 +4,9 @@
 
 /// The part of cuBLASLt that libcore/ops/cuda/gemm.cpp uses: column-major products with sums in fp32, a fused
 /// bias, and alignments that an algorithm may rely on. Ends the process if a matrix is not within one block
-/// of device memory or is less aligned than its algorithm was told. Suggests four algorithms, in this order:
+/// of device memory or is less aligned than its algorithm was told. Suggests five algorithms, in this order:
 /// two that are right, whose sums differ in their last bits; a faster one that leaves a part of the result as
-/// it was; and one that it then refuses to run.
+/// it was; one that it then refuses to run; and a faster one that writes the elements in reverse order.
 
 // NOLINTBEGIN: names, values and signatures are cuBLASLt's
 enum cublasStatus_t {

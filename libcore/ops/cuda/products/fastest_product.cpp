@@ -36,6 +36,59 @@ std::vector<std::byte> pattern_of(DType dtype) {
   return elements;
 }
 
+/// A part of what a product writes, and the same part as the first right algorithm wrote it.
+class Result {
+ public:
+  Result(Backend& backend, const View& view, bool accumulate)
+      : backend_(backend),
+        view_(view),
+        accumulate_(accumulate),
+        first_(backend.allocate(view.bytes())),
+        sum_(backend.allocate(sizeof(double))) {}
+
+  /// Fills it with NaN. What is added to is 0 instead: a part that is left out then differs from the first.
+  void poison(Stream& stream) const {
+    backend_.fill(stream, view_, accumulate_ ? 0 : std::numeric_limits<double>::quiet_NaN());
+  }
+
+  /// Whether each element was written and is the first one's, up to the order of its sum. The first result
+  /// that was wholly written is kept as the one that others are compared with. Overwrites the result.
+  bool is_right(Stream& stream) {
+    // Bounds of the root of the mean square of the differences, relative to that of the elements. Sums of
+    // products in fp32 differ by about 1e-6 in another order. A few elements of 16 bits are then rounded to a
+    // neighbour, 2^-8 away in bf16, which counts for less than 3e-4. Two tiles of a million that are swapped
+    // differ by more than the bound.
+    const double limit = view_.dtype == DType::kF32 ? 1e-4 : 1e-3;
+    const View first{first_.data.get(), view_.dtype, view_.shape};
+    if (squares_ > 0) {
+      backend_.add(stream, view_, first);
+      return sum_of_squares(stream) <= limit * limit * squares_;  // false for NaN
+    }
+    const double squares = sum_of_squares(stream);
+    if (!std::isfinite(squares)) return false;
+    squares_ = squares;
+    backend_.copy(stream, first, view_);
+    backend_.run(stream, ScaleBy{.x = first, .factor = -1});
+    return true;
+  }
+
+ private:
+  double sum_of_squares(Stream& stream) const {
+    double sum = 0;
+    const View out{sum_.data.get(), DType::kF64, {1}};
+    backend_.fill(stream, out, 0);
+    backend_.run(stream, SumSquares{.out = out, .x = view_});
+    backend_.to_host(stream, &sum, out);
+    return sum;
+  }
+
+  Backend& backend_;
+  View view_;
+  bool accumulate_;
+  Memory first_, sum_;  // first_: the first right result, negated
+  double squares_ = 0;  // its sum of squares; 0: there is none yet
+};
+
 /// A product on a stream, and the memory of its matrices.
 class TimedProduct {
  public:
@@ -46,7 +99,7 @@ class TimedProduct {
         b_(backend.allocate(bytes(kind.k * kind.n, kind.in))),
         c_(backend.allocate(bytes(kind.m * kind.n, kind.out))),
         bias_(backend.allocate(bytes(kind.bias ? kind.n : 0, kind.out))),
-        sum_(backend.allocate(sizeof(double))),
+        result_(backend, gemm().c, kind.accumulate),
         queue_(queue),
         stream_(backend, &queue) {
     fill_inputs();
@@ -60,18 +113,10 @@ class TimedProduct {
     return products_of(backend_).candidates(kind_, kMost);
   }
 
-  /// The sum of squares of the result; NaN if the algorithm fails or leaves a part of the result unwritten.
-  double sum_by(const ProductAlgorithm& algorithm) {
-    constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-    // What is added to cannot be NaN: it is 0, and then a part that is left out makes the sum smaller.
-    backend_.fill(stream_, gemm().c, kind_.accumulate ? 0 : kNan);
-    if (!run(algorithm)) return kNan;
-    double sum = 0;
-    const View out{sum_.data.get(), DType::kF64, {1}};
-    backend_.fill(stream_, out, 0);
-    backend_.run(stream_, SumSquares{.out = out, .x = gemm().c});
-    backend_.to_host(stream_, &sum, out);
-    return sum;
+  /// Whether the algorithm runs and its result is that of the first one that did, which is right.
+  bool is_right(const ProductAlgorithm& algorithm) {
+    result_.poison(stream_);
+    return run(algorithm) && result_.is_right(stream_);
   }
 
   /// The least time of three runs. They follow another one, so that the device does not wait for the host.
@@ -131,26 +176,17 @@ class TimedProduct {
 
   Backend& backend_;
   ProductKind kind_;
-  Memory a_, b_, c_, bias_, sum_;
+  Memory a_, b_, c_, bias_;
+  Result result_;
   Queue& queue_;
   Stream stream_;
 };
 
-/// Whether two sums of squares are of the same product. Sums in another order differ in the last bits. A tile
-/// that is left out of a sum in fp32, which was 0 before, shows; one that is left out otherwise is NaN.
-bool agree(double sum, double reference, DType out) {
-  const double limit = out == DType::kF32 ? 1e-4 : 1e-2;
-  return std::abs(sum - reference) <= limit * reference;
-}
-
-std::optional<ProductAlgorithm> fastest_of(TimedProduct& product, DType out) {
+std::optional<ProductAlgorithm> fastest_of(TimedProduct& product) {
   std::optional<ProductAlgorithm> fastest;
-  double least = std::numeric_limits<double>::infinity(), reference = -1;
+  double least = std::numeric_limits<double>::infinity();
   for (const ProductAlgorithm& algorithm : product.candidates()) {
-    const double sum = product.sum_by(algorithm);
-    if (!std::isfinite(sum)) continue;
-    if (reference < 0) reference = sum;
-    if (!agree(sum, reference, out)) continue;
+    if (!product.is_right(algorithm)) continue;
     if (const double seconds = product.seconds_of(algorithm); seconds < least) {
       least = seconds;
       fastest = algorithm;
@@ -168,7 +204,7 @@ std::vector<std::optional<ProductAlgorithm>> fastest_products(Backend& backend,
   std::vector<std::optional<ProductAlgorithm>> fastest;
   for (const ProductKind& kind : kinds) {
     TimedProduct product(backend, queue, kind);
-    fastest.push_back(fastest_of(product, kind.out));
+    fastest.push_back(fastest_of(product));
   }
   return fastest;
 }

@@ -1,6 +1,6 @@
 // The choice among the algorithms of the emulated cuBLASLt (tests/emulator/include/cublasLt.h), which
-// suggests two that are right, a faster one that does not write the whole result, and one that it then
-// refuses.
+// suggests two that are right, a faster one that does not write the whole result, one that it then refuses,
+// and a faster one that writes the right numbers, whose sum of squares is the right one, to other places.
 #include <memory>
 #include <optional>
 #include <vector>
