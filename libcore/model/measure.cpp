@@ -118,7 +118,7 @@ StageCost dry_pass(Backend& dry, const MeasureInput& input) {
 }
 
 StageCost measure(const MeasureInput& input) {
-  const std::unique_ptr<Backend> dry = make_dry_backend();
+  const std::unique_ptr<Backend> dry = input.on_gpu ? make_dry_cuda_backend() : make_dry_backend();
   return dry_pass(*dry, input);
 }
 

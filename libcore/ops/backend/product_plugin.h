@@ -15,7 +15,7 @@ ProductLibrary product_library(const Backend&);
 /// For each kind, times the algorithms that cuBLASLt itself would try first, up to eight, on the backend's
 /// device, and returns the fastest one whose result is right: it wrote the whole result, and each element
 /// agrees with that of the first of them. Nothing if there is none. Frees what it allocates, which is at most
-/// what the products themselves need and one more result. Throws kDevice.
+/// what the products themselves need and their results once more. Throws kDevice.
 std::vector<std::optional<ProductAlgorithm>> fastest_products(Backend&, const std::vector<ProductKind>&);
 
 /// From now on the backend computes products of that kind, whose matrices begin at multiples of 16 bytes, by

@@ -99,9 +99,13 @@ class TimedProduct {
         b_(backend.allocate(bytes(kind.k * kind.n, kind.in))),
         c_(backend.allocate(bytes(kind.m * kind.n, kind.out))),
         bias_(backend.allocate(bytes(kind.bias ? kind.n : 0, kind.out))),
-        result_(backend, gemm().c, kind.accumulate),
+        beside_(backend.allocate(beside_bytes(kind))),
         queue_(queue),
         stream_(backend, &queue) {
+    const Gemm op = gemm();
+    results_.emplace_back(backend, op.c, kind.accumulate);
+    if (op.before_gelu) results_.emplace_back(backend, op.before_gelu, false);
+    if (op.bias_grad) results_.emplace_back(backend, op.bias_grad, false);
     fill_inputs();
   }
   ~TimedProduct() { queue_.finish(); }  // the work that uses the memory
@@ -115,8 +119,9 @@ class TimedProduct {
 
   /// Whether the algorithm runs and its result is that of the first one that did, which is right.
   bool is_right(const ProductAlgorithm& algorithm) {
-    result_.poison(stream_);
-    return run(algorithm) && result_.is_right(stream_);
+    for (const Result& result : results_) result.poison(stream_);
+    return run(algorithm) && std::all_of(results_.begin(), results_.end(),
+                                         [&](Result& result) { return result.is_right(stream_); });
   }
 
   /// The least time of three runs. They follow another one, so that the device does not wait for the host.
@@ -134,18 +139,35 @@ class TimedProduct {
   static size_t bytes(int64_t elements, DType dtype) {
     return static_cast<size_t>(elements) * size_of(dtype);
   }
+  static size_t beside_bytes(const ProductKind& kind) {
+    switch (kind.epilogue) {
+      case Epilogue::kGelu:
+      case Epilogue::kGeluGrad:
+        return bytes(kind.m * kind.n, kind.out);
+      case Epilogue::kBiasGrad:
+        return bytes(kind.m, DType::kF32);
+      case Epilogue::kNone:
+        break;
+    }
+    return 0;
+  }
   Gemm gemm() const {
     const ProductKind& p = kind_;
     const auto view = [](const Memory& memory, DType dtype, bool transposed, int64_t rows, int64_t columns) {
       return View{memory.data.get(), dtype, transposed ? Shape{columns, rows} : Shape{rows, columns}};
     };
+    const View matrix = view(beside_, p.out, false, p.m, p.n);
     return {.c = view(c_, p.out, false, p.m, p.n),
             .a = view(a_, p.in, p.trans_a, p.m, p.k),
             .b = view(b_, p.in, p.trans_b, p.k, p.n),
             .bias = p.bias ? View{bias_.data.get(), p.out, {p.n}} : View{},
             .trans_a = p.trans_a,
             .trans_b = p.trans_b,
-            .accumulate = p.accumulate};
+            .accumulate = p.accumulate,
+            .before_gelu = p.epilogue == Epilogue::kGelu ? matrix : View{},
+            .gelu_grad_at = p.epilogue == Epilogue::kGeluGrad ? matrix : View{},
+            .bias_grad =
+                p.epilogue == Epilogue::kBiasGrad ? View{beside_.data.get(), DType::kF32, {p.m}} : View{}};
   }
   bool run(const ProductAlgorithm& algorithm) {
     return products_of(backend_).run_by(queue_, gemm(), algorithm);
@@ -156,6 +178,7 @@ class TimedProduct {
     repeat({a_.data.get(), kind_.in, {op.a.elements()}});
     repeat({b_.data.get(), kind_.in, {op.b.elements()}});
     if (kind_.bias) repeat({bias_.data.get(), kind_.out, {kind_.n}});
+    if (op.gelu_grad_at) repeat({beside_.data.get(), kind_.out, {op.gelu_grad_at.elements()}});
     backend_.synchronize(stream_);
   }
   static View part(const View& view, int64_t first, int64_t count) {
@@ -176,8 +199,8 @@ class TimedProduct {
 
   Backend& backend_;
   ProductKind kind_;
-  Memory a_, b_, c_, bias_;
-  Result result_;
+  Memory a_, b_, c_, bias_, beside_;  // beside_: of the epilogue
+  std::vector<Result> results_;
   Queue& queue_;
   Stream stream_;
 };

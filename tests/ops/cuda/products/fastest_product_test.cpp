@@ -63,6 +63,17 @@ TEST_F(EmulatedCudaProducts, IsTheFastestAlgorithmWhoseResultIsRight) {
         kinds.push_back(kind);
         change(kinds.back());
       }
+      if (wide) {
+        kinds.push_back(kind);
+        kinds.back().trans_a = kinds.back().accumulate = true;
+        kinds.back().epilogue = Epilogue::kBiasGrad;
+      }
+      if (kind.out != in) continue;
+      for (const bool bias : {false, true}) {
+        kinds.push_back(kind);
+        kinds.back().bias = bias;
+        kinds.back().epilogue = bias ? Epilogue::kGelu : Epilogue::kGeluGrad;
+      }
     }
   for (const unsigned fastest : {0U, 1U}) {
     emulated_controls().fastest = fastest;
@@ -76,6 +87,14 @@ TEST_F(EmulatedCudaProducts, TakesProductsOfAnySize) {
   EXPECT_EQ(chosen({.m = 1, .n = 4, .k = 4}), 1);
   EXPECT_EQ(chosen({.m = 3, .n = 4, .k = 70000}), 1);
   EXPECT_EQ(chosen({.m = 1, .n = 1, .k = 1}), 1);
+}
+
+// The emulated cuBLASLt has no GELU of another type than the inputs'.
+TEST_F(EmulatedCudaProducts, AreNoneForAnEpilogueThatIsNotThere) {
+  EXPECT_EQ(
+      chosen(
+          {.m = 24, .n = 40, .k = 16, .in = DType::kBf16, .out = DType::kF32, .epilogue = Epilogue::kGelu}),
+      -1);
 }
 
 TEST_F(EmulatedCudaProducts, FreesWhatItAllocates) {
