@@ -56,7 +56,7 @@ class Result {
   bool is_right(Stream& stream) {
     // Bounds of the root of the mean square of the differences, relative to that of the elements. Sums of
     // products in fp32 differ by about 1e-6 in another order. A few elements of 16 bits are then rounded to a
-    // neighbour, 2^-8 away in bf16, which counts for less than 3e-4. Two tiles of a million that are swapped
+    // neighbour, 2^-7 away in bf16, which counts for less than 3e-4. Two tiles of a million that are swapped
     // differ by more than the bound.
     const double limit = view_.dtype == DType::kF32 ? 1e-4 : 1e-3;
     const View first{first_.data.get(), view_.dtype, view_.shape};
