@@ -333,6 +333,11 @@ TEST(OptimizerCheck, RefusesWrongShapes) {
   expect_refused(good, Spoil([](AdamW& op) { op.scalars = {}; }), "scalars");
   expect_refused(good, Spoil([](AdamW& op) { op.scalars = tensor({4}, DType::kF64); }), "scalars");
   expect_refused(good, Spoil([](AdamW& op) { op.m = tensor({8}); }), "m [n]");
+  expect_refused(good, Spoil([](AdamW& op) { op.m = tensor({9}, DType::kF16); }), "m [n]");
+  expect_refused(good, Spoil([](AdamW& op) { op.v = tensor({9}, kBf16); }), "v [n]");
+  AdamW narrow = good;
+  narrow.m = tensor({9}, kBf16);
+  EXPECT_NO_THROW(narrow.check());
   expect_refused(good, Spoil([](AdamW& op) { op.grad.dtype = kBf16; }), "grad [n]");
   expect_refused(good, Spoil([](AdamW& op) { op.value = tensor({9}); }), "value bf16 or fp16");
 }

@@ -626,11 +626,12 @@ void CudaBackend::run(Stream& stream, const AdamW& op) {
   launch_adamw(
       enter(stream).stream(),
       {.master = op.master.as<float>(),
-       .m = op.m.as<float>(),
+       .m = op.m.data,
        .v = op.v.as<float>(),
        .grad = op.grad.as<float>(),
        .value = op.value.data,
        .value_storage = op.value ? storage_of(op.value.dtype) : Storage::kF32,
+       .m_storage = storage_of(op.m.dtype),
        .n = op.master.elements(),
        .scalars = op.scalars.as<double>(),
        .constants = {.beta1 = op.beta1, .beta2 = op.beta2, .eps = op.eps, .weight_decay = op.weight_decay}});
