@@ -11,7 +11,7 @@ namespace megalith::cuda {
 /// The scratch memory of products: what cuBLASLt prefers on Hopper, and behind it the sums of
 /// Gemm::bias_grad, of at most kMaxSums rows, before they are added.
 constexpr size_t kProductWorkspace = size_t{32} << 20;
-constexpr int64_t kMaxSums = int64_t{1} << 18;
+constexpr int64_t kMaxSums = int64_t{1} << 16;
 /// The least scratch memory of a stream that multiplies. It holds what any product needs, so that it does not
 /// grow from one to the next.
 constexpr size_t kMinWorkspace = kProductWorkspace + size_t{kMaxSums} * sizeof(float);

@@ -131,7 +131,7 @@ TEST(RunMemory, OfAGpuCountsTheScratchOfItsKernels) {
   EXPECT_EQ(cpu.workspace, 0U);
   config.train.device = "cuda";
   const RunMemory gpu = run_memory(shape(config));
-  EXPECT_EQ(gpu.workspace, size_t{33} << 20);
+  EXPECT_EQ(gpu.workspace, (size_t{32} << 20) + (size_t{256} << 10));
   EXPECT_EQ(gpu.staging, size_t{8} << 20);
   EXPECT_EQ(gpu.total(), cpu.total() + gpu.workspace + gpu.staging);
   EXPECT_EQ(gpu.on_device() + gpu.host + gpu.staging, gpu.total());
