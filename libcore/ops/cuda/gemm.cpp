@@ -80,7 +80,7 @@ struct Plan {
 };
 
 /// What a product reads and writes beside its matrices, as cuBLASLt takes it. Null: nothing.
-struct Beside {
+struct EpilogueTensors {
   const void* vector = nullptr;  // the bias, or the sums of bias_grad
   const void* matrix = nullptr;  // before_gelu or gelu_grad_at
 };
@@ -113,13 +113,13 @@ cublasLtEpilogue_t native(Epilogue epilogue, bool bias) {
   return bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
 }
 
-void set_beside(const Product& product, const Beside& beside) {
+void set_beside(const Product& product, const EpilogueTensors& beside) {
   if (beside.vector != nullptr) set(product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, beside.vector);
   if (beside.matrix != nullptr) set(product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, beside.matrix);
 }
 
 /// `beside` is used only to find an algorithm; each run sets its own.
-Product make_product(const ProductKind& kind, const Beside& beside) {
+Product make_product(const ProductKind& kind, const EpilogueTensors& beside) {
   cublasLtMatmulDesc_t description = nullptr;
   require_cublas(cublasLtMatmulDescCreate(&description, CUBLAS_COMPUTE_32F, CUDA_R_32F), "product");
   Product product(description);
@@ -159,14 +159,14 @@ bool has_matrix(Epilogue epilogue) {
 
 /// For products that are only asked about: what cuBLASLt makes of no address is not documented. It is never
 /// read.
-Beside any_beside(const ProductKind& kind) {
+EpilogueTensors any_beside(const ProductKind& kind) {
   alignas(256) static constexpr std::byte kAny{};
   return {.vector = kind.bias || kind.epilogue == Epilogue::kBiasGrad ? &kAny : nullptr,
           .matrix = has_matrix(kind.epilogue) ? &kAny : nullptr};
 }
 
 /// A plan without its algorithm.
-Plan make_layouts(const ProductKind& kind, const Beside& beside) {
+Plan make_layouts(const ProductKind& kind, const EpilogueTensors& beside) {
   const auto [m, n, k] = std::tuple(kind.m, kind.n, kind.k);
   return {.product = make_product(kind, beside),
           .a = kind.trans_a ? make_layout(kind.in, m, k) : make_layout(kind.in, k, m),
@@ -201,7 +201,7 @@ cublasLtMatmulAlgo_t native(const ProductAlgorithm& algorithm) {
   return std::bit_cast<cublasLtMatmulAlgo_t>(algorithm);
 }
 
-Signature signature_of(const Gemm& op, const Beside& beside) {
+Signature signature_of(const Gemm& op, const EpilogueTensors& beside) {
   return {.kind = product_kind(op),
           .a_alignment = alignment_of(op.a.data),
           .b_alignment = alignment_of(op.b.data),
@@ -243,7 +243,7 @@ struct GemmRunner::Cache {
     context.reset(created);
   }
 
-  Plan& find(const Signature& signature, const Beside& beside) {
+  Plan& find(const Signature& signature, const EpilogueTensors& beside) {
     const auto found = plans.find(signature);
     if (found != plans.end()) return found->second;
     Plan plan = make_layouts(signature.kind, beside);
@@ -258,7 +258,7 @@ struct GemmRunner::Cache {
   /// Enqueues the product by its plan's algorithm, or by `algorithm`. Sums of bias_grad are stored in `sums`.
   cublasStatus_t multiply(Queue& queue, const Gemm& op, void* sums,
                           const cublasLtMatmulAlgo_t* algorithm = nullptr) {
-    const Beside beside{.vector = op.bias_grad ? sums : fused_bias(op), .matrix = matrix_beside(op)};
+    const EpilogueTensors beside{.vector = op.bias_grad ? sums : fused_bias(op), .matrix = matrix_beside(op)};
     void* const workspace = queue.workspace(workspace_of(op));
     const std::lock_guard lock(mutex);
     Plan& plan = find(signature_of(op, beside), beside);

@@ -163,7 +163,7 @@ TEST(Autoplan, TakesGradientsOfSixteenBits) {
       << text.out;
 }
 
-// Of the 12 bytes of a parameter in the optimizer, masters and both moments, 2 are saved.
+// A parameter takes 12 bytes in the optimizer, for its master and both moments, of which 2 are saved.
 TEST(Autoplan, PlansTheTypeOfOurTrainersFirstMoment) {
   const auto plan = [](const std::string& options) {
     return run_command(app("autoplan") + k7b + "--sharding none --json " + options);

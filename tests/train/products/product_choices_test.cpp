@@ -39,7 +39,7 @@ TEST(ProductsOfARun, AreThoseOfItsLayersAndGradients) {
     EXPECT_EQ(kind.k == rows, kind.accumulate && kind.trans_a) << kind.m << ' ' << kind.n << ' ' << kind.k;
 }
 
-// Of the tiny GPT-2's products, those around its GELU and those of weights with a bias have an epilogue.
+// The products around GELU and those of weights with a bias have an epilogue: those of the tiny GPT-2 do.
 TEST(ProductsOfARun, HaveTheirEpilogues) {
   PretrainConfig config = tiny_config();
   config.train.micro_batch = 2;
