@@ -1,7 +1,7 @@
 // bench_gpu_kernels: the time that a training step of three models would take on one H200 in bf16, from
 // counted work and assumed rates (gpu_step/step_table.h): nothing here is measured.
-// Prints a JSON object for each op of a model, then one for its step with today's code and with each gain
-// that is still to come.
+// Prints a JSON object for each op of a model, then one for its step without epilogues, with today's code and
+// with each gain that is still to come.
 #include <cstdio>
 
 #include "bench/gpu_step/step_table.h"
@@ -10,7 +10,7 @@ namespace megalith {
 namespace {
 
 void print_ops(const GpuModel& model) {
-  const StepTime step = step_time(model, rates_of(model, GpuStage::kOwnAttention));
+  const StepTime step = step_time(model, GpuStage::kOwnAttention);
   for (const OpTime& op : step.ops)
     std::printf(
         "{\"model\": \"%s\", \"part\": \"%s\", \"op\": \"%s\", \"calls\": %lld, \"bytes_per_token\": %.0f, "
@@ -20,7 +20,7 @@ void print_ops(const GpuModel& model) {
 }
 
 void print_step(const GpuModel& model, GpuStage stage) {
-  const StepTime step = step_time(model, rates_of(model, stage));
+  const StepTime step = step_time(model, stage);
   std::printf(
       "{\"model\": \"%s\", \"stage\": \"%s\", \"optimizer_ns\": %.1f, \"token_ns\": %.1f, "
       "\"tokens_per_second\": %.0f, \"mfu_full\": %.3f}\n",

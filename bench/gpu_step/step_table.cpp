@@ -37,7 +37,7 @@ struct AttentionRates {
   double forward, grad;
 };
 AttentionRates attention_rates(GpuStage stage, bool wide_heads) {
-  if (stage == GpuStage::kOwnAttention)
+  if (stage <= GpuStage::kOwnAttention)
     return wide_heads ? AttentionRates{250e12, 160e12} : AttentionRates{200e12, 130e12};
   if (stage == GpuStage::kFixedCudnn)
     return wide_heads ? AttentionRates{484e12, 300e12} : AttentionRates{264e12, 190e12};
@@ -45,12 +45,13 @@ AttentionRates attention_rates(GpuStage stage, bool wide_heads) {
 }
 
 /// What a part of the model needs for a micro-batch.
-StageCost cost_of(const GpuModel& model, const Layers& layers) {
+StageCost cost_of(const GpuModel& model, GpuStage stage, const Layers& layers) {
   return measure({.model = model.config,
                   .layers = layers,
                   .split = {.vocabulary = {.padded = true, .logits_bytes = int64_t{1} << 30}},
                   .dtype = DType::kBf16,
-                  .micro_batch = model.batch});
+                  .micro_batch = model.batch,
+                  .on_gpu = stage > GpuStage::kNoEpilogues});
 }
 
 /// The number of kernels that an op launches on a GPU.
@@ -71,6 +72,16 @@ double seconds_of(const std::string& op, const Trace::Entry& entry, const Rates&
          static_cast<double>(entry.calls * kernels_of(op)) * rates.gap;
 }
 
+/// The matrices that the epilogues write and read: GELU's inputs. Nothing is assumed to hide them, as a tile
+/// of a product ends with its epilogue. The table counts them once more among the products' bytes, which take
+/// less time than the products' operations.
+double epilogue_bytes(const GpuModel& model, GpuStage stage) {
+  constexpr double kBytes = 2 * 2;  // bf16, forward and backward
+  const ModelConfig& c = model.config;
+  return stage == GpuStage::kNoEpilogues || c.swiglu ? 0
+                                                     : kBytes * c.layers * static_cast<double>(c.ffn_hidden);
+}
+
 constexpr double kTokensOfStep = 524288, kDensePeak = 989.4e12;
 
 /// The optimizer sets the gradient to 0 and reads it twice (norm, update); it reads and writes master, m and
@@ -88,10 +99,26 @@ double full_flops(const GpuModel& model, double parameters) {
   return 6 * (parameters - lookup) + 12.0 * c.layers * c.hidden * c.seq_length;
 }
 
+Rates rates_of(const GpuModel& model, GpuStage stage) {
+  // What is assumed to be gained where the fastest algorithm of each shape is chosen by timing, and by a
+  // graph in place of launches.
+  constexpr double kTuned = 1.05, kTunedHead = 1.04, kGraphGap = 0.2;
+  const AttentionRates attention = attention_rates(stage, model.config.kv_channels > 64);
+  const bool tuned = stage >= GpuStage::kTunedProducts;
+  Rates rates{.products = model.products * (tuned ? kTuned : 1),
+              .head_products = 620e12 * (tuned ? kTunedHead : 1),
+              .attention = attention.forward,
+              .attention_grad = attention.grad};
+  if (stage == GpuStage::kGraph) rates.gap *= kGraphGap;
+  return rates;
+}
+
 }  // namespace
 
 const char* name_of(GpuStage stage) {
   switch (stage) {
+    case GpuStage::kNoEpilogues:
+      return "own attention, no epilogues";
     case GpuStage::kOwnAttention:
       return "own attention";
     case GpuStage::kFixedCudnn:
@@ -114,26 +141,13 @@ std::vector<GpuModel> gpu_models() {
   return models;
 }
 
-Rates rates_of(const GpuModel& model, GpuStage stage) {
-  // What is assumed to be gained where the fastest algorithm of each shape is chosen by timing, and by a
-  // graph in place of launches.
-  constexpr double kTuned = 1.05, kTunedHead = 1.04, kGraphGap = 0.2;
-  const AttentionRates attention = attention_rates(stage, model.config.kv_channels > 64);
-  const bool tuned = stage >= GpuStage::kTunedProducts;
-  Rates rates{.products = model.products * (tuned ? kTuned : 1),
-              .head_products = 620e12 * (tuned ? kTunedHead : 1),
-              .attention = attention.forward,
-              .attention_grad = attention.grad};
-  if (stage == GpuStage::kGraph) rates.gap *= kGraphGap;
-  return rates;
-}
-
-StepTime step_time(const GpuModel& model, const Rates& rates) {
+StepTime step_time(const GpuModel& model, GpuStage stage) {
+  const Rates rates = rates_of(model, stage);
   const int layers = model.config.layers;
   const auto tokens = static_cast<double>(model.config.seq_length * model.batch);
   StepTime step;
   const auto add_part = [&](const char* part, const Layers& which) {
-    for (const auto& [op, entry] : cost_of(model, which).ops) {
+    for (const auto& [op, entry] : cost_of(model, stage, which).ops) {
       step.ops.push_back({part, op, entry.calls, entry.cost.bytes / tokens, entry.cost.flops / tokens,
                           seconds_of(op, entry, rates, which.head) / tokens});
       step.seconds += step.ops.back().seconds;
@@ -141,7 +155,12 @@ StepTime step_time(const GpuModel& model, const Rates& rates) {
   };
   add_part("body", {.first = 0, .count = layers, .head = false});
   add_part("head", {.first = layers, .count = 0, .embedding = false});
-  const auto parameters = static_cast<double>(cost_of(model, {.first = 0, .count = layers}).parameters);
+  if (const double bytes = epilogue_bytes(model, stage); bytes > 0) {
+    step.ops.push_back({"body", "epilogues", 0, bytes, 0, bytes / rates.memory});
+    step.seconds += step.ops.back().seconds;
+  }
+  const auto parameters =
+      static_cast<double>(cost_of(model, stage, {.first = 0, .count = layers}).parameters);
   step.optimizer = optimizer_seconds(parameters, rates);
   step.seconds += step.optimizer;
   step.mfu = full_flops(model, parameters) / step.seconds / kDensePeak;

@@ -25,6 +25,12 @@ inline std::vector<EnumName<LogStyle>> enum_names(LogStyle) {
           {"paddle", LogStyle::kPaddle}};
 }
 
+/// The type in which Adam's first moment is kept.
+enum class MomentType { kFp32, kBf16 };
+inline std::vector<EnumName<MomentType>> enum_names(MomentType) {
+  return {{"fp32", MomentType::kFp32}, {"bf16", MomentType::kBf16}};
+}
+
 enum class Recompute { kNone, kSelective, kFull };
 inline std::vector<EnumName<Recompute>> enum_names(Recompute) {
   return {{"none", Recompute::kNone}, {"selective", Recompute::kSelective}, {"full", Recompute::kFull}};
@@ -58,6 +64,7 @@ struct TrainConfig {
   int64_t warmup_samples = 0;             // length of the warm-up if the run is counted in samples
   std::optional<double> warmup_fraction;  // length of the warm-up as a share of decay_iters or decay_samples
   double weight_decay = 0.01, beta1 = 0.9, beta2 = 0.999, adam_eps = 1e-8;
+  MomentType first_moments = MomentType::kFp32;
   double clip_grad = 1.0;  // 0: off
   bool clip_after_warmup = false;
   int64_t seed = 1234;
@@ -124,6 +131,9 @@ struct TrainConfig {
       at_least(0));
     v("adam-beta1", beta1, "Decay of the first moment.", between(0, 1));
     v("adam-beta2", beta2, "Decay of the second moment.", between(0, 1));
+    v("exp-avg-dtype", first_moments,
+      "Type of the first moment between two steps; bf16 takes two bytes of each parameter less and rounds it "
+      "to nearest after each step.");
     v("adam-eps", adam_eps, "Added to the square root of the second moment.", positive());
     v("clip-grad", clip_grad, "Maximum norm of the gradient; 0: not clipped.", at_least(0),
       alias({"max-grad-norm"}));

@@ -51,18 +51,29 @@ void Linear::forward(const Ctx& ctx, View y, ConstView x) const {
 }
 
 void Linear::project(const Ctx& ctx, View y, ConstView x) const {
-  if (!weight_->int8 && weight_->value.dtype != x.dtype)
+  if (!multiplies(x))
     return run(ctx.compute, Project{.y = matrix(y, out()),
                                     .x = matrix(x, in()),
                                     .w = weight_matrix(),
                                     .scales = weight_->scales,
                                     .bias = adds_bias_ ? bias_->value.as_shape({out()}) : ConstView{}});
+  multiply(ctx, y, x);
+}
+
+void Linear::multiply(const Ctx& ctx, View y, ConstView x, View before_gelu) const {
   const ArenaScope scope(ctx.scratch);
   run(ctx.compute, Gemm{.c = matrix(y, out()),
                         .a = matrix(x, in()),
                         .b = wide_weight(ctx, x.dtype),
                         .bias = adds_bias_ ? bias_->value.as_shape({out()}) : ConstView{},
-                        .trans_b = true});
+                        .trans_b = true,
+                        .before_gelu = before_gelu});
+}
+
+void Linear::forward_gelu(const Ctx& ctx, View y, View before, ConstView x) const {
+  if (adapters_.empty() && multiplies(x)) return multiply(ctx, y, x, before);
+  forward(ctx, before, x);
+  run(ctx.compute, Activate{.y = y, .x = before, .function = ActivationFunction::kGeluTanh});
 }
 
 ConstView Linear::wide_weight(const Ctx& ctx, DType dtype) const {
@@ -76,27 +87,35 @@ ConstView Linear::wide_weight(const Ctx& ctx, DType dtype) const {
   return rounded;
 }
 
-void Linear::backward(const Ctx& ctx, View dx, ConstView dy, ConstView x) const {
+void Linear::backward(const Ctx& ctx, View dx, ConstView dy, ConstView x, ConstView before_gelu) const {
   const ArenaScope scope(ctx.scratch);
   add_grads(ctx, dy, x);
   std::vector<View> inside;
   for (const LowRank& adapter : adapters_) inside.push_back(adapter.backward_weight(ctx, dy, x));
   {
     const ArenaScope of_weight(ctx.scratch);
-    run(ctx.compute, Gemm{.c = matrix(dx, in()), .a = matrix(dy, out()), .b = wide_weight(ctx, dy.dtype)});
+    run(ctx.compute, Gemm{.c = matrix(dx, in()),
+                          .a = matrix(dy, out()),
+                          .b = wide_weight(ctx, dy.dtype),
+                          .gelu_grad_at = adapters_.empty() ? before_gelu : ConstView{}});
   }
+  if (adapters_.empty()) return;
   for (size_t i = 0; i < adapters_.size(); ++i) adapters_[i].backward_input(ctx, dx, inside[i]);
+  if (before_gelu)
+    run(ctx.compute,
+        ActivateGrad{.dx = dx, .dy = dx, .x = before_gelu, .function = ActivationFunction::kGeluTanh});
 }
 
 void Linear::add_grads(const Ctx& ctx, ConstView dy, ConstView x) const {
+  const View bias_grad = bias_ && bias_->grad ? bias_->grad.as_shape({out()}) : View{};
   if (weight_->grad)
-    run(ctx.compute, Gemm{.c = weight_->grad.as_shape({out(), in()}),
-                          .a = matrix(dy, out()),
-                          .b = matrix(x, in()),
-                          .trans_a = true,
-                          .accumulate = true});
-  if (bias_ && bias_->grad)
-    run(ctx.compute, BiasGrad{.dbias = bias_->grad.as_shape({out()}), .dy = matrix(dy, out())});
+    return run(ctx.compute, Gemm{.c = weight_->grad.as_shape({out(), in()}),
+                                 .a = matrix(dy, out()),
+                                 .b = matrix(x, in()),
+                                 .trans_a = true,
+                                 .accumulate = true,
+                                 .bias_grad = bias_grad});
+  if (bias_grad) run(ctx.compute, BiasGrad{.dbias = bias_grad, .dy = matrix(dy, out())});
 }
 
 }  // namespace megalith

@@ -15,7 +15,7 @@ struct LinearShape {
   std::string name;  // "decoder.layers.0.mlp.linear_fc1"
   Shape weight;      // [..., in]
   int shard_axis;    // axis of `weight` that is sharded: the last one, `in` (row parallel), or one of the
-                   // output axes (column parallel)
+                     // output axes (column parallel)
   double init_std;
   bool bias;
   int layer = 0;  // global number
@@ -31,9 +31,12 @@ class Linear {
   Linear(ParamTable&, const TensorSplit&, const LinearShape&);
 
   void forward(const Ctx&, View y, ConstView x) const;  // y [n, out/tp], x [n, in]
+  /// forward() to `before`, and GELU (its tanh form) of that to y, both [n, out/tp].
+  void forward_gelu(const Ctx&, View y, View before, ConstView x) const;
   /// Adds to the gradients of weight, bias and adapters (unless frozen), then writes this rank's summand of
-  /// the gradient of x to dx [n, in]. dx may share x's memory: x is no longer read at that point.
-  void backward(const Ctx&, View dx, ConstView dy, ConstView x) const;
+  /// the gradient of x to dx [n, in]. dx may share x's memory: x is no longer read at that point. With
+  /// `before_gelu` [n, in], x is GELU of it, and dx becomes the gradient of before_gelu.
+  void backward(const Ctx&, View dx, ConstView dy, ConstView x, ConstView before_gelu = {}) const;
   /// Whether backward() reads x, so that x must be kept; false for a frozen layer without adapters.
   bool keeps_input() const { return weight_->trainable || !adapters_.empty(); }
 
@@ -44,6 +47,10 @@ class Linear {
   void declare_adapters(ParamTable&, const TensorSplit&, const LinearShape&);
   /// y = x W^T + b.
   void project(const Ctx&, View y, ConstView x) const;
+  /// The same where the weight has x's type or 8 bits. With `before_gelu`, y becomes GELU of it.
+  void multiply(const Ctx&, View y, ConstView x, View before_gelu = {}) const;
+  /// Whether x is multiplied in its own type.
+  bool multiplies(ConstView x) const { return weight_->int8 || weight_->value.dtype == x.dtype; }
   void add_grads(const Ctx&, ConstView dy, ConstView x) const;  // of weight and bias
   View weight_matrix() const { return weight_->value.as_shape({out(), in()}); }
   /// The weight [out, in]. If it is stored in 8 bits, returns a copy in ctx.scratch, converted to this type.

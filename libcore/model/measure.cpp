@@ -117,7 +117,7 @@ StageCost measure(const MeasureInput& input, Backend& dry) {
 }
 
 StageCost measure(const MeasureInput& input) {
-  const std::unique_ptr<Backend> dry = make_dry_backend();
+  const std::unique_ptr<Backend> dry = input.on_gpu ? make_dry_cuda_backend() : make_dry_backend();
   return measure(input, *dry);
 }
 

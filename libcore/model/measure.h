@@ -16,6 +16,7 @@ struct MeasureInput {
   DType dtype = DType::kF32;
   int64_t micro_batch = 1;
   TuningPlan tuning = {};
+  bool on_gpu = false;  // products have their epilogues
 };
 
 /// What one stage needs on one rank: bytes of memory, and the cost of one microbatch.

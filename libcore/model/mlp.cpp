@@ -53,16 +53,21 @@ View Mlp::make_activation(Arena& arena, ConstView fc1) const {
 void Mlp::forward(const Ctx& ctx, View y, ConstView x, const Saved& saved) const {
   const ArenaScope scope(ctx.scratch);
   const View act = saved.act ? saved.act : make_activation(ctx.scratch, saved.fc1);
-  fc1_.forward(ctx, saved.fc1, x);
-  activate(ctx, act, saved.fc1);
+  if (is_gelu()) {
+    fc1_.forward_gelu(ctx, act, saved.fc1, x);
+  } else {
+    fc1_.forward(ctx, saved.fc1, x);
+    activate(ctx, act, saved.fc1);
+  }
   fc2_.forward(ctx, y, act);
 }
 
 void Mlp::backward(const Ctx& ctx, View dx, ConstView dy, ConstView x, const Saved& saved) const {
   const ArenaScope scope(ctx.scratch);
   const View act = saved.act ? saved.act : make_activation(ctx.scratch, saved.fc1);
-  fc2_.backward(ctx, act, dy, act);  // from here on, `act` holds the gradient of the activation
-  const View dfc1 = activate_grad(ctx, act, saved.fc1);
+  // From here on, `act` holds the gradient of the activation or, with GELU, already that of its input.
+  fc2_.backward(ctx, act, dy, act, is_gelu() ? saved.fc1 : View{});
+  const View dfc1 = is_gelu() ? act : activate_grad(ctx, act, saved.fc1);
   fc1_.backward(ctx, dx, dfc1, x);
 }
 

@@ -23,6 +23,8 @@ class Mlp {
   bool keeps_input() const { return fc1_.keeps_input(); }
 
  private:
+  /// Whether the activation is one that products have as an epilogue.
+  bool is_gelu() const { return !gated_ && activation_ == ActivationFunction::kGeluTanh; }
   void activate(const Ctx&, View y, ConstView x) const;
   View make_activation(Arena&, ConstView fc1) const;
   /// Returns the gradient of fc1's output `fc1`, given dy, the gradient of the activation's output. With

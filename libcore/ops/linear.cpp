@@ -1,8 +1,26 @@
 #include "libcore/ops/linear.h"
 
+#include "libcore/ops/activation.h"
 #include "libcore/ops/checks.h"
 
 namespace megalith {
+namespace {
+
+void check_epilogue(const Gemm& op) {
+  const int given = (op.before_gelu ? 1 : 0) + (op.gelu_grad_at ? 1 : 0) + (op.bias_grad ? 1 : 0);
+  require(given <= 1, op.kName, "one epilogue at most", given, op.c.shape);
+  if (op.before_gelu) want_alike(op.kName, "before_gelu and c alike", op.before_gelu, op.c);
+  if (op.gelu_grad_at) want_alike(op.kName, "gelu_grad_at and c alike", op.gelu_grad_at, op.c);
+  if (op.before_gelu || op.gelu_grad_at)
+    require(!op.accumulate, op.kName, "no GELU when accumulating", op.c.shape, op.a.shape);
+  if (op.gelu_grad_at || op.bias_grad)
+    require(!op.bias, op.kName, "no bias with a gradient's epilogue", op.bias.shape, op.c.shape);
+  if (!op.bias_grad) return;
+  require(op.trans_a, op.kName, "bias_grad with trans_a only", op.a.shape, op.bias_grad.shape);
+  want_vector(op.kName, "bias_grad [m]", op.bias_grad, op.m(), DType::kF32);
+}
+
+}  // namespace
 
 void Gemm::check() const {
   want_float(kName, "c", c);
@@ -10,6 +28,7 @@ void Gemm::check() const {
   want_dtype(kName, "b, of a's dtype,", b, a.dtype);
   require(c.dtype == DType::kF32 || c.dtype == a.dtype, kName, "c fp32 or of a's dtype", name_of(c.dtype),
           name_of(a.dtype));
+  check_epilogue(*this);
   const int64_t a_rows = trans_a ? a.shape.back() : a.shape.rows();
   const int64_t b_rows = trans_b ? b.shape.back() : b.shape.rows();
   const int64_t b_columns = trans_b ? b.shape.rows() : b.shape.back();
@@ -23,9 +42,15 @@ void Gemm::check() const {
   require(!accumulate, kName, "no bias when accumulating", bias.shape, c.shape);
 }
 
+// With an epilogue each tensor is read or written once, where the ops apart also read what they just wrote.
 Cost Gemm::cost() const {
-  return {2.0 * static_cast<double>(m()) * static_cast<double>(n()) * static_cast<double>(k()),
-          bytes_of(a) + bytes_of(b) + bytes_of(bias) + bytes_of(c) * (accumulate ? 2 : 1)};
+  Cost cost{2.0 * static_cast<double>(m()) * static_cast<double>(n()) * static_cast<double>(k()),
+            bytes_of(a) + bytes_of(b) + bytes_of(bias) + bytes_of(c) * (accumulate ? 2 : 1) +
+                bytes_of(before_gelu) + bytes_of(gelu_grad_at) + 2 * bytes_of(bias_grad)};
+  if (before_gelu) cost.flops += Activate{.y = c, .x = before_gelu}.cost().flops;
+  if (gelu_grad_at) cost.flops += ActivateGrad{.dx = c, .dy = c, .x = gelu_grad_at}.cost().flops;
+  if (bias_grad) cost.flops += BiasGrad{.dbias = bias_grad, .dy = a}.cost().flops;
+  return cost;
 }
 
 void BiasGrad::check() const {

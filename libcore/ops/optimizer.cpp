@@ -16,7 +16,7 @@ Cost SumSquares::cost() const {
 void AdamW::check() const {
   const int64_t n = master.elements();
   want_dtype(kName, "master", master, DType::kF32);
-  want_vector(kName, "m [n]", m, n, DType::kF32);
+  want_vector(kName, "m [n]", m, n, m.dtype == DType::kBf16 ? DType::kBf16 : DType::kF32);
   want_vector(kName, "v [n]", v, n, DType::kF32);
   want_vector(kName, "grad [n]", grad, n, DType::kF32);
   want_vector(kName, "scalars [StepScalar::kCount]", scalars, StepScalar::kCount, DType::kF64);

@@ -21,7 +21,8 @@ struct SumSquares {
 /// without a wait.
 struct AdamW {
   View master;        // [n] f32, updated
-  View m, v;          // [n] f32, updated
+  View m;             // [n] f32|bf16, updated; in bf16 rounded to nearest even after master has used it
+  View v;             // [n] f32, updated
   ConstView grad;     // [n] f32
   View value = {};    // [n] bf16|f16: master rounded; empty: the model uses master itself
   ConstView scalars;  // [StepScalar::kCount] f64: learning rate, bias corrections, grad scale, skip

@@ -97,6 +97,11 @@ TEST_F(EmulatedCudaPretrain, TrainsGpt2InFp16AsTheCpuDoes) {
   EXPECT_LT(scales.back(), scales.front());
   EXPECT_EQ(figures(dir_ / "cuda.jsonl", "train", "loss_scale"), scales);
 }
+// Where the devices differ in a gradient's last bits, a moment may be rounded to the neighbour.
+TEST_F(EmulatedCudaPretrain, TrainsWithABf16MomentAsTheCpuDoes) {
+  constexpr double kNeighbours = 1e-4;
+  expect_same_curve(kGpt2 + " --exp-avg-dtype bf16", kNeighbours, 2);
+}
 TEST_F(EmulatedCudaPretrain, TrainsLlamaAsTheCpuDoes) {
   expect_same_curve(kLlama, kFp32, 3);
 }
@@ -271,8 +276,9 @@ class EmulatedCudaMemory : public EmulatedCudaPretrain {
  protected:
   static constexpr size_t kReserve = size_t{32} << 20;
   /// The estimate of kModel on a small device, in bytes.
-  static size_t needed() {
+  static size_t needed(MomentType first_moments = MomentType::kFp32) {
     PretrainConfig config;
+    config.train.first_moments = first_moments;
     config.model.layers = 2;
     config.model.hidden = 16;
     config.model.heads = 2;
@@ -305,6 +311,13 @@ TEST_F(EmulatedCudaMemory, IsWhatTheEstimateSays) {
   const test::Pattern as_estimated(
       "device memory: ([0-9.]+ [KM]iB) taken, \\1 estimated \\(100\\.[0-9]+ %\\)");
   EXPECT_TRUE(as_estimated.is_in(result.all())) << result.all();
+}
+
+TEST_F(EmulatedCudaMemory, IsWhatTheEstimateSaysWithABf16Moment) {
+  const size_t bytes = needed(MomentType::kBf16);
+  EXPECT_LT(bytes, needed());
+  EXPECT_EQ(train_in(bytes, "--exp-avg-dtype bf16").code, 0);
+  EXPECT_EQ(train_in(bytes, "").code, 64);
 }
 
 // The run is refused before it allocates, and runs with the options that the message names.

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
+#include <numbers>
 #include <string>
 #include <vector>
 
@@ -20,6 +22,17 @@ struct EmulatedProduct {
   cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
   const void* bias = nullptr;
   cudaDataType_t bias_type = CUDA_R_32F;
+  const void* aux = nullptr;  // of the epilogue
+  int64_t aux_leading = 0;
+
+  bool adds_bias() const {
+    return epilogue == CUBLASLT_EPILOGUE_BIAS || epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
+  }
+  bool sums_b() const { return epilogue == CUBLASLT_EPILOGUE_BGRADB; }
+  bool is_gelu() const {
+    return epilogue == CUBLASLT_EPILOGUE_GELU_AUX || epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
+  }
+  bool is_gelu_grad() const { return epilogue == CUBLASLT_EPILOGUE_DGELU; }
 };
 struct EmulatedLayout {
   cudaDataType_t type;
@@ -99,17 +112,26 @@ float inner_product(const float* x, const float* y, uint64_t n) {
 }
 
 /// The algorithms, in the order in which they are suggested.
-enum Algorithm : uint64_t { kEightParts, kFourParts, kLeavesLast, kRefused, kAlgorithms };
+enum Algorithm : uint64_t { kEightParts, kFourParts, kLeavesLast, kRefused, kReversed, kAlgorithms };
 
 /// What a product takes, in units of work: the first algorithm takes one, as all other work does.
 double time_of(uint64_t number) {
-  constexpr double kFast = 0.5, kUnfinished = 0.25, kSlow = 2;
-  if (number == kLeavesLast) return kUnfinished;
+  constexpr double kFast = 0.5, kWrong = 0.25, kSlow = 2;
+  if (number == kLeavesLast || number == kReversed) return kWrong;
   if (number == kEightParts) return 1;
   return controls().fastest == number ? kFast : kSlow;
 }
 
-/// d = alpha op(a) op(b) + beta c (+ bias down each column).
+/// GELU by the definition of its tanh form, and its derivative.
+double gelu(double x) {
+  return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
+}
+double gelu_slope(double x) {
+  const double root = std::sqrt(2 / std::numbers::pi), t = std::tanh(root * (x + 0.044715 * x * x * x));
+  return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * root * (1 + 3 * 0.044715 * x * x);
+}
+
+/// d = alpha op(a) op(b) + beta c (+ bias down each column), and what the epilogue makes of it.
 struct Multiplication {
   EmulatedProduct product;
   float alpha, beta;
@@ -129,9 +151,36 @@ struct Multiplication {
       for (uint64_t i = 0; i < d_layout.rows; ++i) {
         float value = alpha * inner(&rows[i * depth()], &columns[j * depth()], depth());
         if (beta != 0) value += beta * c.at(i, j);
-        if (product.epilogue == CUBLASLT_EPILOGUE_BIAS) value += element(product.bias, product.bias_type, i);
-        set_element(d, d_layout.type, i + j * static_cast<uint64_t>(d_layout.leading), value);
+        if (product.adds_bias()) value += element(product.bias, product.bias_type, i);
+        set_element(d, d_layout.type, place(i, j), finished(value, i, j));
       }
+    if (product.sums_b()) sum_b(columns);
+  }
+
+ private:
+  /// What is stored for `value`, the element with its bias.
+  float finished(float value, uint64_t row, uint64_t column) const {
+    const uint64_t at = row + column * static_cast<uint64_t>(product.aux_leading);
+    if (product.is_gelu()) {
+      set_element(const_cast<void*>(product.aux), d_layout.type, at, value);
+      return static_cast<float>(gelu(value));
+    }
+    if (product.is_gelu_grad())
+      return static_cast<float>(value * gelu_slope(element(product.aux, d_layout.type, at)));
+    return value;
+  }
+  /// Stores the sums over the inner axis of op(b), whose columns are given one after the other.
+  void sum_b(const std::vector<float>& columns) const {
+    for (uint64_t j = 0; j < d_layout.columns; ++j) {
+      float sum = 0;
+      for (uint64_t i = 0; i < depth(); ++i) sum += columns[j * depth() + i];
+      set_element(const_cast<void*>(product.bias), product.bias_type, j, sum);
+    }
+  }
+  uint64_t place(uint64_t row, uint64_t column) const {
+    if (algorithm != kReversed) return row + column * static_cast<uint64_t>(d_layout.leading);
+    return d_layout.rows - 1 - row +
+           (d_layout.columns - 1 - column) * static_cast<uint64_t>(d_layout.leading);
   }
 };
 
@@ -145,6 +194,15 @@ bool is_product(const EmulatedProduct& product, const EmulatedLayout& a, const E
          c.rows == d.rows && c.columns == d.columns;
 }
 
+/// Whether cuBLASLt has the epilogue for a product of these types.
+bool has_epilogue(const EmulatedProduct& product, const EmulatedLayout& a, const EmulatedLayout& d) {
+  constexpr int64_t kElements = 8;
+  if (product.sums_b()) return product.bias_type == d.type;
+  if (!product.is_gelu() && !product.is_gelu_grad()) return true;
+  return d.type == a.type && product.aux_leading % kElements == 0 &&
+         product.aux_leading >= static_cast<int64_t>(d.rows);
+}
+
 void require_alignment(const void* address, uint64_t alignment, const char* what) {
   if (alignment != 0 && reinterpret_cast<uintptr_t>(address) % alignment != 0)
     end_with(std::string(what) + ": less aligned than the algorithm was told");
@@ -156,9 +214,17 @@ void require_operands(const Multiplication& m, const EmulatedAlgorithm& algorith
   memory.require_block(m.b.data, bytes_of(m.b.layout), {device, "product: b"});
   memory.require_block(m.c.data, bytes_of(m.c.layout), {device, "product: c"});
   memory.require_block(m.d, bytes_of(m.d_layout), {device, "product: d"});
-  if (m.product.epilogue == CUBLASLT_EPILOGUE_BIAS)
+  if (m.product.adds_bias())
     memory.require_block(m.product.bias, m.d_layout.rows * bytes_of(m.product.bias_type),
                          {device, "product: bias"});
+  if (m.product.sums_b())
+    memory.require_block(m.product.bias, m.d_layout.columns * bytes_of(m.product.bias_type),
+                         {device, "product: sums of b"});
+  if (m.product.is_gelu() || m.product.is_gelu_grad())
+    memory.require_block(
+        m.product.aux,
+        bytes_of({m.d_layout.type, m.d_layout.rows, m.d_layout.columns, m.product.aux_leading}),
+        {device, "product: the epilogue's matrix"});
   require_alignment(m.a.data, algorithm.alignments[0], "product: a");
   require_alignment(m.b.data, algorithm.alignments[1], "product: b");
   require_alignment(m.c.data, algorithm.alignments[2], "product: c");
@@ -169,9 +235,10 @@ static_assert(sizeof(EmulatedAlgorithm) == sizeof(cublasLtMatmulAlgo_t));
 EmulatedAlgorithm unpacked(const cublasLtMatmulAlgo_t& algorithm) {
   return std::bit_cast<EmulatedAlgorithm>(algorithm);
 }
-/// Whether a bias is to be added that is not there. Nobody says what the real library then answers.
-bool lacks_bias(const EmulatedProduct& product) {
-  return product.epilogue == CUBLASLT_EPILOGUE_BIAS && product.bias == nullptr;
+/// Whether the epilogue's vector or matrix is not there. Nobody says what the real library then answers.
+bool lacks_tensor(const EmulatedProduct& product) {
+  return ((product.adds_bias() || product.sums_b()) && product.bias == nullptr) ||
+         ((product.is_gelu() || product.is_gelu_grad()) && product.aux == nullptr);
 }
 /// Whether this version knows the algorithm.
 bool is_known(const EmulatedAlgorithm& algorithm) {
@@ -234,6 +301,10 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t product,
       return take(product->epilogue, value, bytes);
     case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
       return take(product->bias, value, bytes);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER:
+      return take(product->aux, value, bytes);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD:
+      return take(product->aux_leading, value, bytes);
     case CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE:
       return take(product->bias_type, value, bytes);
   }
@@ -271,7 +342,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
                                               cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
                                               cublasLtMatmulPreference_t preference, int wanted,
                                               cublasLtMatmulHeuristicResult_t* results, int* found) {
-  if (!is_product(*product, *a, *b, *c, *d) || lacks_bias(*product)) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (!is_product(*product, *a, *b, *c, *d) || !has_epilogue(*product, *a, *d) || lacks_tensor(*product))
+    return CUBLAS_STATUS_NOT_SUPPORTED;
   const int most = std::min<int>(kAlgorithms, static_cast<int>(controls().algorithms));
   for (*found = 0; *found < std::min(wanted, most); ++*found) {
     EmulatedAlgorithm algorithm{.alignments = {},
@@ -292,7 +364,8 @@ cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t pr
                                        cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
                                        const cublasLtMatmulAlgo_t* algorithm,
                                        cublasLtMatmulHeuristicResult_t* result) {
-  if (!is_product(*product, *a, *b, *c, *d) || lacks_bias(*product)) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (!is_product(*product, *a, *b, *c, *d) || !has_epilogue(*product, *a, *d) || lacks_tensor(*product))
+    return CUBLAS_STATUS_NOT_SUPPORTED;
   *result = {.algo = *algorithm,
              .workspaceSize = 0,
              .state = CUBLAS_STATUS_SUCCESS,
@@ -307,10 +380,13 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, co
                               const cublasLtMatmulAlgo_t* algorithm, void* workspace, size_t workspace_bytes,
                               cudaStream_t stream) {
   if (health() != cudaSuccess) return CUBLAS_STATUS_EXECUTION_FAILED;
-  if (!is_product(*product, *a_layout, *b_layout, *c_layout, *d_layout)) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (!is_product(*product, *a_layout, *b_layout, *c_layout, *d_layout) ||
+      !has_epilogue(*product, *a_layout, *d_layout))
+    return CUBLAS_STATUS_NOT_SUPPORTED;
   const EmulatedAlgorithm by = unpacked(*algorithm);
   if (!is_known(by)) end_with("product: an algorithm of another version of cuBLASLt");
-  if (is_refused(by)) return CUBLAS_STATUS_NOT_SUPPORTED;
+  const bool has_one_place = d_layout->rows * d_layout->columns == 1;  // so that kReversed would be right
+  if (is_refused(by) || (by.number == kReversed && has_one_place)) return CUBLAS_STATUS_NOT_SUPPORTED;
   Streams::get().require_chosen(stream);
   const int device = Streams::get().device_of(stream);
   ++controls().counts.products;

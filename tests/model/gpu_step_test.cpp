@@ -20,7 +20,8 @@ TEST(GpuStep, OfCountedWorkTakesWhatFormulasEstimated) {
   for (const GpuModel& model : gpu_models()) {
     size_t number = 0;
     for (const GpuStage stage : kGpuStages) {
-      const double tokens = 1 / step_time(model, rates_of(model, stage)).seconds,
+      if (stage == GpuStage::kNoEpilogues) continue;  // no stage of the estimate
+      const double tokens = 1 / step_time(model, stage).seconds,
                    estimate = estimates.at(model.name)[number++];
       RecordProperty(std::string(model.name) + " " + name_of(stage), std::to_string(tokens));
       EXPECT_NEAR(tokens / estimate, 1, 0.05) << model.name << ", " << name_of(stage) << ": " << tokens;

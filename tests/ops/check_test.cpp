@@ -51,6 +51,30 @@ TEST(GemmCheck, RefusesWhatDoesNotMultiply) {
   expect_refused(good, Spoil([](Gemm& op) { op.a.dtype = kI32; }), "a present");
 }
 
+TEST(GemmCheck, RefusesEpiloguesThatDoNotFit) {
+  using Spoil = std::function<void(Gemm&)>;
+  const View c = tensor({6, 5}, kBf16);
+  const Gemm gelu{.c = c, .a = tensor({6, 7}, kBf16), .b = tensor({7, 5}, kBf16), .before_gelu = c};
+  expect_refused(gelu, Spoil([](Gemm& op) { op.before_gelu = tensor({5, 6}, kBf16); }), "before_gelu and c");
+  expect_refused(gelu, Spoil([](Gemm& op) { op.before_gelu = tensor({6, 5}); }), "before_gelu and c");
+  expect_refused(gelu, Spoil([](Gemm& op) { op.accumulate = true; }), "no GELU");
+  expect_refused(gelu, Spoil([&](Gemm& op) { op.gelu_grad_at = c; }), "one epilogue");
+  Gemm grad = gelu;
+  grad.before_gelu = {};
+  grad.gelu_grad_at = c;
+  expect_refused(grad, Spoil([](Gemm& op) { op.gelu_grad_at = tensor({6, 5}); }), "gelu_grad_at and c");
+  expect_refused(grad, Spoil([](Gemm& op) { op.bias = tensor({5}, kBf16); }), "no bias");
+  const Gemm weight{.c = tensor({6, 5}),
+                    .a = tensor({7, 6}),
+                    .b = tensor({7, 5}),
+                    .trans_a = true,
+                    .bias_grad = tensor({6})};
+  expect_refused(weight, Spoil([](Gemm& op) { op.bias_grad = tensor({5}); }), "bias_grad [m]");
+  expect_refused(weight, Spoil([](Gemm& op) { op.bias_grad = tensor({6}, kBf16); }), "bias_grad [m]");
+  expect_refused(weight, Spoil([](Gemm& op) { op.bias = tensor({5}); }), "no bias");
+  expect_refused(weight, Spoil([](Gemm& op) { op.a = tensor({6, 7}), op.trans_a = false; }), "trans_a only");
+}
+
 TEST(BiasGradCheck, RefusesAnotherWidth) {
   const BiasGrad good{.dbias = tensor({5}), .dy = tensor({3, 5}, kBf16)};
   using Spoil = std::function<void(BiasGrad&)>;
@@ -309,6 +333,11 @@ TEST(OptimizerCheck, RefusesWrongShapes) {
   expect_refused(good, Spoil([](AdamW& op) { op.scalars = {}; }), "scalars");
   expect_refused(good, Spoil([](AdamW& op) { op.scalars = tensor({4}, DType::kF64); }), "scalars");
   expect_refused(good, Spoil([](AdamW& op) { op.m = tensor({8}); }), "m [n]");
+  expect_refused(good, Spoil([](AdamW& op) { op.m = tensor({9}, DType::kF16); }), "m [n]");
+  expect_refused(good, Spoil([](AdamW& op) { op.v = tensor({9}, kBf16); }), "v [n]");
+  AdamW narrow = good;
+  narrow.m = tensor({9}, kBf16);
+  EXPECT_NO_THROW(narrow.check());
   expect_refused(good, Spoil([](AdamW& op) { op.grad.dtype = kBf16; }), "grad [n]");
   expect_refused(good, Spoil([](AdamW& op) { op.value = tensor({9}); }), "value bf16 or fp16");
 }

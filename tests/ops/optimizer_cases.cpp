@@ -61,6 +61,41 @@ std::vector<Outcome> run_adamw(Bed& bed, int64_t n, std::optional<DType> value) 
   return outcomes;
 }
 
+/// Compares steps with a first moment in bf16 with the same rule. The moment is rounded to nearest after the
+/// master has used it, so each step begins with the moment that the one before left.
+std::vector<Outcome> run_narrow_adamw(Bed& bed, int64_t n, std::optional<DType> value) {
+  Values p = random_values(n, 1), v(static_cast<size_t>(n), 0.0);
+  const View master = bed.put(DType::kF32, {n}, p), v_view = bed.put(DType::kF32, {n}, v),
+             m_view = bed.put(DType::kBf16, {n}, random_values(n, 2, 0.1)),
+             value_view = value ? bed.empty(*value, {n}) : View{};
+  std::vector<Outcome> outcomes;
+  for (int64_t step = 1; step <= 3; ++step) {
+    Values grad = random_values(n, static_cast<uint32_t>(10 + step)), m = bed.get(m_view);
+    run(bed.stream(), AdamW{.master = master,
+                            .m = m_view,
+                            .v = v_view,
+                            .grad = bed.put(DType::kF32, {n}, grad),
+                            .value = value_view,
+                            .scalars = step_scalars(bed, step, false),
+                            .beta1 = kBeta1,
+                            .beta2 = kBeta2,
+                            .eps = kEps,
+                            .weight_decay = kDecay});
+    for (size_t i = 0; i < p.size(); ++i) {
+      const double g = grad[i] * kScale;
+      m[i] = kBeta1 * m[i] + (1 - kBeta1) * g;
+      v[i] = kBeta2 * v[i] + (1 - kBeta2) * g * g;
+      const double root = std::sqrt(v[i] / (1 - std::pow(kBeta2, step))) + kEps;
+      p[i] = p[i] * (1 - kLr * kDecay) - kLr * m[i] / (1 - std::pow(kBeta1, step)) / root;
+    }
+    outcomes.push_back({concat("m ", step), bed.get(m_view), m, kBf16});
+  }
+  outcomes.push_back({"master", bed.get(master), p, kFp32});
+  outcomes.push_back({"v", bed.get(v_view), v, kFp32});
+  if (value) outcomes.push_back({"value", bed.get(value_view), p, tolerance_of(*value)});
+  return outcomes;
+}
+
 /// A skipped step, whose gradients are not finite, leaves every bit unchanged.
 std::vector<Outcome> run_skipped_adamw(Bed& bed, int64_t n) {
   Values p = random_values(n, 1), m = random_values(n, 2), v = random_values(n, 3),
@@ -93,6 +128,10 @@ void add_optimizer_cases(std::vector<OpCase>& cases, const Types& types) {
       cases.push_back({"sum_squares" + suffix, [=](Bed& bed) { return run_sum_squares(bed, dtype, n); }});
       cases.push_back({"adamw" + suffix, [=](Bed& bed) {
                          return run_adamw(bed, n, dtype == DType::kF32 ? std::nullopt : std::optional(dtype));
+                       }});
+      cases.push_back({"adamw bf16 moment" + suffix, [=](Bed& bed) {
+                         return run_narrow_adamw(bed, n,
+                                                 dtype == DType::kF32 ? std::nullopt : std::optional(dtype));
                        }});
     }
   }

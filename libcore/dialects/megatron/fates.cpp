@@ -138,7 +138,7 @@ constexpr Row kRows[] = {
         "defer-embedding-wgrad-compute delay-wgrad-compute distribute-checkpointed-activations "
         "distribute-saved-activations enable-cuda-graph external-cuda-graph optimizer-cpu-offload "
         "overlap-cpu-optimizer-d2h-h2d overlap-param-gather-with-optimizer-step standalone-embedding-stage "
-        "use-tp-pp-dp-mapping",
+        "use-precision-aware-optimizer use-tp-pp-dp-mapping",
         kPretrain),
     ignored("cuda-graph-impl microbatch-group-size-per-virtual-pipeline-stage optimizer-offload-fraction",
             kPretrain, kOne),
@@ -216,7 +216,9 @@ constexpr Row kRows[] = {
     refused("encoder-tensor-model-parallel-size", kTraining, "give --tensor-model-parallel-size",
             {.plain = "0"}),
     refused("end-weight-decay start-weight-decay", kPretrain, "give --weight-decay"),
-    refused("exp-avg-*", kTraining, "leave it out: the moments are fp32", {.plain = "fp32|torch.float32"}),
+    refused("exp-avg-sq-dtype", kTraining,
+            "leave it out: the second moment is fp32, as a step changes it by less than bf16 can hold",
+            {.plain = "fp32|torch.float32"}),
     refused("experimental-attention-variant linear-attention-type window-size", kTraining,
             "leave it out: a position sees all before it"),
     refused("expert-tensor-parallel-size moe-*", kPretrain,
@@ -258,13 +260,14 @@ constexpr Row kRows[] = {
     refused("pretrained-checkpoint", kPretrain, "give --load DIR --finetune"),
     refused("relative-attention-*", kPretrain, "give --position-embedding-type rope"),
     refused("use-mp-args-from-checkpoint-args", kTraining, "give the parallel sizes"),
-    refused("use-precision-aware-optimizer", kTraining, "leave it out: the moments are fp32"),
+    refused("use-precision-aware-optimizer", kAutoplan, "leave it out: it is not planned"),
     refused("vocab-extra-ids", kTraining, "give --vocab-size with the extra ids counted in", {.plain = "0"}),
     refused("warmup", kPretrain, "give --lr-warmup-fraction"),
     refused("weight-decay-incr-style", kPretrain, "leave it out: the weight decay is constant"),
     // Arguments of a log that differ from the planner's options, either in their name, or because only some
     // of an option's values can be priced in a log.
     refused("microbatch-group-size-per-vp-stage", kLog, kGroupRemedy, kGroup),
+    refused("exp-avg-dtype", kLog, "it is not priced", {.plain = "fp32|torch.float32"}),
     refused("fp8-recipe", kLog, "it is not priced",
             {.plain = "tensorwise|delayed|blockwise|mxfp8", .only = kBelow16Bits}),
     refused("num-distributed-optimizer-instances", kLog,

@@ -5,6 +5,7 @@
 
 #include "libcore/ops/activation.h"
 #include "libcore/ops/attention.h"
+#include "libcore/ops/backend/product_parts.h"
 #include "libcore/ops/dropout.h"
 #include "libcore/ops/embedding.h"
 #include "libcore/ops/linear.h"
@@ -53,6 +54,9 @@ class Backend {
   /// Whether run() throws on this stream, because an op there is a programming error: true for the queue
   /// streams of a CPU.
   virtual bool refuses_ops(const Stream&) const { return false; }
+  /// Whether run() takes products with epilogues. Other backends get the ops that do the same
+  /// (for_each_part).
+  virtual bool fuses_epilogues() const { return false; }
 
   virtual void run(Stream&, const Gemm&) = 0;
   virtual void run(Stream&, const Project&) = 0;
@@ -117,6 +121,11 @@ void run(Stream& stream, const Op& op) {
   if (Trace* const trace = stream.trace())
     return trace->add(Op::kName, op.cost(), backend.timed(stream, [&] { backend.run(stream, op); }));
   backend.run(stream, op);
+}
+inline void run(Stream& stream, const Gemm& op) {
+  if (op.epilogue() == Epilogue::kNone || stream.backend().fuses_epilogues()) return run<Gemm>(stream, op);
+  op.check();
+  for_each_part(op, [&](const auto& part) { run(stream, part); });
 }
 
 }  // namespace megalith

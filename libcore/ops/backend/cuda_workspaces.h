@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+
 #include "libcore/ops/attention.h"
 #include "libcore/ops/backend/workspace_sizes.h"
 #include "libcore/ops/embedding.h"
@@ -16,11 +18,13 @@ template <class Op>
 size_t workspace_of(const Op&) {
   return 0;
 }
-inline size_t workspace_of(const Gemm&) {
-  return kMinWorkspace;
-}
 inline size_t workspace_of(const BiasGrad& op) {
   return column_sums_bytes(op.dy.shape.rows(), op.dy.shape.back());
+}
+/// Enough for BiasGrad too, which runs if cuBLASLt does not take the epilogue.
+inline size_t workspace_of(const Gemm& op) {
+  const BiasGrad apart{.dbias = op.bias_grad, .dy = op.a};
+  return std::max(kMinWorkspace, op.bias_grad ? workspace_of(apart) : 0);
 }
 inline size_t workspace_of(const LayerNormGrad& op) {
   return op.dw || op.db ? norm_grad_bytes(op.dy.shape.rows(), op.dy.shape.back(), 2) : 0;

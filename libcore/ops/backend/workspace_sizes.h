@@ -8,8 +8,13 @@
 /// Needs no CUDA header.
 namespace megalith::cuda {
 
-/// The least scratch memory of a stream that multiplies: what cuBLASLt prefers on Hopper.
-constexpr size_t kMinWorkspace = size_t{32} << 20;
+/// The scratch memory of products: what cuBLASLt prefers on Hopper, and behind it the sums of
+/// Gemm::bias_grad, of at most kMaxSums rows, before they are added.
+constexpr size_t kProductWorkspace = size_t{32} << 20;
+constexpr int64_t kMaxSums = int64_t{1} << 16;
+/// The least scratch memory of a stream that multiplies. It holds what any product needs, so that it does not
+/// grow from one to the next.
+constexpr size_t kMinWorkspace = kProductWorkspace + size_t{kMaxSums} * sizeof(float);
 
 /// The page-locked host memory through which a stream's copies to the device pass: the samples of a step of
 /// 500,000 tokens fit.

@@ -511,13 +511,13 @@ void CpuBackend::run(Stream&, const AdamW& op) {
   if (scalars[StepScalar::kSkip] != 0) return;
   const AdamArgs args{
       .master = op.master.as<float>(),
-      .m = op.m.as<float>(),
+      .m = op.m.data,
       .v = op.v.as<float>(),
       .grad = op.grad.as<float>(),
       .value = op.value.data,
       .rates = adam_rates(
           scalars, {.beta1 = op.beta1, .beta2 = op.beta2, .eps = op.eps, .weight_decay = op.weight_decay})};
-  const auto update = kernels_.adamw[op.value ? storage_of(op.value.dtype) : kF32];
+  const auto update = kernels_.adamw[op.value ? storage_of(op.value.dtype) : kF32][storage_of(op.m.dtype)];
   for_each_range(op.master.elements(), kRange, [&](int64_t begin, int64_t end) { update(args, begin, end); });
 }
 

@@ -156,6 +156,7 @@ class CudaBackend final : public Backend, public LateCopies {
   std::shared_ptr<void> lock_pages(void* memory, size_t bytes) override;
   void copy_out(Stream&, void* to, ConstView from) override;
 
+  bool fuses_epilogues() const override { return true; }
   void run(Stream&, const Gemm&) override;
   void run(Stream&, const Project&) override;
   void run(Stream&, const QuantizeRows& op) override { refuse_eight_bits(op.kName); }
@@ -197,6 +198,7 @@ class CudaBackend final : public Backend, public LateCopies {
   Queue& enter(const Stream&) const;
   Stream make_stream(Queue::Priority priority);
   bool is_idle();
+  void multiply_by_nothing(Stream&, const Gemm&);
   /// The origin of all times that note_time() asks for. Waits for the stream when it is first called.
   TimeOrigin time_origin(const Queue&);
 
@@ -344,9 +346,17 @@ AskTime CudaBackend::note_time(Stream& stream) {
 
 void CudaBackend::run(Stream& stream, const Gemm& op) {
   Queue& queue = enter(stream);
-  if (op.c.elements() == 0) return;
-  if (op.k() > 0) return gemm_->run(queue, op);
-  if (op.accumulate) return;  // k = 0: there is nothing to add
+  const bool empty = op.c.elements() == 0 || op.k() == 0;
+  if (!empty && gemm_->run(queue, op)) return;
+  if (op.epilogue() != Epilogue::kNone)
+    return for_each_part(op, [&](const auto& part) { this->run(stream, part); });
+  multiply_by_nothing(stream, op);
+}
+
+/// A product without elements or with k = 0.
+void CudaBackend::multiply_by_nothing(Stream& stream, const Gemm& op) {
+  const Queue& queue = enter(stream);
+  if (op.c.elements() == 0 || op.accumulate) return;
   if (!op.bias) return fill(stream, op.c, 0);
   launch_row_bias(queue.stream(), {.c = op.c.data,
                                    .c_storage = storage_of(op.c.dtype),
@@ -616,11 +626,12 @@ void CudaBackend::run(Stream& stream, const AdamW& op) {
   launch_adamw(
       enter(stream).stream(),
       {.master = op.master.as<float>(),
-       .m = op.m.as<float>(),
+       .m = op.m.data,
        .v = op.v.as<float>(),
        .grad = op.grad.as<float>(),
        .value = op.value.data,
        .value_storage = op.value ? storage_of(op.value.dtype) : Storage::kF32,
+       .m_storage = storage_of(op.m.dtype),
        .n = op.master.elements(),
        .scalars = op.scalars.as<double>(),
        .constants = {.beta1 = op.beta1, .beta2 = op.beta2, .eps = op.eps, .weight_decay = op.weight_decay}});

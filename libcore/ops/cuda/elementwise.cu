@@ -138,7 +138,8 @@ __global__ void row_bias(To* c, const From* bias, int64_t columns, bool add) {
     row[i] = narrow<To>((add ? widen(row[i]) : 0.0f) + widen(bias[i]));
 }
 
-template <class T>
+/// T, M: of value and m.
+template <class T, class M>
 __global__ void adamw(AdamArgs a) {
   if (a.scalars[StepScalar::kSkip] != 0) return;
   __shared__ AdamRates shared_rates;  // computed once per block, since it takes fp64 divisions and roots
@@ -147,10 +148,11 @@ __global__ void adamw(AdamArgs a) {
   const AdamRates rates = shared_rates;
   const int64_t stride = int64_t{blockDim.x} * gridDim.x;
   T* const value = static_cast<T*>(a.value);
+  M* const m = static_cast<M*>(a.m);
   for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < a.n; i += stride) {
-    const AdamElement next = adam_step(rates, {a.master[i], a.m[i], a.v[i]}, a.grad[i]);
+    const AdamElement next = adam_step(rates, {a.master[i], widen(m[i]), a.v[i]}, a.grad[i]);
     a.master[i] = next.master;
-    a.m[i] = next.m;
+    m[i] = narrow<M>(next.m);
     a.v[i] = next.v;
     if (value != nullptr) value[i] = narrow<T>(next.master);
   }
@@ -237,7 +239,11 @@ void launch_adamw(cudaStream_t stream, const AdamArgs& args) {
   constexpr int64_t kMaxBlocks = 1 << 16;
   const int64_t blocks = blocks_for(args.n, kThreads);
   with_storage(args.value_storage, [&](auto element) {
-    launch(stream, blocks < kMaxBlocks ? blocks : kMaxBlocks, 0, adamw<decltype(element)>, args);
+    const auto start = [&](auto* kernel) {
+      launch(stream, blocks < kMaxBlocks ? blocks : kMaxBlocks, 0, kernel, args);
+    };
+    if (args.m_storage == Storage::kBf16) return start(adamw<decltype(element), Bf16>);
+    start(adamw<decltype(element), float>);
   });
 }
 

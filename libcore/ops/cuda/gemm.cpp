@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -58,7 +59,8 @@ uint32_t alignment_of(const void* data) {
 /// The properties of a product that determine its layouts and algorithm.
 struct Signature {
   ProductKind kind;
-  uint32_t a_alignment, b_alignment, c_alignment, d_alignment;  // d: the smaller alignment of c and the bias
+  // d: the smallest alignment of c, the bias and the epilogue's matrix.
+  uint32_t a_alignment, b_alignment, c_alignment, d_alignment;
   auto operator<=>(const Signature&) const = default;
 
   bool is_aligned() const {
@@ -72,8 +74,14 @@ struct Signature {
 
 struct Plan {
   Product product;
-  Layout a, b, c;  // layouts of the op's a, b and c
-  cublasLtMatmulAlgo_t algorithm{};
+  Layout a, b, c;                                      // layouts of the op's a, b and c
+  std::optional<cublasLtMatmulAlgo_t> algorithm = {};  // none: cuBLASLt has no way to run the epilogue
+};
+
+/// What a product reads and writes beside its matrices, as cuBLASLt takes it. Null: nothing.
+struct EpilogueTensors {
+  const void* vector = nullptr;  // the bias, or the sums of bias_grad
+  const void* matrix = nullptr;  // before_gelu or gelu_grad_at
 };
 
 Layout make_layout(DType dtype, int64_t rows, int64_t columns) {
@@ -90,19 +98,37 @@ void set(const Product& product, cublasLtMatmulDescAttributes_t attribute, const
                  "product attribute");
 }
 
-/// `bias` is used only to find an algorithm; each run sets its own bias.
-Product make_product(const ProductKind& kind, const void* bias) {
+cublasLtEpilogue_t native(Epilogue epilogue, bool bias) {
+  switch (epilogue) {
+    case Epilogue::kGelu:
+      return bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
+    case Epilogue::kGeluGrad:
+      return CUBLASLT_EPILOGUE_DGELU;
+    case Epilogue::kBiasGrad:
+      return CUBLASLT_EPILOGUE_BGRADB;
+    case Epilogue::kNone:
+      break;
+  }
+  return bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+}
+
+void set_beside(const Product& product, const EpilogueTensors& beside) {
+  if (beside.vector != nullptr) set(product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, beside.vector);
+  if (beside.matrix != nullptr) set(product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, beside.matrix);
+}
+
+/// `beside` is used only to find an algorithm; each run sets its own.
+Product make_product(const ProductKind& kind, const EpilogueTensors& beside) {
   cublasLtMatmulDesc_t description = nullptr;
   require_cublas(cublasLtMatmulDescCreate(&description, CUBLAS_COMPUTE_32F, CUDA_R_32F), "product");
   Product product(description);
   const auto operation = [](bool transposed) { return transposed ? CUBLAS_OP_T : CUBLAS_OP_N; };
   set(product, CUBLASLT_MATMUL_DESC_TRANSA, operation(kind.trans_b));
   set(product, CUBLASLT_MATMUL_DESC_TRANSB, operation(kind.trans_a));
-  if (kind.bias) {
-    set(product, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
-    set(product, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, cuda_type(kind.out));
-    set(product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
-  }
+  set(product, CUBLASLT_MATMUL_DESC_EPILOGUE, native(kind.epilogue, kind.bias));
+  if (beside.vector != nullptr) set(product, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, cuda_type(kind.out));
+  if (beside.matrix != nullptr) set(product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, kind.n);
+  set_beside(product, beside);
   return product;
 }
 
@@ -114,7 +140,7 @@ Preference make_preference(const Signature& s) {
     require_cublas(cublasLtMatmulPreferenceSetAttribute(created, attribute, &value, sizeof value),
                    "preference attribute");
   };
-  const uint64_t workspace = kMinWorkspace;
+  const uint64_t workspace = kProductWorkspace;
   prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace);
   // Split sums are added in fp32, so that a result of 16 bits is rounded only once.
   const uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
@@ -126,20 +152,29 @@ Preference make_preference(const Signature& s) {
   return preference;
 }
 
-/// A bias for products that are only asked about: what cuBLASLt makes of none is not documented. It is never
+bool has_matrix(Epilogue epilogue) {
+  return epilogue == Epilogue::kGelu || epilogue == Epilogue::kGeluGrad;
+}
+
+/// For products that are only asked about: what cuBLASLt makes of no address is not documented. It is never
 /// read.
-alignas(256) constexpr std::byte kAnyBias{};
+EpilogueTensors any_beside(const ProductKind& kind) {
+  alignas(256) static constexpr std::byte kAny{};
+  return {.vector = kind.bias || kind.epilogue == Epilogue::kBiasGrad ? &kAny : nullptr,
+          .matrix = has_matrix(kind.epilogue) ? &kAny : nullptr};
+}
 
 /// A plan without its algorithm.
-Plan make_layouts(const ProductKind& kind, const void* bias) {
+Plan make_layouts(const ProductKind& kind, const EpilogueTensors& beside) {
   const auto [m, n, k] = std::tuple(kind.m, kind.n, kind.k);
-  return {.product = make_product(kind, bias),
+  return {.product = make_product(kind, beside),
           .a = kind.trans_a ? make_layout(kind.in, m, k) : make_layout(kind.in, k, m),
           .b = kind.trans_b ? make_layout(kind.in, k, n) : make_layout(kind.in, n, k),
           .c = make_layout(kind.out, n, m)};
 }
 
-/// The algorithms that cuBLASLt suggests, up to `most`, the best first.
+/// The algorithms that cuBLASLt suggests, up to `most`, the best first. None if it has no way to run the
+/// product's epilogue.
 std::vector<cublasLtMatmulAlgo_t> suggested(cublasLtHandle_t context, const Plan& plan, const Signature& s,
                                             int most) {
   const Preference preference = make_preference(s);
@@ -153,7 +188,7 @@ std::vector<cublasLtMatmulAlgo_t> suggested(cublasLtHandle_t context, const Plan
   for (const cublasLtMatmulHeuristicResult_t& result : results)
     if (result.state == CUBLAS_STATUS_SUCCESS) algorithms.push_back(result.algo);
   const ProductKind& kind = s.kind;
-  if (algorithms.empty())
+  if (algorithms.empty() && kind.epilogue == Epilogue::kNone)
     fail(ErrorKind::kDevice, "cublasLt: no way to multiply ", kind.m, "x", kind.k, " by ", kind.k, "x",
          kind.n, " in ", name_of(kind.in), " into ", name_of(kind.out), ": ",
          cublasLtGetStatusString(status));
@@ -165,17 +200,28 @@ cublasLtMatmulAlgo_t native(const ProductAlgorithm& algorithm) {
   return std::bit_cast<cublasLtMatmulAlgo_t>(algorithm);
 }
 
-Signature signature_of(const Gemm& op, const void* bias) {
+Signature signature_of(const Gemm& op, const EpilogueTensors& beside) {
   return {.kind = product_kind(op),
           .a_alignment = alignment_of(op.a.data),
           .b_alignment = alignment_of(op.b.data),
           .c_alignment = alignment_of(op.c.data),
-          .d_alignment = std::min(alignment_of(op.c.data), alignment_of(bias))};
+          .d_alignment =
+              std::min({alignment_of(op.c.data), alignment_of(beside.vector), alignment_of(beside.matrix)})};
 }
 
 /// The bias that cuBLASLt itself adds; null: none.
 const void* fused_bias(const Gemm& op) {
   return product_kind(op).bias ? op.bias.data : nullptr;
+}
+
+/// The epilogue's matrix; null: it has none.
+const void* matrix_beside(const Gemm& op) {
+  return op.before_gelu ? op.before_gelu.data : op.gelu_grad_at.data;
+}
+
+/// Where cuBLASLt's scratch memory ends, and the sums of bias_grad are before they are added to it.
+float* sums_in(void* workspace) {
+  return reinterpret_cast<float*>(static_cast<std::byte*>(workspace) + kProductWorkspace);
 }
 
 }  // namespace
@@ -186,7 +232,7 @@ size_t cublas_version() {
 
 struct GemmRunner::Cache {
   Context context;
-  std::mutex mutex;  // guards the rest and, while a product is enqueued, the bias address in its description
+  std::mutex mutex;  // guards the rest and, while a product is enqueued, the addresses in its description
   std::map<Signature, Plan> plans;
   std::map<ProductKind, cublasLtMatmulAlgo_t> chosen;
 
@@ -196,28 +242,31 @@ struct GemmRunner::Cache {
     context.reset(created);
   }
 
-  Plan& find(const Signature& signature, const void* bias) {
+  Plan& find(const Signature& signature, const EpilogueTensors& beside) {
     const auto found = plans.find(signature);
     if (found != plans.end()) return found->second;
-    Plan plan = make_layouts(signature.kind, bias);
+    Plan plan = make_layouts(signature.kind, beside);
     const auto choice = chosen.find(signature.kind);
-    plan.algorithm = signature.is_aligned() && choice != chosen.end()
-                         ? choice->second
-                         : suggested(context.get(), plan, signature, 1).at(0);
+    if (signature.is_aligned() && choice != chosen.end())
+      plan.algorithm = choice->second;
+    else if (const auto first = suggested(context.get(), plan, signature, 1); !first.empty())
+      plan.algorithm = first.front();
     return plans.emplace(signature, std::move(plan)).first->second;
   }
 
-  /// Enqueues the product; null: by the algorithm of its plan.
-  cublasStatus_t multiply(Queue& queue, const Gemm& op, const cublasLtMatmulAlgo_t* algorithm = nullptr) {
-    const void* const bias = fused_bias(op);
+  /// Enqueues the product by its plan's algorithm, or by `algorithm`. Sums of bias_grad are stored in `sums`.
+  cublasStatus_t multiply(Queue& queue, const Gemm& op, void* sums,
+                          const cublasLtMatmulAlgo_t* algorithm = nullptr) {
+    const EpilogueTensors beside{.vector = op.bias_grad ? sums : fused_bias(op), .matrix = matrix_beside(op)};
     void* const workspace = queue.workspace(workspace_of(op));
     const std::lock_guard lock(mutex);
-    Plan& plan = find(signature_of(op, bias), bias);
-    if (bias != nullptr) set(plan.product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+    Plan& plan = find(signature_of(op, beside), beside);
+    if (algorithm == nullptr && !plan.algorithm) return CUBLAS_STATUS_NOT_SUPPORTED;
+    set_beside(plan.product, beside);
     const float one = 1, beta = op.accumulate ? 1.0f : 0.0f;
     return cublasLtMatmul(context.get(), plan.product.get(), &one, op.b.data, plan.b.get(), op.a.data,
                           plan.a.get(), &beta, op.c.data, plan.c.get(), op.c.data, plan.c.get(),
-                          algorithm != nullptr ? algorithm : &plan.algorithm, workspace, kMinWorkspace,
+                          algorithm != nullptr ? algorithm : &*plan.algorithm, workspace, kProductWorkspace,
                           queue.stream());
   }
 };
@@ -225,8 +274,15 @@ struct GemmRunner::Cache {
 GemmRunner::GemmRunner() : cache_(std::make_unique<Cache>()) {}
 GemmRunner::~GemmRunner() = default;
 
-void GemmRunner::run(Queue& queue, const Gemm& op) {
-  require_cublas(cache_->multiply(queue, op), "matrix product");
+bool GemmRunner::run(Queue& queue, const Gemm& op) {
+  const Epilogue epilogue = op.epilogue();
+  if (product_kind(op).epilogue != epilogue) return false;
+  float* const sums = op.bias_grad ? sums_in(queue.workspace(workspace_of(op))) : nullptr;
+  const cublasStatus_t status = cache_->multiply(queue, op, sums);
+  if (epilogue != Epilogue::kNone && status == CUBLAS_STATUS_NOT_SUPPORTED) return false;
+  require_cublas(status, "matrix product");
+  if (op.bias_grad)  // cuBLASLt stores the sums
+    launch_add(queue.stream(), op.bias_grad.data, Storage::kF32, sums, Storage::kF32, op.m());
   if (op.bias && fused_bias(op) == nullptr)
     launch_row_bias(queue.stream(), {.c = op.c.data,
                                      .c_storage = storage_of(op.c.dtype),
@@ -235,20 +291,21 @@ void GemmRunner::run(Queue& queue, const Gemm& op) {
                                      .rows = op.m(),
                                      .columns = op.n(),
                                      .add = true});
+  return true;
 }
 
 std::vector<ProductAlgorithm> GemmRunner::candidates(const ProductKind& kind, int most) {
   const std::lock_guard lock(cache_->mutex);
   std::vector<ProductAlgorithm> algorithms;
   for (const cublasLtMatmulAlgo_t& algorithm :
-       suggested(cache_->context.get(), make_layouts(kind, &kAnyBias), Signature::aligned(kind), most))
+       suggested(cache_->context.get(), make_layouts(kind, any_beside(kind)), Signature::aligned(kind), most))
     algorithms.push_back(std::bit_cast<ProductAlgorithm>(algorithm));
   return algorithms;
 }
 
 bool GemmRunner::run_by(Queue& queue, const Gemm& op, const ProductAlgorithm& algorithm) {
   const cublasLtMatmulAlgo_t by = native(algorithm);
-  if (cache_->multiply(queue, op, &by) == CUBLAS_STATUS_SUCCESS) return true;
+  if (cache_->multiply(queue, op, op.bias_grad.data, &by) == CUBLAS_STATUS_SUCCESS) return true;
   require_success(cudaGetLastError(), "time a matrix product");
   return false;
 }
@@ -256,12 +313,12 @@ bool GemmRunner::run_by(Queue& queue, const Gemm& op, const ProductAlgorithm& al
 bool GemmRunner::use(const ChosenProduct& product) {
   const std::lock_guard lock(cache_->mutex);
   const cublasLtMatmulAlgo_t algorithm = native(product.algorithm);
-  const Plan plan = make_layouts(product.kind, &kAnyBias);
+  const Plan plan = make_layouts(product.kind, any_beside(product.kind));
   cublasLtMatmulHeuristicResult_t result{};
   const cublasStatus_t status =
       cublasLtMatmulAlgoCheck(cache_->context.get(), plan.product.get(), plan.b.get(), plan.a.get(),
                               plan.c.get(), plan.c.get(), &algorithm, &result);
-  if (status != CUBLAS_STATUS_SUCCESS || result.workspaceSize > kMinWorkspace) return false;
+  if (status != CUBLAS_STATUS_SUCCESS || result.workspaceSize > kProductWorkspace) return false;
   cache_->chosen[product.kind] = algorithm;
   std::erase_if(cache_->plans, [&](const auto& cached) { return cached.first.kind == product.kind; });
   return true;

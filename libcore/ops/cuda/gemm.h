@@ -18,13 +18,14 @@ class GemmRunner {
  public:
   GemmRunner();
   ~GemmRunner();
-  void run(Queue&, const Gemm&);
+  /// Returns false, and does nothing, if cuBLASLt has no way to run the op's epilogue.
+  bool run(Queue&, const Gemm&);
 
   /// The algorithms that cuBLASLt suggests for matrices that begin at multiples of 16 bytes, up to `most`,
-  /// the best first.
+  /// the best first. None if it has no way to run the kind's epilogue.
   std::vector<ProductAlgorithm> candidates(const ProductKind&, int most);
-  /// Runs a product by this algorithm, without a bias that cuBLASLt does not add itself. Returns false if
-  /// cuBLASLt refuses it.
+  /// Runs a product by this algorithm, without a bias that cuBLASLt does not add itself; `bias_grad` becomes
+  /// the sums, to which nothing is added. Returns false if cuBLASLt refuses it.
   bool run_by(Queue&, const Gemm&, const ProductAlgorithm&);
   /// megalith::use_product().
   bool use(const ChosenProduct&);

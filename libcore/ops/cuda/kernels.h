@@ -58,10 +58,12 @@ void launch_activate_grad(cudaStream_t, Storage, ActivationFunction, void* dx, c
 /// x *= factor.
 void launch_scale(cudaStream_t, Storage, void* x, float factor, int64_t n);
 struct AdamArgs {
-  float *master, *m, *v;
+  float* master;
+  void* m;
+  float* v;
   const float* grad;
   void* value;  // may be null; value_storage is then not read
-  Storage value_storage;
+  Storage value_storage, m_storage;  // of m: fp32 or bf16
   int64_t n;
   const double* scalars;  // [StepScalar::kCount], on the device
   AdamConstants constants;

@@ -12,7 +12,8 @@ namespace {
 /// Does no work: run() has already checked the op and added up its cost. With `seconds`, streams have clocks.
 class DryBackend final : public Backend {
  public:
-  explicit DryBackend(OpSeconds seconds = {}) : seconds_(std::move(seconds)) {}
+  explicit DryBackend(bool fuses) : fuses_(fuses) {}
+  explicit DryBackend(OpSeconds seconds) : seconds_(std::move(seconds)) {}
   const char* name() const override { return "dry"; }
   Memory allocate(size_t bytes) override { return {nullptr, bytes}; }
   Stream make_stream() override { return Stream(*this, seconds_ ? &clocks_.emplace_back(0.0) : nullptr); }
@@ -35,6 +36,7 @@ class DryBackend final : public Backend {
   void synchronize(Stream&) override {}
   void finish(Stream&, bool) noexcept override {}
   WorkTime timed(Stream&, const std::function<void()>& work) override { return time_of_call(work); }
+  bool fuses_epilogues() const override { return fuses_; }
 
   void run(Stream& s, const Gemm& op) override {
     const ProductKind kind = product_kind(op);
@@ -89,7 +91,8 @@ class DryBackend final : public Backend {
     if (seconds_) stream_clock(stream) += seconds_(what, cost);
   }
 
-  OpSeconds seconds_;
+  bool fuses_ = false;
+  OpSeconds seconds_ = {};
   size_t workspace_ = 0;
   std::set<ProductKind> products_;
   std::deque<double> clocks_;  // a deque, so that their addresses are stable
@@ -104,7 +107,11 @@ const DryBackend& dry(const Backend& backend, const char* what) {
 }  // namespace
 
 std::unique_ptr<Backend> make_dry_backend() {
-  return std::make_unique<DryBackend>();
+  return std::make_unique<DryBackend>(false);
+}
+
+std::unique_ptr<Backend> make_dry_cuda_backend() {
+  return std::make_unique<DryBackend>(true);
 }
 
 std::unique_ptr<Backend> make_timed_backend(OpSeconds seconds) {

@@ -15,6 +15,9 @@ namespace megalith {
 /// as ops, since they take time too.
 using OpSeconds = std::function<double(std::string_view op, const Cost&)>;
 
+/// A dry backend that fuses epilogues, as the CUDA backend does.
+std::unique_ptr<Backend> make_dry_cuda_backend();
+
 /// A dry backend whose streams have clocks that begin at 0: an op advances its stream's clock, and waiting
 /// for an event sets the clock to the event's time if that is later. Not thread-safe.
 std::unique_ptr<Backend> make_timed_backend(OpSeconds);

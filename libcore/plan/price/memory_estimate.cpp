@@ -9,8 +9,8 @@ namespace megalith {
 namespace {
 
 // Bytes of a parameter's state in mixed precision: Megatron-LM's README, "Distributed Optimizer".
-constexpr double kMaster = 4, kGradient = 4;          // bytes in fp32
-constexpr double kMoments = 8, kEightBitMoments = 2;  // Adam's two moments, in fp32 or in 8 bits
+constexpr double kMaster = 4, kGradient = 4;               // bytes in fp32
+constexpr double kSecondMoment = 4, kEightBitMoments = 2;  // in fp32; both of Adam's moments in 8 bits
 
 /// V-half and V-min keep a half and a third of the chunks that 1F1B's first stage keeps, plus the one being
 /// processed: Qi et al. 2024 (arXiv 2405.15362).
@@ -49,7 +49,8 @@ double chunks_in_flight(const PlanProblem& p, const Candidate& c, int stage) {
 
 /// Bytes per parameter: the moments, and in 16-bit models also the fp32 master weights.
 double optimizer_bytes(const PlanProblem& p) {
-  return (p.half() ? kMaster : 0) + (p.software.adam_8bit ? kEightBitMoments : kMoments);
+  const Software& s = p.software;
+  return (p.half() ? kMaster : 0) + (s.adam_8bit ? kEightBitMoments : s.first_moment_bytes + kSecondMoment);
 }
 
 void add_state(const PlanProblem& p, const Candidate& c, const StageParameters& parameters,

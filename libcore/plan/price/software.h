@@ -43,6 +43,7 @@ struct Software {
   bool gathered_logits = false;  // each tensor rank holds the logits of all ranks
   int head_rows = 0;             // rows of the logits in memory at one time; 0: all of them
   bool adam_8bit = false;
+  double first_moment_bytes = 4;  // bytes of one of Adam's first moments, unless adam_8bit
   bool fused_gradients = true;  // matrix products themselves add to the gradient buffer
   bool reduces_whole = false;   // gradients are summed on all ranks, although the optimizer needs only a part
   double gradient_bytes = 4;    // bytes of one gradient in the main buffer

@@ -21,6 +21,7 @@ constexpr double kFp32 = 4;  // bytes
 /// weight written, gradients scaled. The gradients of a 16-bit model come on top, with kGradientPasses passes
 /// over memory. Belief: the coefficient optimizer_traffic was fitted with this value in place.
 constexpr double kMixedStep = 30, kGradientPasses = 2, kFp32Step = 36;
+constexpr double kMomentPasses = 2;  // a moment is read and written
 /// Seconds per step that loading data and logging take on a CPU. Belief.
 constexpr double kProcessorOverhead = 1e-3;
 /// Directions of a pipeline's messages: activations, and their gradients.
@@ -158,7 +159,9 @@ struct Assembly {
   /// Seconds of the optimizer's step. `cut`: its state is sharded over the ranks that have the same
   /// parameters.
   double optimizer(const StageParameters& parameters, bool cut) const {
-    const double bytes = p.half() ? kMixedStep + p.software.gradient_bytes * kGradientPasses : kFp32Step;
+    const double narrow = kMomentPasses * (kFp32 - p.software.first_moment_bytes);
+    const double bytes =
+        (p.half() ? kMixedStep + p.software.gradient_bytes * kGradientPasses : kFp32Step) - narrow;
     const double held = cut ? parameters.shared / (c.data * c.context) + parameters.experts / c.expert_data()
                             : parameters.sum();
     return k.optimizer_traffic * held * bytes / (k.memory_rate * p.machine.device.memory_bandwidth);

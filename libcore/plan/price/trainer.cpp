@@ -79,6 +79,7 @@ PretrainConfig trainer_configuration(const PlanProblem& p, const Candidate& c) {
   train.micro_batch = c.micro_batch;
   train.global_batch = static_cast<int>(c.global_batch);
   (p.fp16 ? train.fp16 : train.bf16) = p.precision == Precision::kHalf;
+  if (p.software.first_moment_bytes == 2) train.first_moments = MomentType::kBf16;
   if (c.recompute == Recomputed::kAttention) train.recompute = Recompute::kSelective;
   if (c.recompute == Recomputed::kFull) {
     train.recompute = Recompute::kFull;

@@ -77,6 +77,12 @@ Software software_of(const PlanCommand& command, const Accelerator& device) {
     fail(ErrorKind::kUsage,
          "--grad-reduce-in-bf16: on this machine's processor gradients are fp32; leave it out");
   if (plan.reduce_in_bf16) software.gradient_bytes = 2;
+  if (command.train.first_moments == MomentType::kBf16) {
+    if (software.code_base != kMegalithSoftware)
+      fail(ErrorKind::kUsage, "--exp-avg-dtype bf16 is planned for --software ", kMegalithSoftware,
+           ", not for ", software.code_base, "; leave it out");
+    software.first_moment_bytes = 2;
+  }
   take_overlaps(command, software);
   software.overlap_tensor = software.overlap_tensor && device.tensor_overlap;
   software.expandable_segments = plan.expandable_segments;

@@ -24,12 +24,27 @@
 namespace megalith {
 namespace {
 
-/// "512x2304x768 bf16 to fp32 nt add": m, n, k, types, whether a and b are transposed.
+/// As in text_of() a kind.
+const char* text_of(Epilogue epilogue) {
+  switch (epilogue) {
+    case Epilogue::kNone:
+      return "";
+    case Epilogue::kGelu:
+      return " gelu";
+    case Epilogue::kGeluGrad:
+      return " gelu_grad";
+    case Epilogue::kBiasGrad:
+      return " bias_grad";
+  }
+  return "";
+}
+
+/// "512x2304x768 bf16 to fp32 nt add": m, n, k, types, whether a and b are transposed, what is fused.
 std::string text_of(const ProductKind& kind) {
   const auto letter = [](bool transposed) { return transposed ? 't' : 'n'; };
   return concat(kind.m, 'x', kind.n, 'x', kind.k, ' ', name_of(kind.in), " to ", name_of(kind.out), ' ',
                 letter(kind.trans_a), letter(kind.trans_b), kind.bias ? " bias" : "",
-                kind.accumulate ? " add" : "");
+                kind.accumulate ? " add" : "", text_of(kind.epilogue));
 }
 
 std::string text_of(const ProductAlgorithm& algorithm) {
@@ -186,7 +201,7 @@ Json json_of(const Choice& choice) {
 }  // namespace
 
 std::set<ProductKind> products_of(const RunShape& run) {
-  const std::unique_ptr<Backend> dry = make_dry_backend();
+  const std::unique_ptr<Backend> dry = make_dry_cuda_backend();
   for (int tensor = 0; tensor < run.parallel.tensor; ++tensor)
     for (int pipeline = 0; pipeline < run.parallel.pipeline; ++pipeline)
       for (int context = 0; context < run.parallel.context; ++context)

@@ -11,7 +11,8 @@ MeasureInput chunk_input(const RunShape& run, const Coord& at, int chunk) {
           .recompute = recompute_plan(run.train),
           .dtype = model_dtype(run.train),
           .micro_batch = run.train.micro_batch,
-          .tuning = run.tuning};
+          .tuning = run.tuning,
+          .on_gpu = on_gpu(run)};
 }
 
 }  // namespace megalith

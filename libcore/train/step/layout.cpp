@@ -35,6 +35,9 @@ RecomputePlan recompute_plan(const TrainConfig& train) {
 DType model_dtype(const TrainConfig& train) {
   return train.bf16 ? DType::kBf16 : train.fp16 ? DType::kF16 : DType::kF32;
 }
+DType first_moment_dtype(const TrainConfig& train) {
+  return train.first_moments == MomentType::kBf16 ? DType::kBf16 : DType::kF32;
+}
 
 BatchShape batch_shape(const RunShape& run, const Coord& at) {
   return {.seq_length = run.model.seq_length,

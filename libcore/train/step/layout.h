@@ -48,6 +48,7 @@ bool on_gpu(const RunShape&);
 VocabularyForm gpu_vocabulary(size_t device_bytes);
 RecomputePlan recompute_plan(const TrainConfig&);
 DType model_dtype(const TrainConfig&);
+DType first_moment_dtype(const TrainConfig&);
 BatchShape batch_shape(const RunShape&, const Coord& at = {});
 TensorSplit tensor_split(const RunShape&, const Coord&);
 /// The number of this rank's copy of its parameters, from 0 to ParallelConfig::copies() - 1: its position in

@@ -48,7 +48,8 @@ struct PlacedState {
 
 size_t save_copy_bytes(const RunShape& run, const Coord& at, PlacedState& state) {
   if (run.save_copy == SaveCopy::kNone) return 0;
-  const Optimizer optimizer(state.params, state.store, state.shards, state.stream, {});
+  const Optimizer optimizer(state.params, state.store, state.shards, state.stream,
+                            {.first_moments = first_moment_dtype(run.train)});
   const bool all = run.save_copy == SaveCopy::kAll;
   CheckpointWriter writer({}, 0);  // writes nothing; only records the sizes
   put_state(writer, {state.params, all ? &optimizer : nullptr, run, at});
@@ -59,7 +60,8 @@ void add_state(RunMemory& memory, const RunShape& run, const Coord& at) {
   PlacedState state(run, at);
   memory.weights = state.store.value_bytes();
   memory.grads = state.store.grad_bytes() + GradBuffer::bytes(state.shards, run.parallel.sharding);
-  memory.optimizer = Optimizer::state_bytes(state.shards.elements(), state.store.values().dtype);
+  memory.optimizer = Optimizer::state_bytes(state.shards.elements(), state.store.values().dtype,
+                                            first_moment_dtype(run.train));
   memory.parameters = state.store.parameters();
   memory.save_copy = save_copy_bytes(run, at, state);
 }

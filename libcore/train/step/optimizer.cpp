@@ -16,8 +16,9 @@ bool own_masters(DType values) {
 
 }  // namespace
 
-size_t Optimizer::state_bytes(int64_t elements, DType values) {
-  return Arena::bytes_of(DType::kF32, {elements}) * (own_masters(values) ? 3 : 2);
+size_t Optimizer::state_bytes(int64_t elements, DType values, DType first_moments) {
+  return Arena::bytes_of(first_moments, {elements}) +
+         Arena::bytes_of(DType::kF32, {elements}) * (own_masters(values) ? 2 : 1);
 }
 
 Optimizer::Optimizer(const ParamTable& table, const ParamStore& store, const Shards& shards, Stream& stream,
@@ -27,10 +28,10 @@ Optimizer::Optimizer(const ParamTable& table, const ParamStore& store, const Sha
       settings_(settings),
       parts_(owned_parts(table, store, shards)),
       ranges_(make_ranges()),
-      arena_(
-          make_arena(stream.backend(), "optimizer", state_bytes(shards.elements(), store.values().dtype))) {
+      arena_(make_arena(stream.backend(), "optimizer",
+                        state_bytes(shards.elements(), store.values().dtype, settings.first_moments))) {
   const Shape flat{shards.elements()};
-  m_ = arena_.make(DType::kF32, flat, "first moments");
+  m_ = arena_.make(settings.first_moments, flat, "first moments");
   v_ = arena_.make(DType::kF32, flat, "second moments");
   if (std::any_of(ranges_.begin(), ranges_.end(), [](const Range& range) { return range.rate != 1; })) {
     const Shape scalars{StepScalar::kCount};

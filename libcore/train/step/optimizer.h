@@ -13,6 +13,7 @@ namespace megalith {
 
 struct AdamSettings {
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0.01;
+  DType first_moments = DType::kF32;  // fp32 or bf16
 };
 
 /// AdamW over the part of a rank's flat values that the rank owns. Its state consists of the first and the
@@ -39,7 +40,7 @@ class Optimizer {
   void take_values(Stream&);
 
   /// The ranges of parameters whose state this rank holds. m(), v() and master() return the state of one
-  /// range: [part.elements] f32. In an fp32 model, master() is the value itself.
+  /// range: [part.elements] f32, m() also bf16. In an fp32 model, master() is the value itself.
   const std::vector<OwnedPart>& parts() const { return parts_; }
   View m(const OwnedPart& part) const { return m_.rows(part.at, part.at + part.elements); }
   View v(const OwnedPart& part) const { return v_.rows(part.at, part.at + part.elements); }
@@ -47,8 +48,8 @@ class Optimizer {
   bool has_masters() const { return static_cast<bool>(masters_); }
 
   size_t bytes() const { return arena_.peak(); }
-  /// Bytes of the state for this many elements whose values have this type.
-  static size_t state_bytes(int64_t elements, DType values);
+  /// Bytes of the state for this many elements, whose values and first moments have these types.
+  static size_t state_bytes(int64_t elements, DType values, DType first_moments);
 
  private:
   struct Range {
@@ -65,7 +66,7 @@ class Optimizer {
   std::vector<OwnedPart> parts_;  // parts of trainable parameters
   std::vector<Range> ranges_;
   Arena arena_;
-  View m_, v_, masters_;              // [shards.elements()] f32; no masters for an fp32 model
+  View m_, v_, masters_;              // [shards.elements()] f32, m_ also bf16; no masters for an fp32 model
   std::optional<Arena> rated_arena_;  // only if some parameter has its own rate
   View rated_;                // [StepScalar::kCount] f64: scalars with a parameter's own learning rate
   double learning_rate_ = 0;  // learning rate of the next update

@@ -38,7 +38,8 @@ Trainer::Trainer(const RunShape& run, Backend& backend, Communicator& world)
                                            AdamSettings{.beta1 = train.beta1,
                                                         .beta2 = train.beta2,
                                                         .eps = train.adam_eps,
-                                                        .weight_decay = train.weight_decay});
+                                                        .weight_decay = train.weight_decay,
+                                                        .first_moments = first_moment_dtype(train)});
   executor_ = std::make_unique<Executor>(stages_, pipeline_links(), memory_.executor, links_, backend);
   batch_ = std::make_unique<Batch>(batch_arena_, batch_shape(run, groups_.at));
   scalars_ = scalar_arena_.make(DType::kF64, {StepScalar::kCount}, "scalars of a step");

@@ -163,6 +163,25 @@ TEST(Autoplan, TakesGradientsOfSixteenBits) {
       << text.out;
 }
 
+// A parameter takes 12 bytes in the optimizer, for its master and both moments, of which 2 are saved.
+TEST(Autoplan, PlansTheTypeOfOurTrainersFirstMoment) {
+  const auto plan = [](const std::string& options) {
+    return run_command(app("autoplan") + k7b + "--sharding none --json " + options);
+  };
+  const auto optimizer = [&](const std::string& options) {
+    const CommandResult result = plan("--software megalith " + options);
+    EXPECT_EQ(result.code, 0) << result.err;
+    EXPECT_NE(result.out.find(options), std::string::npos) << result.out;  // the launch line repeats it
+    const Json best = Json::parse(result.out, "answer")["plans"].as_array().at(0);
+    return best["memory_bytes"]["optimizer"].as_double();
+  };
+  EXPECT_NEAR(optimizer("--exp-avg-dtype bf16") / optimizer(""), 10.0 / 12, 1e-3);
+  const CommandResult refused = plan("--exp-avg-dtype bf16");
+  EXPECT_EQ(refused.code, 64);
+  EXPECT_NE(refused.err.find("--exp-avg-dtype bf16 is planned for --software megalith"), std::string::npos)
+      << refused.err;
+}
+
 // Lines and jobs are those of Megatron-LM and of our trainer, so a plan for another program has none.
 TEST(Autoplan, PlansForOtherPrograms) {
   const CommandResult text = run_command(app("autoplan") + k7b + "--software torchtitan");

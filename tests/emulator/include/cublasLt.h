@@ -2,11 +2,14 @@
 
 #include <cuda_runtime.h>
 
-/// The part of cuBLASLt that libcore/ops/cuda/gemm.cpp uses: column-major products with sums in fp32, a fused
-/// bias, and alignments that an algorithm may rely on. Ends the process if a matrix is not within one block
-/// of device memory or is less aligned than its algorithm was told. Suggests up to four algorithms, in this
+/// The part of cuBLASLt that libcore/ops/cuda/gemm.cpp uses: column-major products with sums in fp32, fused
+/// epilogues, and alignments that an algorithm may rely on. GELU, whose derivative is multiplied by in fp32,
+/// has its tanh form. It is refused where the result has not the type of a and b, as is a matrix of an
+/// epilogue whose columns are less than 8 elements aligned. Ends the process if a matrix is not within one
+/// block of device memory or is less aligned than its algorithm was told. Suggests up to five algorithms, in this
 /// order: two that are right, whose sums differ in their last bits; a faster one that leaves a part of the
-/// result as it was; and one that it then refuses to run.
+/// result as it was; one that it then refuses to run; and a faster one that writes the elements in reverse
+/// order.
 
 // NOLINTBEGIN: names, values and signatures are cuBLASLt's
 enum cublasStatus_t {
@@ -18,13 +21,22 @@ enum cublasStatus_t {
 enum cudaDataType_t { CUDA_R_32F = 0, CUDA_R_16F = 2, CUDA_R_16BF = 14 };
 enum cublasOperation_t { CUBLAS_OP_N, CUBLAS_OP_T };
 enum cublasComputeType_t { CUBLAS_COMPUTE_32F = 68 };
-enum cublasLtEpilogue_t { CUBLASLT_EPILOGUE_DEFAULT = 1, CUBLASLT_EPILOGUE_BIAS = 4 };
+enum cublasLtEpilogue_t {
+  CUBLASLT_EPILOGUE_DEFAULT = 1,
+  CUBLASLT_EPILOGUE_BIAS = 4,
+  CUBLASLT_EPILOGUE_GELU_AUX = 160,
+  CUBLASLT_EPILOGUE_GELU_AUX_BIAS = 164,
+  CUBLASLT_EPILOGUE_DGELU = 192,
+  CUBLASLT_EPILOGUE_BGRADB = 512
+};
 enum cublasLtReductionScheme_t { CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE = 2 };
 enum cublasLtMatmulDescAttributes_t {
   CUBLASLT_MATMUL_DESC_TRANSA = 3,
   CUBLASLT_MATMUL_DESC_TRANSB = 4,
   CUBLASLT_MATMUL_DESC_EPILOGUE = 7,
   CUBLASLT_MATMUL_DESC_BIAS_POINTER = 8,
+  CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER = 11,
+  CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD = 12,
   CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE = 26
 };
 enum cublasLtMatmulPreferenceAttributes_t {

@@ -3,7 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
+#include <set>
 #include <span>
+#include <string>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -23,6 +27,7 @@ constexpr DType kF32 = DType::kF32, kBf16 = DType::kBf16;
 /// Runs ops on the dry backend and reports the costs that it counted.
 class Account {
  public:
+  explicit Account(std::unique_ptr<Backend> backend = make_dry_backend()) : backend_(std::move(backend)) {}
   template <class Op>
   void run(const Op& op) {
     megalith::run(stream_, op);
@@ -30,9 +35,14 @@ class Account {
   Stream& stream() { return stream_; }
   View tensor(Shape shape, DType dtype = kF32) { return arena_.make(dtype, shape, "tensor"); }
   const Trace::Entry& of(const char* op) { return trace_.entries().at(op); }
+  std::set<std::string> names() {
+    std::set<std::string> all;
+    for (const auto& [name, entry] : trace_.entries()) all.insert(name);
+    return all;
+  }
 
  private:
-  std::unique_ptr<Backend> backend_ = make_dry_backend();
+  std::unique_ptr<Backend> backend_;
   Trace trace_;
   Stream stream_{*backend_, nullptr, &trace_};
   Arena arena_ = Arena::counting("account");
@@ -60,8 +70,38 @@ TEST(DryBackend, CountsTheScratchMemoryOfCuda) {
   account.run(BiasGrad{.dbias = account.tensor({10}), .dy = account.tensor({128, 10})});
   EXPECT_EQ(cuda_workspace(account.stream().backend()), size_t{2} * 2 * 1000 * sizeof(float));
   account.run(Gemm{.c = account.tensor({2, 3}), .a = account.tensor({2, 5}), .b = account.tensor({5, 3})});
-  EXPECT_EQ(cuda_workspace(account.stream().backend()), size_t{32} << 20);
+  EXPECT_EQ(cuda_workspace(account.stream().backend()), (size_t{32} << 20) + (size_t{256} << 10));
   EXPECT_THROW(cuda_workspace(*make_cpu_backend()), Error);
+}
+
+// By hand, in bf16: a product of 6 x 8 by 8 x 16, whose epilogue saves the reading of the product (forward),
+// its writing and reading (backward), and a second reading of a (of the bias).
+TEST(DryBackend, CountsWhatAnEpilogueSaves) {
+  Account account, fused(make_dry_cuda_backend());
+  for (Account* const to : {&account, &fused}) {
+    const View c = to->tensor({6, 16}, kBf16), a = to->tensor({6, 8}, kBf16), b = to->tensor({8, 16}, kBf16);
+    to->run(Gemm{.c = c, .a = a, .b = b, .before_gelu = c});
+    to->run(Gemm{.c = c, .a = a, .b = b, .gelu_grad_at = c});
+    to->run(Gemm{.c = to->tensor({8, 16}),
+                 .a = a,
+                 .b = c,
+                 .trans_a = true,
+                 .accumulate = true,
+                 .bias_grad = to->tensor({8})});
+  }
+  constexpr double kOfA = 2.0 * 6 * 8, kOfB = 2.0 * 8 * 16, kOfC = 2.0 * 6 * 16, kOfGrad = 4.0 * 8 * 16,
+                   kOfSums = 4.0 * 8;
+  EXPECT_EQ(account.of("gemm").cost.bytes, 2 * (kOfA + kOfB + kOfC) + kOfA + kOfC + 2 * kOfGrad);
+  EXPECT_EQ(account.of("activate").cost.bytes, 2 * kOfC);
+  EXPECT_EQ(account.of("activate_grad").cost.bytes, 3 * kOfC);
+  EXPECT_EQ(account.of("bias_grad").cost.bytes, kOfA + 2 * kOfSums);
+  EXPECT_EQ(fused.of("gemm").calls, 3);
+  EXPECT_EQ(fused.of("gemm").cost.bytes,
+            2 * (kOfA + kOfB + 2 * kOfC) + kOfA + kOfC + 2 * (kOfGrad + kOfSums));
+  EXPECT_EQ(fused.of("gemm").cost.flops, account.of("gemm").cost.flops + account.of("activate").cost.flops +
+                                             account.of("activate_grad").cost.flops +
+                                             account.of("bias_grad").cost.flops);
+  EXPECT_EQ(fused.names(), std::set<std::string>{"gemm"});
 }
 
 TEST(DryBackend, CountsAnAccumulatedResultTwice) {

@@ -280,6 +280,51 @@ TEST_F(EmulatedCudaStream, CountsProductsWhoseRowsAreNotAligned) {
   EXPECT_EQ(counted(DType::kBf16, 3, 16, 4), 1);
 }
 
+/// The products and kernels of an op.
+struct Launched {
+  long products, kernels;
+  bool operator==(const Launched&) const = default;
+};
+Launched launched(Stream& stream, const Gemm& op) {
+  const auto before = emulated_controls().counts;
+  run(stream, op);
+  stream.synchronize();
+  const auto& after = emulated_controls().counts;
+  return {after.products - before.products, after.kernels - before.kernels};
+}
+
+// The sums of a bias's gradient are added by a kernel of ours. cuBLASLt takes no matrix of an epilogue whose
+// rows are not whole vectors of 8 elements, and the emulated one no GELU of another type than a's.
+TEST_F(EmulatedCudaStream, RunsEpiloguesInTheirProduct) {
+  Bed bed(stream_);
+  const auto product = [&](int64_t columns, DType out) {
+    return Gemm{.c = bed.empty(out, {6, columns}),
+                .a = bed.empty(DType::kBf16, {6, 16}),
+                .b = bed.empty(DType::kBf16, {16, columns})};
+  };
+  Gemm gelu = product(24, DType::kBf16), grad = gelu, odd = product(20, DType::kBf16),
+       wide = product(24, DType::kF32);
+  gelu.before_gelu = bed.empty(DType::kBf16, {6, 24});
+  gelu.bias = bed.empty(DType::kBf16, {24});
+  grad.gelu_grad_at = gelu.before_gelu;
+  odd.before_gelu = bed.empty(DType::kBf16, {6, 20});
+  wide.before_gelu = bed.empty(DType::kF32, {6, 24});
+  EXPECT_EQ(launched(stream_, gelu), (Launched{1, 0}));
+  EXPECT_EQ(launched(stream_, grad), (Launched{1, 0}));
+  EXPECT_EQ(launched(stream_, odd), (Launched{1, 1}));
+  EXPECT_EQ(launched(stream_, wide), (Launched{1, 1}));
+  const auto weight = [&](DType out) {
+    return Gemm{.c = bed.empty(out, {16, 24}),
+                .a = bed.empty(DType::kBf16, {6, 16}),
+                .b = bed.empty(DType::kBf16, {6, 24}),
+                .trans_a = true,
+                .accumulate = true,
+                .bias_grad = bed.empty(DType::kF32, {16})};
+  };
+  EXPECT_EQ(launched(stream_, weight(DType::kF32)), (Launched{1, 1}));
+  EXPECT_EQ(launched(stream_, weight(DType::kBf16)), (Launched{1, 2}));  // BiasGrad has two kernels
+}
+
 TEST_F(EmulatedCudaStream, OrdersStreamsByEventsThatAreMadeOnce) {
   Bed bed(stream_);
   Stream other = backend_->make_stream();

@@ -40,6 +40,22 @@ TEST(Trainer, IsAskedForTheFormatThatIsPlanned) {
   }
 }
 
+// In fp32 a parameter's moments take 8 bytes, 2 fewer where the first one is in bf16; a step then moves 4
+// bytes less.
+TEST(Trainer, IsAskedForTheTypeOfTheFirstMoment) {
+  PlanProblem p = on_this_processor(512, 8);
+  Candidate c{.micro_batch = 8};
+  ASSERT_FALSE(complete(p, c));
+  const double wide = worst_stage(p, c).estimate.optimizer,
+               wide_run = ask_trainer(p, c).rank->estimate.optimizer;
+  EXPECT_EQ(trainer_configuration(p, c).train.first_moments, MomentType::kFp32);
+  p.software.first_moment_bytes = 2;
+  EXPECT_EQ(trainer_configuration(p, c).train.first_moments, MomentType::kBf16);
+  EXPECT_EQ(wide - worst_stage(p, c).estimate.optimizer, 2 * total_parameters(p.model));
+  const double run = ask_trainer(p, c).rank->estimate.optimizer;
+  EXPECT_NEAR((wide_run - run) / (2 * total_parameters(p.model)), 1, 1e-3);  // and gaps between parameters
+}
+
 // The planner and the program's rules read one table.
 TEST(Trainer, IsNamedOnlyWhereThisVersionTrains) {
   for (const char* device : {"", "V100-SXM2-32GB", "A100-SXM-80GB", "RTX4090-24GB", "H100-SXM-80GB",

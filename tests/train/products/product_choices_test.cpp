@@ -39,6 +39,28 @@ TEST(ProductsOfARun, AreThoseOfItsLayersAndGradients) {
     EXPECT_EQ(kind.k == rows, kind.accumulate && kind.trans_a) << kind.m << ' ' << kind.n << ' ' << kind.k;
 }
 
+// The products around GELU and those of weights with a bias have an epilogue: those of the tiny GPT-2 do.
+TEST(ProductsOfARun, HaveTheirEpilogues) {
+  PretrainConfig config = tiny_config();
+  config.train.micro_batch = 2;
+  const int64_t rows = 2 * config.model.seq_length;
+  const auto of = [&](Epilogue epilogue) {
+    std::set<ProductKind> kinds = products_of({config.model, config.parallel, config.train});
+    std::erase_if(kinds, [&](const ProductKind& kind) { return kind.epilogue != epilogue; });
+    return kinds;
+  };
+  EXPECT_EQ(of(Epilogue::kGelu).size(), 1U);
+  EXPECT_EQ(count(of(Epilogue::kGelu), rows, 64, 16), 1);
+  EXPECT_EQ(of(Epilogue::kGeluGrad).size(), 1U);
+  EXPECT_EQ(count(of(Epilogue::kGeluGrad), rows, 64, 16), 1);
+  EXPECT_EQ(of(Epilogue::kBiasGrad).size(),
+            4U);  // of queries, keys and values, of the output, and of both layers
+  config.model.swiglu = true;
+  config.model.linear_bias = false;
+  for (const Epilogue epilogue : {Epilogue::kGelu, Epilogue::kGeluGrad, Epilogue::kBiasGrad})
+    EXPECT_TRUE(of(epilogue).empty());
+}
+
 TEST(ProductsOfARun, AreThoseOfAllRanks) {
   PretrainConfig config = tiny_config();
   const auto of = [&](int tensor) {

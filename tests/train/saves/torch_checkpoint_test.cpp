@@ -65,24 +65,28 @@ void expect_same_state(const std::string& a, const std::string& b) {
   }
 }
 
-enum class Precision { kFp32, kBf16, kFp16 };
+enum class Precision { kFp32, kBf16, kBf16Moment, kFp16 };
 
 PretrainConfig in(Precision precision) {
   PretrainConfig config = tiny_config();
-  config.train.bf16 = precision == Precision::kBf16;
+  config.train.bf16 = precision == Precision::kBf16 || precision == Precision::kBf16Moment;
+  if (precision == Precision::kBf16Moment) config.train.first_moments = MomentType::kBf16;
   config.train.fp16 = precision == Precision::kFp16;
   config.train.initial_loss_scale = precision == Precision::kFp16 ? 0x1p22 : config.train.initial_loss_scale;
   config.train.threads = 1;
   return config;
 }
 
+std::string name_of(Precision precision) {
+  constexpr const char* kNames[] = {"fp32", "bf16", "bf16_moment", "fp16"};
+  return kNames[static_cast<size_t>(precision)];
+}
+
 class TorchCheckpoint : public testing::TestWithParam<Precision> {};
-INSTANTIATE_TEST_SUITE_P(
-    All, TorchCheckpoint, testing::Values(Precision::kFp32, Precision::kBf16, Precision::kFp16),
-    [](const auto& instance) {
-      const bool bf16 = instance.param == Precision::kBf16;
-      return std::string(instance.param == Precision::kFp32 ? "fp32" : bf16 ? "bf16" : "fp16");
-    });
+INSTANTIATE_TEST_SUITE_P(All, TorchCheckpoint,
+                         testing::Values(Precision::kFp32, Precision::kBf16, Precision::kBf16Moment,
+                                         Precision::kFp16),
+                         [](const auto& instance) { return name_of(instance.param); });
 
 TEST_P(TorchCheckpoint, IsGoneOnFromBitForBit) {
   const TempDir dir;

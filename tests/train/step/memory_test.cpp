@@ -42,6 +42,16 @@ TEST(RunMemory, OfA16BitModelHasMasters) {
   EXPECT_EQ(estimate.optimizer, 3 * estimate.grads);
 }
 
+TEST(RunMemory, CountsTheTypeOfTheFirstMoment) {
+  PretrainConfig config = tiny_config();
+  config.train.bf16 = true;
+  const RunMemory wide = run_memory(shape(config));
+  config.train.first_moments = MomentType::kBf16;
+  const RunMemory narrow = run_memory(shape(config));
+  EXPECT_EQ(narrow.optimizer, 2 * narrow.grads + narrow.weights);  // the weights are in bf16, too
+  EXPECT_EQ(wide.total() - narrow.total(), wide.optimizer - narrow.optimizer);
+}
+
 TEST(RunMemory, OfAPipelineKeepsATapeForEachMicrobatchInFlight) {
   PretrainConfig config = tiny_config();
   config.model.layers = 4;
@@ -121,7 +131,7 @@ TEST(RunMemory, OfAGpuCountsTheScratchOfItsKernels) {
   EXPECT_EQ(cpu.workspace, 0U);
   config.train.device = "cuda";
   const RunMemory gpu = run_memory(shape(config));
-  EXPECT_EQ(gpu.workspace, size_t{32} << 20);
+  EXPECT_EQ(gpu.workspace, (size_t{32} << 20) + (size_t{256} << 10));
   EXPECT_EQ(gpu.staging, size_t{8} << 20);
   EXPECT_EQ(gpu.total(), cpu.total() + gpu.workspace + gpu.staging);
   EXPECT_EQ(gpu.on_device() + gpu.host + gpu.staging, gpu.total());

@@ -155,7 +155,9 @@ struct CrossEntropyArgs {
 };
 
 struct AdamArgs {
-  float *master, *m, *v;
+  float* master;
+  void* m;
+  float* v;
   const float* grad;
   void* value;  // may be null
   AdamRates rates;
@@ -206,8 +208,8 @@ struct Kernels {
   size_t (*cached_attention_scratch)(int64_t keys, int64_t heads);
 
   double (*sum_squares[kStorages])(const void* x, int64_t n);
-  /// Indexed by the Storage of value.
-  void (*adamw[kStorages])(const AdamArgs&, int64_t begin, int64_t end);
+  /// Indexed by the Storages of value and of m, which is kF32 or kBf16.
+  void (*adamw[kStorages][2])(const AdamArgs&, int64_t begin, int64_t end);
   /// Indexed by the Storages of `to` and `from`; n elements.
   void (*copy[kStorages][kStorages])(void* to, const void* from, int64_t n);
   void (*add[kStorages][kStorages])(void* to, const void* from, int64_t n);

@@ -1,6 +1,6 @@
 // The choice among the algorithms of the emulated cuBLASLt (tests/emulator/include/cublasLt.h), which
-// suggests two that are right, a faster one that does not write the whole result, and one that it then
-// refuses.
+// suggests two that are right, a faster one that does not write the whole result, one that it then refuses,
+// and a faster one that writes the right numbers, whose sum of squares is the right one, to other places.
 #include <memory>
 #include <optional>
 #include <vector>
@@ -22,7 +22,7 @@ class EmulatedCudaProducts : public testing::Test {
  protected:
   ~EmulatedCudaProducts() override {
     emulated_controls().fastest = 1;
-    emulated_controls().algorithms = 4;
+    emulated_controls().algorithms = 5;
     emulated_controls().refused_after = -1;
     emulated_controls().cublas = kVersion;
   }
@@ -64,6 +64,17 @@ TEST_F(EmulatedCudaProducts, IsTheFastestAlgorithmWhoseResultIsRight) {
         kinds.push_back(kind);
         change(kinds.back());
       }
+      if (wide) {
+        kinds.push_back(kind);
+        kinds.back().trans_a = kinds.back().accumulate = true;
+        kinds.back().epilogue = Epilogue::kBiasGrad;
+      }
+      if (kind.out != in) continue;
+      for (const bool bias : {false, true}) {
+        kinds.push_back(kind);
+        kinds.back().bias = bias;
+        kinds.back().epilogue = bias ? Epilogue::kGelu : Epilogue::kGeluGrad;
+      }
     }
   for (const unsigned fastest : {0U, 1U}) {
     emulated_controls().fastest = fastest;
@@ -96,6 +107,14 @@ TEST_F(EmulatedCudaProducts, AreNotTimedWhereThereIsNoChoice) {
   EXPECT_EQ(emulated_controls().counts.allocations, before.allocations);
   emulated_controls().algorithms = 2;
   EXPECT_EQ(chosen(kKind), 1);
+}
+
+// The emulated cuBLASLt has no GELU of another type than the inputs'.
+TEST_F(EmulatedCudaProducts, AreNoneForAnEpilogueThatIsNotThere) {
+  EXPECT_EQ(
+      chosen(
+          {.m = 24, .n = 40, .k = 16, .in = DType::kBf16, .out = DType::kF32, .epilogue = Epilogue::kGelu}),
+      -1);
 }
 
 TEST_F(EmulatedCudaProducts, FreesWhatItAllocates) {

@@ -1,0 +1,128 @@
+// --exp-avg-dtype bf16: what a run loses by it, and that it is resumed and shared out without losing a bit.
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "libcore/checkpoint/native/checkpoint_format.h"
+#include "libcore/checkpoint/native/reader.h"
+#include "libcore/train/run/loop.h"
+#include "tests/support/files.h"
+#include "tests/support/json_log.h"
+#include "tests/train/run/layouts.h"
+#include "tests/train/run/tiny_run.h"
+
+namespace megalith {
+namespace {
+
+using test::TempDir;
+
+class FirstMoment : public testing::Test {
+ protected:
+  PretrainConfig config(const std::string& folder, MomentType type = MomentType::kBf16) const {
+    PretrainConfig c = test::tiny_config();
+    c.train.first_moments = type;
+    c.train.threads = 1;
+    c.train.eval_iters = 0;
+    c.train.log_json = dir_ / (folder + ".jsonl");
+    c.checkpoint.save = c.checkpoint.load = dir_ / folder;
+    return c;
+  }
+  std::vector<double> losses(const std::string& folder) const {
+    std::vector<double> all;
+    for (const Json& line : test::log_lines(dir_ / (folder + ".jsonl"), "train"))
+      all.push_back(line["loss"].as_double());
+    return all;
+  }
+  CheckpointReader saved(const std::string& folder) const {
+    return CheckpointReader(dir_.path() / folder / iteration_folder(20));
+  }
+  /// Expects the same bits in every tensor of both checkpoints.
+  void expect_same_state(const std::string& a, const std::string& b) const {
+    const CheckpointReader left = saved(a), right = saved(b);
+    ASSERT_EQ(left.index().tensors.size(), right.index().tensors.size());
+    for (const IndexedTensor& tensor : left.index().tensors) {
+      const Box whole = Box::whole(tensor.name, tensor.shape);
+      std::vector<float> x(static_cast<size_t>(tensor.shape.elements())), y = x;
+      left.read(whole, View{x.data(), DType::kF32, tensor.shape});
+      right.read(whole, View{y.data(), DType::kF32, tensor.shape});
+      EXPECT_EQ(x, y) << tensor.name;
+    }
+  }
+  const TempDir dir_;
+};
+
+// A step moves a moment by (1 - beta1) of its distance from the gradient. With beta1 = 0.9 it can come to
+// rest 2^-8 / 0.1, 4 %, from where it should be, and an update is off by no more.
+TEST_F(FirstMoment, InBf16TrainsAlmostAsInFp32) {
+  for (const bool bf16 : {false, true}) {
+    for (const MomentType type : {MomentType::kFp32, MomentType::kBf16}) {
+      PretrainConfig c = config(type == MomentType::kBf16 ? "narrow" : "wide", type);
+      c.checkpoint = {};
+      c.train.bf16 = bf16;
+      c.train.iters = c.train.decay_iters = 50;
+      train(c, test::tiny_data(), nullptr);
+    }
+    const std::vector<double> wide = losses("wide"), narrow = losses("narrow");
+    ASSERT_EQ(wide.size(), 50U);
+    ASSERT_EQ(narrow.size(), 50U);
+    EXPECT_LT(wide.back(), 0.9 * wide.front());
+    EXPECT_NE(wide, narrow);
+    constexpr double kBound = 5e-3;
+    for (size_t i = 0; i < wide.size(); ++i) EXPECT_NEAR(narrow[i] / wide[i], 1, kBound) << i;
+  }
+}
+
+TEST_F(FirstMoment, InBf16IsResumedBitForBit) {
+  train(config("whole"), test::tiny_data(), nullptr);
+  PretrainConfig first = config("parts");
+  first.train.exit_interval = 10;
+  train(first, test::tiny_data(), nullptr);
+  train(config("parts"), test::tiny_data(), nullptr);
+  expect_same_state("whole", "parts");
+}
+
+TEST_F(FirstMoment, TakesTwoBytesInACheckpoint) {
+  train(config("run"), test::tiny_data(), nullptr);
+  int moments = 0;
+  const CheckpointReader run = saved("run");
+  for (const IndexedTensor& tensor : run.index().tensors) {
+    const bool first = tensor.name.starts_with("optim.m.");
+    moments += first ? 1 : 0;
+    EXPECT_EQ(tensor.dtype, first ? DType::kBf16 : DType::kF32) << tensor.name;
+  }
+  EXPECT_GT(moments, 10);
+}
+
+// A moment that was saved in the other type is converted.
+TEST_F(FirstMoment, ChangesItsTypeInTheMiddleOfARun) {
+  for (const MomentType type : {MomentType::kFp32, MomentType::kBf16}) {
+    const std::string folder = type == MomentType::kFp32 ? "to_bf16" : "to_fp32";
+    PretrainConfig first = config(folder, type);
+    first.train.exit_interval = 10;
+    train(first, test::tiny_data(), nullptr);
+    train(config(folder, type == MomentType::kFp32 ? MomentType::kBf16 : MomentType::kFp32),
+          test::tiny_data(), nullptr);
+    const DType wanted = type == MomentType::kFp32 ? DType::kBf16 : DType::kF32;
+    EXPECT_EQ(saved(folder).index().find("optim.m.decoder.final_layernorm.weight")->dtype, wanted);
+  }
+}
+
+// Each element is rounded by itself, so it does not matter which rank has it.
+TEST_F(FirstMoment, HasTheSameBitsHoweverItIsShared) {
+  for (const auto& [folder, sharding] : {std::pair<const char*, Sharding>{"none", Sharding::kNone},
+                                         {"optimizer", Sharding::kOptimizer},
+                                         {"gradients", Sharding::kGradients}}) {
+    PretrainConfig c = test::shared(config(folder), {.name = folder, .data = 2, .sharding = sharding});
+    Problems problems;
+    c.validate(problems);
+    problems.throw_if_any();
+    train(c, test::tiny_data(), nullptr);
+  }
+  expect_same_state("none", "optimizer");
+  expect_same_state("none", "gradients");
+}
+
+}  // namespace
+}  // namespace megalith
