@@ -50,6 +50,24 @@ void Linear::forward(const Ctx& ctx, View y, ConstView x) const {
   for (const LowRank& adapter : adapters_) adapter.forward(ctx, y, x);
 }
 
+void Linear::entering(const Ctx& ctx, View y, ConstView x) const {
+  const ArenaScope scope(ctx.scratch);
+  if (!adapters_.empty()) return forward(ctx, y, ctx.tp.enter(ctx.compute, ctx.scratch, x));
+  ctx.tp.enter(ctx.compute, ctx.scratch, x, [&](ConstView whole, int64_t begin, int64_t end) {
+    project(ctx, y.rows(begin, end), whole.rows(begin, end));
+  });
+}
+
+View Linear::leaving(const Ctx& ctx, View y, ConstView x) const {
+  if (!adapters_.empty()) {
+    forward(ctx, y, x);
+    return ctx.tp.leave(ctx.compute, y);
+  }
+  return ctx.tp.leave(ctx.compute, y, [&](int64_t begin, int64_t end) {
+    project(ctx, y.rows(begin, end), x.rows(begin, end));
+  });
+}
+
 void Linear::project(const Ctx& ctx, View y, ConstView x) const {
   if (!weight_->int8 && weight_->value.dtype != x.dtype)
     return run(ctx.compute, Project{.y = matrix(y, out()),
@@ -81,11 +99,24 @@ void Linear::backward(const Ctx& ctx, View dx, ConstView dy, ConstView x) const 
   add_grads(ctx, dy, x);
   std::vector<View> inside;
   for (const LowRank& adapter : adapters_) inside.push_back(adapter.backward_weight(ctx, dy, x));
-  {
-    const ArenaScope of_weight(ctx.scratch);
-    run(ctx.compute, Gemm{.c = matrix(dx, in()), .a = matrix(dy, out()), .b = wide_weight(ctx, dy.dtype)});
-  }
+  unproject(ctx, dx, dy);
   for (size_t i = 0; i < adapters_.size(); ++i) adapters_[i].backward_input(ctx, dx, inside[i]);
+}
+
+View Linear::backward_leaving(const Ctx& ctx, View dx, ConstView dy, ConstView x) const {
+  if (!adapters_.empty()) {
+    backward(ctx, dx, dy, x);
+    return ctx.tp.enter_grad(ctx.compute, dx);
+  }
+  add_grads(ctx, dy, x);
+  return ctx.tp.enter_grad(ctx.compute, dx, [&](int64_t begin, int64_t end) {
+    unproject(ctx, dx.rows(begin, end), dy.rows(begin, end));
+  });
+}
+
+void Linear::unproject(const Ctx& ctx, View dx, ConstView dy) const {
+  const ArenaScope scope(ctx.scratch);
+  run(ctx.compute, Gemm{.c = matrix(dx, in()), .a = matrix(dy, out()), .b = wide_weight(ctx, dy.dtype)});
 }
 
 void Linear::add_grads(const Ctx& ctx, ConstView dy, ConstView x) const {

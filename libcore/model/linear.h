@@ -26,14 +26,25 @@ struct LinearShape {
 /// y = x W^T + b, plus what the adapters of the table's plan add. LinearShape::shard_axis decides whether the
 /// layer is column-parallel or row-parallel. In a row-parallel layer only the first rank adds the bias, so
 /// that the sum over ranks contains it once.
+///
+/// entering(), leaving() and backward_leaving() are one with the region's entry or exit (parallel/region.h),
+/// which may then run beside the product. A layer with adapters computes all rows first.
 class Linear {
  public:
   Linear(ParamTable&, const TensorSplit&, const LinearShape&);
 
   void forward(const Ctx&, View y, ConstView x) const;  // y [n, out/tp], x [n, in]
+  /// forward() of all rows y [s, b, out/tp], where x [s', b, in] has those that this rank has outside.
+  void entering(const Ctx&, View y, ConstView x) const;
+  /// forward() to y [s, b, out] as this rank's summand. Returns the rows that this rank has outside, summed
+  /// over the ranks, in y's memory.
+  View leaving(const Ctx&, View y, ConstView x) const;
   /// Adds to the gradients of weight, bias and adapters (unless frozen), then writes this rank's summand of
   /// the gradient of x to dx [n, in]. dx may share x's memory: x is no longer read at that point.
   void backward(const Ctx&, View dx, ConstView dy, ConstView x) const;
+  /// backward() with dx [s, b, in]. Returns the rows that this rank has outside, summed over the ranks, in
+  /// dx's memory.
+  View backward_leaving(const Ctx&, View dx, ConstView dy, ConstView x) const;
   /// Whether backward() reads x, so that x must be kept; false for a frozen layer without adapters.
   bool keeps_input() const { return weight_->trainable || !adapters_.empty(); }
 
@@ -45,6 +56,8 @@ class Linear {
   /// y = x W^T + b.
   void project(const Ctx&, View y, ConstView x) const;
   void add_grads(const Ctx&, ConstView dy, ConstView x) const;  // of weight and bias
+  /// dx = dy W.
+  void unproject(const Ctx&, View dx, ConstView dy) const;
   View weight_matrix() const { return weight_->value.as_shape({out(), in()}); }
   /// The weight [out, in]. If it is stored in 8 bits, returns a copy in ctx.scratch, converted to this type.
   ConstView wide_weight(const Ctx&, DType) const;
