@@ -41,7 +41,7 @@ struct TensorSplit {
   int rank = 0, size = 1;
   bool sequence = false;
   VocabularyForm vocabulary = {};
-  RowCut cut = {};
+  ExchangeCut cut = {};
 };
 
 /// One LoRA adapter (Hu et al. 2021), for all outputs of a linear layer or for a part of them. A part

@@ -7,7 +7,7 @@
 
 namespace megalith {
 
-int RowCut::pieces(size_t bytes, int ranks) const {
+int ExchangeCut::pieces(size_t bytes, int ranks) const {
   const size_t least = std::max<size_t>(least_bytes * static_cast<size_t>(ranks), 1);
   return static_cast<int>(std::clamp<size_t>(bytes / least, 1, static_cast<size_t>(most)));
 }

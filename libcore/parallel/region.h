@@ -13,7 +13,7 @@ namespace megalith {
 
 /// Into how many pieces along the sequence a product and the exchange of its rows are cut, so that one piece
 /// is exchanged while the next is computed.
-struct RowCut {
+struct ExchangeCut {
   int most = 1;  // pieces; 1: nothing is cut
   /// The least bytes of a piece, for each rank of the group. A piece that takes less time than its way through
   /// the ranks would lose more by the calls than it hides.
@@ -27,7 +27,7 @@ struct RowCut {
 /// transformer_engine/pytorch/module/base.py). Of the least bytes a link of 450 GB/s transfers about as many
 /// at the planner's link_rate as take its link_latency for one hop (plan/device/coefficients.cpp: 0.75 and
 /// 5.2 µs give 1.75 MB), and a ring has as many hops as ranks. Not measured on GPUs.
-inline constexpr RowCut kGpuRowCut{.most = 4, .least_bytes = size_t{2} << 20};
+inline constexpr ExchangeCut kGpuExchangeCut{.most = 4, .least_bytes = size_t{2} << 20};
 
 /// The entry and exit of a tensor-parallel layer (f and g of Shoeybi et al. 2019; with sequence parallelism
 /// those of Korthikanti et al. 2022). Rows are [s, b, h]; with sequence parallelism a rank holds s/tp of them
@@ -41,7 +41,7 @@ class Region {
   /// `tensor` must outlive the region. `sequence`: outside the region, rows are split along s.
   explicit Region(Communicator& tensor, bool sequence = false) : tensor_(&tensor), sequence_(sequence) {}
   /// Exchanges rows in pieces on `beside`, a stream of the compute stream's device.
-  Region(Communicator& tensor, bool sequence, const RowCut& cut, const Stream& beside)
+  Region(Communicator& tensor, bool sequence, const ExchangeCut& cut, const Stream& beside)
       : tensor_(&tensor), sequence_(sequence), cut_(cut), beside_(beside) {}
 
   /// Work of the compute stream on rows [begin, end) of the sequence.
@@ -98,7 +98,7 @@ class Region {
 
   Communicator* tensor_;
   bool sequence_;
-  RowCut cut_ = {};
+  ExchangeCut cut_ = {};
   std::optional<Stream> beside_;
 };
 

@@ -47,7 +47,7 @@ void run_rank(const Case& c, const HostBatch& batch, Communicator& comm, RankRes
   const ParamStore store(out.table, stream);
   initialize(out.table, stream, 5);
   // The CPU cuts nothing in a run. Its queue streams show here that pieces give what the whole does.
-  const RowCut cut{.most = c.cut ? 4 : 1, .least_bytes = 1};
+  const ExchangeCut cut{.most = c.cut ? 4 : 1, .least_bytes = 1};
   const Region region(comm, c.sequence, cut, backend->make_queue_stream());
   Arena scratch = make_arena(*backend, "scratch", size_t{4} << 20);
   Tape tape(make_arena(*backend, "tape", size_t{4} << 20));

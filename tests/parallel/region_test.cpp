@@ -85,9 +85,9 @@ TEST(Region, GathersAndScattersTheSequence) {
   });
 }
 
-TEST(RowCut, HasPiecesThatAreLargeEnoughAndNotTooMany) {
-  EXPECT_EQ(RowCut{}.pieces(size_t{1} << 40, 2), 1);
-  const RowCut cut{.most = 4, .least_bytes = 10};
+TEST(ExchangeCut, HasPiecesThatAreLargeEnoughAndNotTooMany) {
+  EXPECT_EQ(ExchangeCut{}.pieces(size_t{1} << 40, 2), 1);
+  const ExchangeCut cut{.most = 4, .least_bytes = 10};
   EXPECT_EQ(cut.pieces(0, 2), 1);
   EXPECT_EQ(cut.pieces(39, 2), 1);
   EXPECT_EQ(cut.pieces(40, 2), 2);
@@ -97,7 +97,7 @@ TEST(RowCut, HasPiecesThatAreLargeEnoughAndNotTooMany) {
 
 using Ranges = std::vector<std::pair<int64_t, int64_t>>;
 
-constexpr RowCut kEachRow{.most = 4, .least_bytes = 1};
+constexpr ExchangeCut kEachRow{.most = 4, .least_bytes = 1};
 
 /// A tensor of `rows` rows of 3, whose element i on rank r is (r + 1) * (i + 1), and the sums over the ranks.
 std::vector<float> partial_of(int rank, int64_t rows) {

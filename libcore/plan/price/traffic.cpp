@@ -66,7 +66,7 @@ struct Counter {
   /// The calls that one exchange of rows becomes where it is cut (parallel/region.h): with sequence
   /// parallelism one for each rank's rows.
   double calls_of_a_cut() const {
-    const RowCut cut = p.machine.device.multiprocessors > 0 ? kGpuRowCut : RowCut{};
+    const ExchangeCut cut = p.machine.device.multiprocessors > 0 ? kGpuExchangeCut : ExchangeCut{};
     const int pieces = cut.pieces(static_cast<size_t>(tensors.hidden), c.tensor);
     return pieces > 1 && c.sequence ? c.tensor : pieces;
   }

@@ -56,7 +56,7 @@ TensorSplit tensor_split(const RunShape& run, const Coord& at) {
           .size = run.parallel.tensor,
           .sequence = run.parallel.sequence,
           .vocabulary = run.vocabulary,
-          .cut = on_gpu(run) ? run.gpu_cut : RowCut{}};
+          .cut = on_gpu(run) ? run.gpu_cut : ExchangeCut{}};
 }
 
 int copy_number(const RunShape& run, const Coord& at) {

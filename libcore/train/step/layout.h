@@ -35,7 +35,7 @@ struct RunShape {
   TuningPlan tuning = {};
   VocabularyForm vocabulary = {};  // gpu_vocabulary() if the run is on a GPU
   NcclSizes nccl = {};             // nccl_sizes_here() if several ranks are on GPUs
-  RowCut gpu_cut = kGpuRowCut;     // of tensor-parallel products and exchanges, if the run is on GPUs
+  ExchangeCut gpu_cut = kGpuExchangeCut;     // of tensor-parallel products and exchanges, if the run is on GPUs
   size_t task_bytes = 0;           // with which each rank reads the texts of --eval-tasks
 };
 

@@ -46,7 +46,7 @@ Trainer::Trainer(const RunShape& run, Backend& backend, Communicator& world)
 
 /// On GPUs tensor-parallel ranks exchange rows on a stream of their own, beside products.
 Region Trainer::make_region(Backend& backend) {
-  const RowCut cut = tensor_split(run_, groups_.at).cut;
+  const ExchangeCut cut = tensor_split(run_, groups_.at).cut;
   if (cut.most == 1 || groups_.tensor->size() == 1) return Region(*groups_.tensor, run_.parallel.sequence);
   Stream beside = backend.make_stream();
   beside.set_spans(&exchange_spans_);

@@ -71,7 +71,7 @@ struct EmulatedTrainers {
 
   const Variable folder{"MEGALITH_CUDA_LIBS", emulated_cuda_folder()};
   PretrainConfig config;
-  RowCut cut = kGpuRowCut;
+  ExchangeCut cut = kGpuExchangeCut;
 };
 
 /// Four emulated devices.
