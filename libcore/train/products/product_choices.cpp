@@ -187,15 +187,19 @@ Json json_of(const ProductLibrary& library, const std::vector<ChosenProduct>& pr
 
 }  // namespace
 
-std::set<ProductKind> products_of(const RunShape& run) {
-  const std::unique_ptr<Backend> dry = make_dry_backend();
+std::unique_ptr<Backend> dry_run_of(const RunShape& run) {
+  std::unique_ptr<Backend> dry = make_dry_backend();
   for (int tensor = 0; tensor < run.parallel.tensor; ++tensor)
     for (int pipeline = 0; pipeline < run.parallel.pipeline; ++pipeline)
       for (int context = 0; context < run.parallel.context; ++context)
         for (int chunk = 0; chunk < pipeline_chunks(run); ++chunk)
           dry_pass(*dry,
                    chunk_input(run, {.tensor = tensor, .context = context, .pipeline = pipeline}, chunk));
-  return products_run(*dry);
+  return dry;
+}
+
+std::set<ProductKind> products_of(const RunShape& run) {
+  return products_run(*dry_run_of(run));
 }
 
 Json choose_products(const ProductRun& run, Backend& backend) {
