@@ -18,7 +18,8 @@ struct Rates {
   double gap = 1e-6;  // seconds between two kernels
 };
 
-/// A state of the code, of which the first is today's: each of the others is faster at something.
+/// A state of the code, of which the first is today's, and the second where cuDNN is there: each is faster at
+/// something than the one before.
 enum class GpuStage { kOwnAttention, kFixedCudnn, kCudnn, kTunedProducts, kGraph };
 constexpr GpuStage kGpuStages[] = {GpuStage::kOwnAttention, GpuStage::kFixedCudnn, GpuStage::kCudnn,
                                    GpuStage::kTunedProducts, GpuStage::kGraph};

@@ -128,7 +128,7 @@ TEST_F(GpuCheck, TakesNineMinutesAndFifteenMoreForSeveralGpus) {
 class GpuCheckEmulated : public GpuCheck {
  protected:
   static constexpr const char* kMemory = "75497472";  // 72 MiB: the profile's operands take an eighth each
-  const Variable plugin_{"MEGALITH_CUDA_LIBS", kBuild + "/emulated_cudnn:" + emulated_cuda_folder()},
+  const Variable plugin_{"MEGALITH_CUDA_LIBS", emulated_cuda_folder()}, cudnn_{"MEGALITH_EMULATOR_CUDNN", "right"},
       memory_{"MEGALITH_EMULATOR_MEMORY", kMemory}, order_{"MEGALITH_EMULATOR_ORDER", "2"};
 };
 
@@ -157,8 +157,10 @@ TEST_F(GpuCheckEmulated, ShowsEverySectionOfOneRankOnTinyShapes) {
                                                      {"gpt2-1.5b-memory", "agree"},
                                                      {"attention-quick-forward", "measured"},
                                                      {"attention-quick-backward", "measured"},
+                                                     {"attention-cudnn-quick-forward", "measured"},
+                                                     {"attention-cudnn-quick-backward", "measured"},
                                                      {"attention", "measured"},
-                                                     {"cudnn", "none"},
+                                                     {"cudnn", "measured"},
                                                      {"graph", "none"},
                                                      {"torch", "none"},
                                                      {"memcheck", "none"}};
@@ -169,7 +171,7 @@ TEST_F(GpuCheckEmulated, ShowsEverySectionOfOneRankOnTinyShapes) {
   EXPECT_EQ(Json::load(dir_ / "rows.jsonl.cudnn")["deviceVer"].as_int(), 900);
   for (const Json& row : rows()) {
     const std::string& name = row["row"].as_string();
-    if (name == "cudnn" || name == "graph") {
+    if (name == "graph") {
       EXPECT_TRUE(row["detail"].as_string().starts_with("not built")) << row.dump();
     }
     if (name == "device") {

@@ -1,4 +1,4 @@
-// As much of cuDNN as attention needs, which the emulated plugin exports: the build's libcudnn.so.9 is a link
+// As much of cuDNN as attention and tests/gpu_check/gpu_probe.cpp need, which the emulated plugin exports: the build's libcudnn.so.9 is a link
 // to it. MEGALITH_EMULATOR_CUDNN says what it is: "right", "unmasked" (it forgets the causal mask),
 // "unfinished" (it leaves a gradient unwritten), "refuses" (it has no plan); unset: a version that is too old.
 // Names and numbers are cuDNN's.
@@ -39,8 +39,10 @@ enum Type {
   kMatmulOp = 19,
   kReduction = 21,
   kReductionOp = 22,
-  kReshapeOp = 31
+  kReshapeOp = 31,
+  kProperties = 38  // of a device
 };
+constexpr char kPropertiesText[] = "{\"deviceVer\": 900}";
 
 /// What a graph's plan runs.
 struct FakePlan {
@@ -196,6 +198,8 @@ int finalize(FakeDescriptor& it) {
       it.plan = it.other(401).plan;
       // Of the engines that are proposed the second one cannot be compiled.
       return it.other(401).engine == 1 ? refuse("NVRTC fails") : kSuccess;
+    case kProperties:
+      return it.has(2700) && it.one<int32_t>(2700) == 0 ? kSuccess : kBadParam;
     case kTensor:
       for (const int name : {900, 901, 902, 903, 906})
         if (!it.has(name)) return kBadParam;
@@ -327,6 +331,11 @@ MEGALITH_CUDNN int cudnnBackendGetAttribute(void* raw, int name, int, int64_t wa
   FakeDescriptor& it = descriptor(raw);
   if (!it.is_final && it.type != kEngine) return kNotInitialized;
   if (it.type == kHeuristics && name == 202) return give_results(it, wanted, count, out);
+  if (it.type == kProperties && name == 2702) {
+    *count = sizeof kPropertiesText;
+    if (out != nullptr) std::memcpy(out, kPropertiesText, std::min(static_cast<size_t>(wanted), sizeof kPropertiesText));
+    return kSuccess;
+  }
   *count = 1;
   if (it.type == kConfig && name == 300) {
     (*static_cast<FakeDescriptor**>(out))->engine = it.engine;
