@@ -12,6 +12,7 @@
 #include "libcore/train/step/chunk_input.h"
 #include "libcore/train/step/optimizer.h"
 #include "libcore/train/step/rank_state.h"
+#include "libcore/train/step/rank_sums.h"
 #include "libcore/train/step/shards.h"
 
 namespace megalith {
@@ -61,6 +62,7 @@ void add_state(RunMemory& memory, const RunShape& run, const Coord& at) {
   memory.grads = state.store.grad_bytes() + GradBuffer::bytes(state.shards, run.parallel.sharding);
   memory.optimizer = Optimizer::state_bytes(state.shards.elements(), state.store.values().dtype);
   memory.parameters = state.store.parameters();
+  memory.workspace += rank_sum_bytes(run, at, state.store, memory.workspace);
   memory.save_copy = save_copy_bytes(run, at, state);
 }
 
