@@ -15,7 +15,7 @@ struct LinearShape {
   std::string name;  // "decoder.layers.0.mlp.linear_fc1"
   Shape weight;      // [..., in]
   int shard_axis;    // axis of `weight` that is sharded: the last one, `in` (row parallel), or one of the
-                   // output axes (column parallel)
+                     // output axes (column parallel)
   double init_std;
   bool bias;
   int layer = 0;  // global number

@@ -15,8 +15,8 @@ namespace megalith {
 /// is exchanged while the next is computed.
 struct ExchangeCut {
   int most = 1;  // pieces; 1: nothing is cut
-  /// The least bytes of a piece, for each rank of the group. A piece that takes less time than its way through
-  /// the ranks would lose more by the calls than it hides.
+  /// The least bytes of a piece, for each rank of the group. A piece that takes less time than its way
+  /// through the ranks would lose more by the calls than it hides.
   size_t least_bytes = 0;
 
   /// Pieces of a tensor of this size, of which `ranks` ranks exchange the rows.

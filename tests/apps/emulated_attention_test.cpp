@@ -41,7 +41,8 @@ class EmulatedAttention : public PretrainRanks {
 TEST_F(EmulatedAttention, TrainsByCudnnAsByOurKernels) {
   const std::string ours = train_with("", "--log-json ours.jsonl"),
                     theirs = train_with("right", "--log-json cudnn.jsonl");
-  EXPECT_TRUE(has(ours, "attention of 1 shape by our kernels, not by cuDNN: .*is older than cuDNN 9.0")) << ours;
+  EXPECT_TRUE(has(ours, "attention of 1 shape by our kernels, not by cuDNN: .*is older than cuDNN 9.0"))
+      << ours;
   EXPECT_TRUE(has(theirs, "attention of 1 shape by cuDNN 9.19.0")) << theirs;
   const std::vector<double> a = figures("ours.jsonl", "loss"), b = figures("cudnn.jsonl", "loss");
   for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(b[i] / a[i], 1, 2e-3) << i;
@@ -63,7 +64,8 @@ TEST_F(EmulatedAttention, IsOursWhereCudnnIsWrongOrRefuses) {
 
 TEST_F(EmulatedAttention, IsOursWithDropoutAndInFp32) {
   EXPECT_FALSE(has(train_with("right", "--attention-dropout 0.1"), "cuDNN"));
-  const Variable folder("MEGALITH_CUDA_LIBS", emulated_cuda_folder()), kind("MEGALITH_EMULATOR_CUDNN", "right");
+  const Variable folder("MEGALITH_CUDA_LIBS", emulated_cuda_folder()),
+      kind("MEGALITH_EMULATOR_CUDNN", "right");
   const CommandResult fp32 = train("--device cuda --train-iters 2 --eval-iters 0 --attention-dropout 0");
   EXPECT_EQ(fp32.code, 0) << fp32.all();
   EXPECT_FALSE(has(fp32.all(), "cuDNN")) << fp32.all();
@@ -81,7 +83,8 @@ TEST_F(EmulatedAttention, KeepsTheChoiceOfTheCheckpointOrSaysThatBitsMayDiffer) 
   train_with("right", saves + "one --exit-interval 2");
   for (const std::string kind : {"", "refuses"}) {
     const std::string other = train_with(kind, "--load one");
-    EXPECT_TRUE(has(other, "its attention was computed by cuDNN 9.19.0 on emulated device, so bits may differ"))
+    EXPECT_TRUE(
+        has(other, "its attention was computed by cuDNN 9.19.0 on emulated device, so bits may differ"))
         << other;
   }
   train_with("", saves + "own --exit-interval 2");

@@ -128,8 +128,9 @@ TEST_F(GpuCheck, TakesNineMinutesAndFifteenMoreForSeveralGpus) {
 class GpuCheckEmulated : public GpuCheck {
  protected:
   static constexpr const char* kMemory = "75497472";  // 72 MiB: the profile's operands take an eighth each
-  const Variable plugin_{"MEGALITH_CUDA_LIBS", emulated_cuda_folder()}, cudnn_{"MEGALITH_EMULATOR_CUDNN", "right"},
-      memory_{"MEGALITH_EMULATOR_MEMORY", kMemory}, order_{"MEGALITH_EMULATOR_ORDER", "2"};
+  const Variable plugin_{"MEGALITH_CUDA_LIBS", emulated_cuda_folder()},
+      cudnn_{"MEGALITH_EMULATOR_CUDNN", "right"}, memory_{"MEGALITH_EMULATOR_MEMORY", kMemory},
+      order_{"MEGALITH_EMULATOR_ORDER", "2"};
 };
 
 // Those of several ranks, which need more memory, are below.
@@ -234,7 +235,8 @@ TEST_F(GpuCheckEmulated, ResumesWithinASection) {
 
 TEST_F(GpuCheckEmulated, NamesTheFileOfAMissingCudnn) {
   if (dlopen("libcudnn.so.9", RTLD_LAZY | RTLD_LOCAL) != nullptr) GTEST_SKIP() << "this machine has cuDNN";
-  std::filesystem::create_symlink(emulated_cuda_folder() + "/libmegalith_cuda.so", dir_ / "libmegalith_cuda.so");
+  std::filesystem::create_symlink(emulated_cuda_folder() + "/libmegalith_cuda.so",
+                                  dir_ / "libmegalith_cuda.so");
   const Variable plugin("MEGALITH_CUDA_LIBS", dir_.path());
   EXPECT_EQ(check("--quick --only device").code, 0) << "no fault of ours";
   const Json row = rows().back();

@@ -40,8 +40,8 @@ void expect_gathered_parts(Communicator& world, const CallOnCopy& on_copy) {
 void expect_reduced_parts(Communicator& world, const CallOnCopy& on_copy) {
   const int size = world.size();
   each_case(size, [&](const Places& places, int64_t part) {
-    for (const auto& [dtype, reduce] : {std::pair(DType::kF32, Reduce::kSum), {DType::kBf16, Reduce::kSum},
-                                        {DType::kF32, Reduce::kMax}}) {
+    for (const auto& [dtype, reduce] :
+         {std::pair(DType::kF32, Reduce::kSum), {DType::kBf16, Reduce::kSum}, {DType::kF32, Reduce::kMax}}) {
       if (part == kGreat && dtype != DType::kF32) continue;
       std::vector<Tensor> tensors = tensors_of(dtype, size, part * size);
       Tensor wanted = tensors[static_cast<size_t>(world.rank())];

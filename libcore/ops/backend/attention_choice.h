@@ -24,7 +24,8 @@ struct AttentionKind {
 /// sequence, heads of more than 128 columns). Nothing for any other.
 template <class Op>
 std::optional<AttentionKind> attention_kind(const Op& op) {
-  constexpr int64_t kVector = 8, kWidest = 128;  // columns of 16 bytes; cuDNN's widest on all devices since 8.0
+  constexpr int64_t kVector = 8,
+                    kWidest = 128;  // columns of 16 bytes; cuDNN's widest on all devices since 8.0
   const Shape& qkv = op.qkv.shape;
   const bool narrow = op.qkv.dtype == DType::kBf16 || op.qkv.dtype == DType::kF16;
   const bool plain = !op.kv && !op.starts && op.dropout.p == 0 && op.rows.first == 0 && op.rows.one_span();

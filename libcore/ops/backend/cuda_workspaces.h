@@ -43,7 +43,8 @@ struct SdpaSlice {
   static constexpr size_t kForwardBytes = 4096;  // of the plan without gradients, which keeps no scores
   int64_t samples;
   size_t plan_bytes, delta_bytes;  // of cuDNN's plan, and for each row of each head
-  explicit SdpaSlice(const AttentionKind& kind) : samples(kind.batch * kind.groups), plan_bytes(0), delta_bytes(0) {
+  explicit SdpaSlice(const AttentionKind& kind)
+      : samples(kind.batch * kind.groups), plan_bytes(0), delta_bytes(0) {
     constexpr int64_t kTile = 128, kBytes = 2, kMore = 4096;  // rows of a tile; of an element; for itself
     const int64_t rows = (kind.rows + kTile - 1) / kTile * kTile, scores = kind.r * rows * rows * kBytes;
     const int64_t all = samples, most = std::max<int64_t>(kMost / scores, 1);

@@ -236,8 +236,8 @@ struct SimulatedRank {
   int stage;
   Repetition repetition = {};
   SimulatedStep step = {};
-  size_t uses = 0;      // of links
-  RankTimes last = {};  // after the last use
+  size_t uses = 0;                // of links
+  RankTimes last = {};            // after the last use
   const void* compute = nullptr;  // the stream whose clock is the step's; null until there is one
   Period period = {};
   std::vector<GroupTraffic> before_period = {};

@@ -14,7 +14,7 @@ size_t stream_bytes(size_t needed) {
 
 /// Hidden states of a micro-batch, as tensor-parallel ranks sum them.
 size_t hidden_bytes(const RunShape& run) {
-  return static_cast<size_t>(batch_shape(run).rows() * run.train.micro_batch * run.model.hidden) *
+  return static_cast<size_t>(int64_t{batch_shape(run).rows()} * run.train.micro_batch * run.model.hidden) *
          size_of(model_dtype(run.train));
 }
 

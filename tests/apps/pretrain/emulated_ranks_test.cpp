@@ -106,9 +106,8 @@ class EmulatedTraffic : public EmulatedRanksApp {
   /// What the ranks of a run of so many steps give to NCCL.
   Traffic given(int ranks, const std::string& options, int steps) const {
     const Variable counts("MEGALITH_NCCL_COUNTS", dir_ / "counts.jsonl");
-    const CommandResult result =
-        run(concat(options, " --mock-data --lr 0.01 --eval-iters 0 --threads 1 ",
-                   "--device cuda --train-iters ", steps, " --nproc ", ranks));
+    const CommandResult result = run(concat(options, " --mock-data --lr 0.01 --eval-iters 0 --threads 1 ",
+                                            "--device cuda --train-iters ", steps, " --nproc ", ranks));
     EXPECT_EQ(result.code, 0) << result.all();
     Traffic sum;
     for (const Json& one : json_lines(file("counts.jsonl"), "counts.jsonl"))
@@ -161,9 +160,9 @@ TEST_F(EmulatedTraffic, OfEachGroupIsThatOfASimulatedStep) {
   }
 }
 
-// By hand: rows of [128, 16, 2048] in bf16 are 8 MiB, which two ranks exchange in two pieces. Without sequence
-// parallelism the layer's four sums are, the embedding's and the head's are not; beside them are three sums of
-// losses and one of the step's figures.
+// By hand: rows of [128, 16, 2048] in bf16 are 8 MiB, which two ranks exchange in two pieces. Without
+// sequence parallelism the layer's four sums are, the embedding's and the head's are not; beside them are
+// three sums of losses and one of the step's figures.
 TEST_F(EmulatedTraffic, OfExchangesInPiecesIsThatOfASimulatedStep) {
   const EmulatedGpus gpus(2);
   const std::string wide =

@@ -113,9 +113,10 @@ TEST_F(SharedGpuApp, AreRefusedWhereALibraryIsWantedOrTheyAreTooMany) {
   const EmulatedGpus gpus(1);
   const CommandResult gloo = share(2, "--distributed-backend gloo");
   EXPECT_EQ(gloo.code, 64) << gloo.all();
-  EXPECT_NE(gloo.err.find("--distributed-backend gloo and --device cuda contradict each other: the tensors of "
-                          "ranks that share a device stay in its memory"),
-            std::string::npos)
+  EXPECT_NE(
+      gloo.err.find("--distributed-backend gloo and --device cuda contradict each other: the tensors of "
+                    "ranks that share a device stay in its memory"),
+      std::string::npos)
       << gloo.all();
   const CommandResult nccl = share(2, "--distributed-backend nccl");
   EXPECT_EQ(nccl.code, 64) << nccl.all();

@@ -1,7 +1,7 @@
-// As much of cuDNN as attention and tests/gpu_check/gpu_probe.cpp need, which the emulated plugin exports: the build's libcudnn.so.9 is a link
-// to it. MEGALITH_EMULATOR_CUDNN says what it is: "right", "unmasked" (it forgets the causal mask),
-// "unfinished" (it leaves a gradient unwritten), "refuses" (it has no plan); unset: a version that is too old.
-// Names and numbers are cuDNN's.
+// As much of cuDNN as attention and tests/gpu_check/gpu_probe.cpp need, which the emulated plugin exports:
+// the build's libcudnn.so.9 is a link to it. MEGALITH_EMULATOR_CUDNN says what it is: "right", "unmasked" (it
+// forgets the causal mask), "unfinished" (it leaves a gradient unwritten), "refuses" (it has no plan); unset:
+// a version that is too old. Names and numbers are cuDNN's.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -59,7 +59,7 @@ struct FakeDescriptor {
     std::vector<std::byte> bytes;
   };
   std::map<int, Values> values = {};
-  int engine = -1;                             // of a config and its engine
+  int engine = -1;                            // of a config and its engine
   std::shared_ptr<const FakePlan> plan = {};  // of what follows from a graph
 
   bool has(int name) const { return values.count(name) > 0; }
@@ -196,7 +196,7 @@ int finalize(FakeDescriptor& it) {
     case kPlan:
       if (!it.has(400) || !it.has(401)) return kBadParam;
       it.plan = it.other(401).plan;
-      // Of the engines that are proposed the second one cannot be compiled.
+      // The second of the engines that are proposed cannot be compiled.
       return it.other(401).engine == 1 ? refuse("NVRTC fails") : kSuccess;
     case kProperties:
       return it.has(2700) && it.one<int32_t>(2700) == 0 ? kSuccess : kBadParam;
@@ -267,9 +267,8 @@ int execute(cudnnContext& handle, const FakeDescriptor& plan, const FakeDescript
     check(op.out);
   }
   ++controls().counts.attentions;
-  Streams::get().enqueue(handle.stream, [kept = plan.plan, memory, numbers, workspace] {
-    run_plan(*kept, memory, workspace);
-  });
+  Streams::get().enqueue(
+      handle.stream, [kept = plan.plan, memory, numbers, workspace] { run_plan(*kept, memory, workspace); });
   return kSuccess;
 }
 
@@ -314,7 +313,8 @@ MEGALITH_CUDNN int cudnnBackendDestroyDescriptor(void* raw) {
   delete static_cast<FakeDescriptor*>(raw);
   return kSuccess;
 }
-MEGALITH_CUDNN int cudnnBackendSetAttribute(void* raw, int name, int type, int64_t count, const void* values) {
+MEGALITH_CUDNN int cudnnBackendSetAttribute(void* raw, int name, int type, int64_t count,
+                                            const void* values) {
   FakeDescriptor& it = descriptor(raw);
   if (it.is_final || count < 1) return kBadParam;
   const auto* const bytes = static_cast<const std::byte*>(values);
@@ -327,13 +327,15 @@ MEGALITH_CUDNN int cudnnBackendFinalize(void* raw) {
   it.is_final = status == kSuccess;
   return status;
 }
-MEGALITH_CUDNN int cudnnBackendGetAttribute(void* raw, int name, int, int64_t wanted, int64_t* count, void* out) {
+MEGALITH_CUDNN int cudnnBackendGetAttribute(void* raw, int name, int, int64_t wanted, int64_t* count,
+                                            void* out) {
   FakeDescriptor& it = descriptor(raw);
   if (!it.is_final && it.type != kEngine) return kNotInitialized;
   if (it.type == kHeuristics && name == 202) return give_results(it, wanted, count, out);
   if (it.type == kProperties && name == 2702) {
     *count = sizeof kPropertiesText;
-    if (out != nullptr) std::memcpy(out, kPropertiesText, std::min(static_cast<size_t>(wanted), sizeof kPropertiesText));
+    if (out != nullptr)
+      std::memcpy(out, kPropertiesText, std::min(static_cast<size_t>(wanted), sizeof kPropertiesText));
     return kSuccess;
   }
   *count = 1;

@@ -12,7 +12,17 @@ namespace megalith::emulator {
 namespace {
 
 enum Type { kFloat = 0, kHalf = 2, kInt32 = 4, kBfloat16 = 9, kBoolean = 11 };
-enum Mode { kAdd = 0, kMul = 1, kDiv = 6, kSub = 9, kExp = 13, kLog = 15, kGe = 303, kIndex = 501, kSelect = 601 };
+enum Mode {
+  kAdd = 0,
+  kMul = 1,
+  kDiv = 6,
+  kSub = 9,
+  kExp = 13,
+  kLog = 15,
+  kGe = 303,
+  kIndex = 501,
+  kSelect = 601
+};
 enum Reduction { kSumOf = 0, kMaxOf = 3 };
 
 using Index = std::array<int64_t, 4>;

@@ -10,13 +10,14 @@ namespace {
 
 constexpr size_t kMiB = size_t{1} << 20;
 
-/// A GPT of one layer of 1024 columns in bf16, on GPUs, in micro-batches of 16 sequences of 1024: hidden states
-/// of 32 MiB.
+/// A GPT of one layer of 1024 columns in bf16, on GPUs, in micro-batches of 16 sequences of 1024: hidden
+/// states of 32 MiB.
 RunShape wide_run(int tensor, int data) {
   PretrainConfig config = test::tiny_config();
   config.model.layers = 1;
   config.model.hidden = 1024;
   config.model.heads = 8;
+  config.model.ffn_hidden = config.model.kv_channels = 0;  // by the width
   config.model.seq_length = config.model.max_positions = 1024;
   config.train.micro_batch = 16;
   config.train.global_batch = 16 * data;

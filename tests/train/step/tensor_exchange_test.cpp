@@ -1,5 +1,5 @@
-// Exchanges of tensor-parallel ranks in pieces beside products, on emulated devices: that they run at the same
-// time, and that they change no bit.
+// Exchanges of tensor-parallel ranks in pieces beside products, on emulated devices: that they run at the
+// same time, and that they change no bit.
 #include <algorithm>
 #include <string>
 #include <tuple>
@@ -59,7 +59,7 @@ class TensorExchange : public test::EmulatedDevices {
   }
 };
 
-// Of four pieces the sums of three run beside the product of the next one.
+// The sums of three of four pieces run beside the product of the next one.
 TEST_F(TensorExchange, SumsOnePieceBesideTheProductOfTheNext) {
   const EmulatedTrainers::Outcome whole = Trainers(2, false, 1).train_two_steps(1);
   EXPECT_TRUE(spans_of(whole.trace, "tensor exchange", "").empty());
@@ -74,8 +74,8 @@ TEST_F(TensorExchange, SumsOnePieceBesideTheProductOfTheNext) {
   }
 }
 
-// With two ranks there are two pieces. The first product waits for the first piece, while the second one is on
-// its way; the inputs that a backward pass gathers again run beside the gradients that do not need them.
+// With two ranks there are two pieces. The first product waits for the first piece, while the second one is
+// on its way; the inputs that a backward pass gathers again run beside the gradients that do not need them.
 TEST_F(TensorExchange, GathersAndSumsASequenceBesideProducts) {
   const EmulatedTrainers::Outcome whole = Trainers(2, true, 1).train_two_steps(1);
   for (const unsigned order : {1U, 2U, 3U}) {

@@ -38,17 +38,14 @@ std::unique_ptr<Library> load(const std::string& path, std::string& why_not) {
   }
   auto made = std::make_unique<Library>();
   Library& l = *made;
-  const bool all = find(handle, l.get_version, "cudnnGetVersion") &&
-                   find(handle, l.error_text, "cudnnGetErrorString") &&
-                   find(handle, l.last_error, "cudnnGetLastErrorString") &&
-                   find(handle, l.create, "cudnnCreate") && find(handle, l.destroy, "cudnnDestroy") &&
-                   find(handle, l.set_stream, "cudnnSetStream") &&
-                   find(handle, l.make, "cudnnBackendCreateDescriptor") &&
-                   find(handle, l.release, "cudnnBackendDestroyDescriptor") &&
-                   find(handle, l.set, "cudnnBackendSetAttribute") &&
-                   find(handle, l.get, "cudnnBackendGetAttribute") &&
-                   find(handle, l.finalize, "cudnnBackendFinalize") &&
-                   find(handle, l.execute, "cudnnBackendExecute");
+  const bool all =
+      find(handle, l.get_version, "cudnnGetVersion") && find(handle, l.error_text, "cudnnGetErrorString") &&
+      find(handle, l.last_error, "cudnnGetLastErrorString") && find(handle, l.create, "cudnnCreate") &&
+      find(handle, l.destroy, "cudnnDestroy") && find(handle, l.set_stream, "cudnnSetStream") &&
+      find(handle, l.make, "cudnnBackendCreateDescriptor") &&
+      find(handle, l.release, "cudnnBackendDestroyDescriptor") &&
+      find(handle, l.set, "cudnnBackendSetAttribute") && find(handle, l.get, "cudnnBackendGetAttribute") &&
+      find(handle, l.finalize, "cudnnBackendFinalize") && find(handle, l.execute, "cudnnBackendExecute");
   if (all && l.get_version() >= kLeast) return made;
   why_not = path + " is older than cuDNN 9.0";
   return nullptr;

@@ -128,8 +128,8 @@ struct Library {
   void require(Status, const char* what) const;
 };
 
-/// Tries to open libcudnn; `path` is a file, or a name that the dynamic linker finds. Once it is open it stays
-/// open.
+/// Tries to open libcudnn; `path` is a file, or a name that the dynamic linker finds. Once it is open it
+/// stays open.
 void open(const std::string& path);
 /// The library that open() opened; null if it is missing, or older than 9.0, the first with one library for
 /// graphs.

@@ -14,7 +14,8 @@ DataType type_of(DType dtype) {
 
 }  // namespace
 
-/// The forms of a kind's tensors, `n` samples of it. A row of all samples has n_all times one sample's columns.
+/// The forms of a kind's tensors, `n` samples of it. A row of all samples has n_all times one sample's
+/// columns.
 struct Sdpa::Forms {
   Forms(const AttentionKind& kind, int64_t samples)
       : n_all(kind.batch * kind.groups),
@@ -41,10 +42,7 @@ struct Sdpa::Forms {
 };
 
 Sdpa::Sdpa(const Library& library, Handle handle, const AttentionKind& kind)
-    : kind_(kind),
-      slice_(SdpaSlice(kind).samples),
-      forward_(library, handle),
-      backward_(library, handle) {
+    : kind_(kind), slice_(SdpaSlice(kind).samples), forward_(library, handle), backward_(library, handle) {
   describe_forward(Forms(kind, kind.batch * kind.groups));
   describe_backward(Forms(kind, slice_));
   forward_.plan(SdpaSlice::kForwardBytes);

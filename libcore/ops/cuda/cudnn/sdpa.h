@@ -13,8 +13,8 @@ namespace megalith::cuda::cudnn {
 /// heads of different groups lie at no constant distance.
 class Sdpa {
  public:
-  /// Makes plans for the device of the handle. Throws kDevice with cuDNN's words, or if they need more scratch
-  /// memory than sdpa_grad_bytes() says.
+  /// Makes plans for the device of the handle. Throws kDevice with cuDNN's words, or if they need more
+  /// scratch memory than sdpa_grad_bytes() says.
   Sdpa(const Library&, Handle, const AttentionKind&);
 
   /// Enqueue on the handle's stream. `workspace`: sdpa_grad_bytes().
@@ -23,7 +23,21 @@ class Sdpa {
 
  private:
   /// The numbers of tensors in memory.
-  enum Id : int64_t { kQ = 1, kK, kV, kOut, kLse, kScale, kMinusInfinity, kOne, kDout, kDq, kDk, kDv, kDelta };
+  enum Id : int64_t {
+    kQ = 1,
+    kK,
+    kV,
+    kOut,
+    kLse,
+    kScale,
+    kMinusInfinity,
+    kOne,
+    kDout,
+    kDq,
+    kDk,
+    kDv,
+    kDelta
+  };
   struct Forms;
   void describe_forward(const Forms&);
   void describe_backward(const Forms&);

@@ -1,7 +1,5 @@
 // Attention by the emulated cuDNN (tests/emulator/cudnn), which computes what the descriptors of a graph say,
 // beside naive sums in fp64 and beside our kernels.
-#include "libcore/ops/backend/attention_plugin.h"
-
 #include <cmath>
 #include <cstdint>
 #include <memory>
@@ -10,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "libcore/ops/backend/attention_plugin.h"
 #include "libcore/ops/backend/cuda_plugin.h"
 #include "libcore/ops/backend/cuda_workspaces.h"
 #include "tests/ops/cases.h"
@@ -93,21 +92,27 @@ class EmulatedCudnn : public testing::Test {
     const int64_t heads = k.groups * k.r;
     const Shape packed{k.rows, k.batch, k.groups, k.r + 2, k.head}, rows{k.rows, k.batch, heads, k.head};
     const View qkv = bed.put(k.dtype, packed, random_values(packed.elements(), 1)),
-               dout = bed.put(k.dtype, rows, random_values(rows.elements(), 2)), out = bed.empty(k.dtype, rows),
-               lse = bed.empty(DType::kF32, {k.batch, heads, k.rows}), dqkv = bed.empty(k.dtype, packed);
+               dout = bed.put(k.dtype, rows, random_values(rows.elements(), 2)),
+               out = bed.empty(k.dtype, rows), lse = bed.empty(DType::kF32, {k.batch, heads, k.rows}),
+               dqkv = bed.empty(k.dtype, packed);
     run(stream_, Attention{.out = out, .qkv = qkv, .scale = scale_of(k), .lse = lse});
-    run(stream_, AttentionGrad{.dqkv = dqkv, .dout = dout, .out = out, .qkv = qkv, .lse = lse, .scale = scale_of(k)});
+    run(stream_,
+        AttentionGrad{.dqkv = dqkv, .dout = dout, .out = out, .qkv = qkv, .lse = lse, .scale = scale_of(k)});
     return {bed.get(qkv), bed.get(dout), bed.get(out), bed.get(lse), bed.get(dqkv)};
   }
-  static float scale_of(const AttentionKind& k) { return static_cast<float>(1 / std::sqrt(static_cast<double>(k.head))); }
+  static float scale_of(const AttentionKind& k) {
+    return static_cast<float>(1 / std::sqrt(static_cast<double>(k.head)));
+  }
   /// Three roundings to 8 bits, of products of numbers up to `size`, and that of the result.
   static void expect_near(const Values& got, const Values& wanted, double size, const char* what) {
     ASSERT_EQ(got.size(), wanted.size());
-    for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], wanted[i], 4 * 0x1p-8 * size) << what << ' ' << i;
+    for (size_t i = 0; i < got.size(); ++i)
+      ASSERT_NEAR(got[i], wanted[i], 4 * 0x1p-8 * size) << what << ' ' << i;
   }
   static long attentions() { return emulated_controls().counts.attentions; }
 
-  const Variable folder_{"MEGALITH_CUDA_LIBS", emulated_cuda_folder()}, kind_{"MEGALITH_EMULATOR_CUDNN", "right"};
+  const Variable folder_{"MEGALITH_CUDA_LIBS", emulated_cuda_folder()},
+      kind_{"MEGALITH_EMULATOR_CUDNN", "right"};
   std::unique_ptr<Backend> backend_ = make_emulated_backend();
   Stream stream_ = backend_->make_stream();
 };
@@ -183,7 +188,8 @@ TEST(AttentionKind, IsOfWhatCudnnComputes) {
     change(op);
     return attention_kind(op);
   };
-  EXPECT_EQ(kind_of([](Attention&) {}), (AttentionKind{.rows = 8, .batch = 2, .groups = 3, .r = 1, .head = 64}));
+  EXPECT_EQ(kind_of([](Attention&) {}),
+            (AttentionKind{.rows = 8, .batch = 2, .groups = 3, .r = 1, .head = 64}));
   EXPECT_FALSE(kind_of([](Attention& op) { op.qkv.dtype = DType::kF32; }));
   EXPECT_FALSE(kind_of([](Attention& op) { op.dropout.p = 0.1F; }));
   EXPECT_FALSE(kind_of([](Attention& op) { op.lse = {}; }));
