@@ -14,14 +14,14 @@ size_t stream_bytes(size_t needed) {
 
 /// Hidden states of a micro-batch, as tensor-parallel ranks sum them.
 size_t hidden_bytes(const RunShape& run) {
-  return static_cast<size_t>(int64_t{batch_shape(run).rows()} * run.train.micro_batch * run.model.hidden) *
+  return static_cast<size_t>(batch_shape(run).rows() * run.train.micro_batch * run.model.hidden) *
          size_of(model_dtype(run.train));
 }
 
 /// One half of a sequence's keys and values, as context-parallel ranks sum them.
 size_t key_value_bytes(const RunShape& run) {
   const int64_t columns = int64_t{run.model.kv_heads()} / run.parallel.tensor * 2 * run.model.kv_channels;
-  return static_cast<size_t>(run.model.seq_length * run.train.micro_batch * columns) *
+  return static_cast<size_t>(int64_t{run.model.seq_length} * run.train.micro_batch * columns) *
          size_of(model_dtype(run.train)) / 2;
 }
 
