@@ -1,29 +1,15 @@
 #include "libcore/ops/backend/attention_plugin.h"
 
-#include <filesystem>
-#include <system_error>
-
 #include "libcore/base/plugins/plugin.h"
 #include "libcore/ops/backend/cuda_plugin.h"
 
 namespace megalith {
 namespace {
 
-constexpr char kLibrary[] = "libcudnn.so.9";
-
-/// The library's path, or its name alone, which the dynamic linker then finds or does not.
-std::string path_of_cudnn() {
-  std::error_code error;
-  for (const std::string& folder : cuda_library_folders())
-    if (const auto path = std::filesystem::path(folder) / kLibrary; std::filesystem::exists(path, error))
-      return path.string();
-  return kLibrary;
-}
-
 /// The plugin, which has tried to open libcudnn.
 Plugin cudnn_plugin() {
   Plugin plugin = cuda_plugin();
-  plugin.function<void(const std::string&)>("megalith_open_cudnn")(path_of_cudnn());
+  plugin.function<void(const std::string&)>("megalith_open_cudnn")(cuda_library_path("libcudnn.so.9"));
   return plugin;
 }
 
