@@ -1,5 +1,6 @@
 #include "libcore/ops/cuda/cudnn/attention_trial.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -125,7 +126,7 @@ struct Rows {
   size_t columns, every, first, last;
 };
 bool close(const std::vector<float>& got, const std::vector<float>& wanted, const Rows& rows) {
-  constexpr double kShare = 1.0 / 16;
+  constexpr double kShare = 1.0 / 16, kLeast = 0x1p-8;
   double all = 0;
   size_t count = 0;
   const auto each = [&](const auto& visit) {
@@ -137,7 +138,8 @@ bool close(const std::vector<float>& got, const std::vector<float>& wanted, cons
     all += square(&wanted[at], nullptr, rows.columns);
     ++count;
   });
-  const double limit = kShare * kShare * all / static_cast<double>(count);
+  const double least = kLeast * kLeast * static_cast<double>(rows.columns),
+               limit = kShare * kShare * std::max(all / static_cast<double>(count), least);
   bool good = true;
   each([&](size_t at) { good = good && square(&got[at], &wanted[at], rows.columns) <= limit; });
   return good;
