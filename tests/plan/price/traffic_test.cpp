@@ -145,6 +145,7 @@ TEST(StepTraffic, OfTensorRanksOnGpusIsInPieces) {
   PlanProblem p = test::gpt_22b(2);
   p.model = test::gpt(8, 4096, 16, 2048, 30001);
   p.global_batch = 1;
+  p.max_global_batch = 0;
   for (const auto& [sequence, cut, whole] : {std::tuple{false, 4 * (2 + 2), 0}, {true, 2 * (4 + 2), 4}}) {
     Candidate c{.tensor = 2, .sequence = sequence};
     ASSERT_FALSE(complete(p, c));
