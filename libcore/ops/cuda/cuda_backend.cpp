@@ -19,7 +19,6 @@
 #include "libcore/ops/cuda/gemm.h"
 #include "libcore/ops/cuda/kernels.h"
 #include "libcore/ops/cuda/op_fields.h"
-#include "libcore/ops/cuda/other_attention.h"
 #include "libcore/ops/cuda/queue.h"
 
 namespace megalith::cuda {

@@ -1,5 +1,4 @@
-#include "libcore/train/step/rank_sums.h"
-
+// What sums in rank order over NCCL add to the estimate of a run's memory.
 #include <gtest/gtest.h>
 
 #include "libcore/train/step/memory.h"

@@ -5,9 +5,9 @@
 #include <mutex>
 
 #include "libcore/ops/backend/attention_choice.h"
+#include "libcore/ops/cuda/attention_ops.h"
 #include "libcore/ops/cuda/cudnn/cudnn_library.h"
 #include "libcore/ops/cuda/cudnn/sdpa.h"
-#include "libcore/ops/cuda/other_attention.h"
 
 namespace megalith::cuda {
 
