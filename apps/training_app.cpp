@@ -197,11 +197,13 @@ int TrainingApp::start_ranks(const Run& run) {
 void TrainingApp::check_transport(const std::string& device, int rank) const {
   const int ranks = plan_.rank ? plan_.rank->world : threads_;
   const bool on_gpus = device == "cuda" && ranks > 1;
+  const bool share = on_gpus && !plan_.rank && threads_share_device();
   if (on_gpus && launch_.transport == Transport::kGloo)
-    fail(ErrorKind::kUsage,
-         "--distributed-backend gloo and --device cuda contradict each other: the tensors of GPUs go over "
-         "NCCL; leave out --distributed-backend, or give --device cpu");
-  if (on_gpus && !plan_.rank && launch_.transport == Transport::kNccl && threads_share_device())
+    fail(ErrorKind::kUsage, "--distributed-backend gloo and --device cuda contradict each other: ",
+         share ? "the tensors of ranks that share a device stay in its memory"
+               : "the tensors of GPUs go over NCCL",
+         "; leave out --distributed-backend, or give --device cpu");
+  if (share && launch_.transport == Transport::kNccl)
     fail(
         ErrorKind::kUsage,
         "--distributed-backend nccl and ranks that share a device contradict each other: NCCL takes one rank "

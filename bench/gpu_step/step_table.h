@@ -18,7 +18,8 @@ struct Rates {
   double gap = 1e-6;  // seconds between two kernels
 };
 
-/// A state of the code, of which the second is today's: each is faster at something than the one before.
+/// A state of the code, of which the second is today's, and the third where cuDNN is there: each is faster at
+/// something than the one before.
 enum class GpuStage { kNoEpilogues, kOwnAttention, kFixedCudnn, kCudnn, kTunedProducts, kGraph };
 constexpr GpuStage kGpuStages[] = {GpuStage::kNoEpilogues, GpuStage::kOwnAttention,  GpuStage::kFixedCudnn,
                                    GpuStage::kCudnn,       GpuStage::kTunedProducts, GpuStage::kGraph};

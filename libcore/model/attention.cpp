@@ -114,16 +114,17 @@ SelfAttention::Saved SelfAttention::make_saved(Arena& arena, int64_t s, int64_t 
   return saved;
 }
 
-void SelfAttention::forward(const Ctx& ctx, View y, ConstView x, const Saved& saved) const {
+View SelfAttention::forward(const Ctx& ctx, View y, ConstView x, const Saved& saved) const {
   const ArenaScope scope(ctx.scratch);
-  qkv_.forward(ctx, saved.qkv, x);
-  rotate(ctx, saved.qkv, positions(ctx, x.shape[0]), false);
+  qkv_.entering(ctx, saved.qkv, x);
+  rotate(ctx, saved.qkv, positions(ctx, saved.qkv.shape[0]), false);
   const View out = saved.out ? saved.out : make_out(ctx.scratch, saved.qkv);
   core(ctx, out, saved.lse, saved.qkv, gather(ctx, saved.qkv));
-  proj_.forward(ctx, y, out);
+  return proj_.leaving(ctx, y, out);
 }
 
-void SelfAttention::backward(const Ctx& ctx, View dx, ConstView dy, ConstView x, const Saved& saved) const {
+View SelfAttention::backward(const Ctx& ctx, View dx, ConstView dy, const Region::Late& x,
+                             const Saved& saved) const {
   const ArenaScope scope(ctx.scratch);
   const View kv = gather(ctx, saved.qkv);
   Saved full = saved;
@@ -137,11 +138,12 @@ void SelfAttention::backward(const Ctx& ctx, View dx, ConstView dy, ConstView x,
   proj_.backward(ctx, dout, dy, full.out);
   const View dqkv = ctx.scratch.make(saved.qkv.dtype, saved.qkv.shape, "qkv gradient");
   core_grad(ctx, dqkv, dout, full, kv);
-  rotate(ctx, dqkv, positions(ctx, x.shape[0]), true);
-  qkv_.backward(ctx, dx, dqkv, x);
+  rotate(ctx, dqkv, positions(ctx, dqkv.shape[0]), true);
+  ctx.compute.wait(x.there);
+  return qkv_.backward_leaving(ctx, dx, dqkv, x.rows);
 }
 
-void SelfAttention::cached(const Ctx& ctx, View y, ConstView x, const Reading& reading,
+View SelfAttention::cached(const Ctx& ctx, View y, ConstView x, const Reading& reading,
                            size_t local_layer) const {
   const ArenaScope scope(ctx.scratch);
   const Saved saved = make_saved(ctx.scratch, x.shape[0], x.shape[1], x.dtype, false);
@@ -158,7 +160,7 @@ void SelfAttention::cached(const Ctx& ctx, View y, ConstView x, const Reading& r
                                      .scale = scale_,
                                      .window = window_});
   });
-  proj_.forward(ctx, y, out);
+  return proj_.leaving(ctx, y, out);
 }
 
 View SelfAttention::make_out(Arena& arena, ConstView qkv) const {

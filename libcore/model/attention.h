@@ -28,16 +28,17 @@ class SelfAttention {
   /// With `core`, also allocates out and lse.
   Saved make_saved(Arena&, int64_t s, int64_t b, DType, bool core) const;
 
-  /// Writes this rank's summand of the output to y [s, b, h]. x [s, b, h] has all rows, as inside the tensor
-  /// region.
-  void forward(const Ctx&, View y, ConstView x, const Saved&) const;
+  /// x has the rows that this rank has outside the tensor region; so has the result, the sum over the ranks
+  /// of the output. It is in y [s, b, h], which holds this rank's summand before.
+  View forward(const Ctx&, View y, ConstView x, const Saved&) const;
   /// Whether backward() reads x.
   bool keeps_input() const { return qkv_.keeps_input(); }
-  /// dx: this rank's summand of the gradient of x, overwritten.
-  void backward(const Ctx&, View dx, ConstView dy, ConstView x, const Saved&) const;
-  /// Attention of the new rows `x` over themselves and all earlier rows. Appends the keys and values of `x`
-  /// to the caches, which hold those of the earlier rows.
-  void cached(const Ctx&, View y, ConstView x, const Reading&, size_t local_layer) const;
+  /// dy and x have all rows. Returns the gradient of this rank's rows outside the tensor region, which is in
+  /// dx [s, b, h].
+  View backward(const Ctx&, View dx, ConstView dy, const Region::Late& x, const Saved&) const;
+  /// Attention of the new rows `x` over themselves and all earlier rows; the result is as that of forward().
+  /// Appends the keys and values of `x` to the caches, which hold those of the earlier rows.
+  View cached(const Ctx&, View y, ConstView x, const Reading&, size_t local_layer) const;
 
  private:
   View make_out(Arena&, ConstView qkv) const;

@@ -18,10 +18,10 @@ View branch_memory(const Ctx& ctx, View y) {
   return ctx.scratch.make(y.dtype, inside, "branch output");
 }
 
-/// Returns all rows of a branch's input. `kept` holds this rank's rows; if it is empty, no gradient needs the
-/// input, and the result is empty.
-ConstView input_of(const Ctx& ctx, const View& kept) {
-  return kept ? ctx.tp.enter(ctx.compute, ctx.scratch, kept) : ConstView{};
+/// All rows of a branch's input. `kept` holds this rank's rows; if it is empty, no gradient needs the input,
+/// and the result is empty. The input is gathered beside the gradients that do not need it.
+Region::Late input_of(const Ctx& ctx, const View& kept) {
+  return kept ? ctx.tp.enter_later(ctx.compute, ctx.scratch, kept) : Region::Late{};
 }
 
 }  // namespace
@@ -52,16 +52,13 @@ void Block::forward(const Ctx& ctx, View y, ConstView x, const Saved& saved, con
   const ArenaScope scope(ctx.scratch);
   const View n1 = saved.n1 ? saved.n1 : ctx.scratch.make(x.dtype, x.shape, "first norm");
   if (!beside.normed) norm1_.forward(ctx, n1, x, saved.norm1);
-  View branch = branch_memory(ctx, saved.h);
-  attention_.forward(ctx, branch, ctx.tp.enter(ctx.compute, ctx.scratch, n1), saved.attention);
+  View branch = attention_.forward(ctx, branch_memory(ctx, saved.h), n1, saved.attention);
 
   View n2 = saved.n2;
   if (!n2) n2 = saved.n1 ? ctx.scratch.make(x.dtype, x.shape, "second norm") : n1;
-  branch = ctx.tp.leave(ctx.compute, ctx.scratch, branch);
   norm2_.forward(ctx, n2, join(ctx, saved.h, branch, x, kAttentionOutput), saved.norm2);
-  branch = branch_memory(ctx, y);
-  mlp_.forward(ctx, branch, ctx.tp.enter(ctx.compute, ctx.scratch, n2), saved.mlp);
-  const Norm::Join end = join(ctx, y, ctx.tp.leave(ctx.compute, ctx.scratch, branch), saved.h, kMlpOutput);
+  branch = mlp_.forward(ctx, branch_memory(ctx, y), n2, saved.mlp);
+  const Norm::Join end = join(ctx, y, branch, saved.h, kMlpOutput);
   if (beside.next != nullptr) {
     if (ctx.params) ctx.params->unit_begins(ctx.compute, beside.next_unit);
     return beside.next->norm1_.forward(ctx, beside.next_saved->n1, end, beside.next_saved->norm1);
@@ -73,18 +70,16 @@ void Block::backward(const Ctx& ctx, View d, ConstView x, const Saved& saved) co
   {
     const ArenaScope scope(ctx.scratch);
     const ConstView dy = into_branch(ctx, d, kMlpOutput);
-    const ConstView inside = input_of(ctx, saved.n2);
+    const Region::Late inside = input_of(ctx, saved.n2);
     const View dn = ctx.scratch.make(d.dtype, dy.shape, "norm gradient");
-    mlp_.backward(ctx, dn, dy, inside, saved.mlp);
-    const ConstView dn2 = ctx.tp.enter_grad(ctx.compute, ctx.scratch, dn);
+    const ConstView dn2 = mlp_.backward(ctx, dn, dy, inside, saved.mlp);
     norm2_.backward(ctx, {.dx = d, .dy = dn2, .x = saved.h, .add = d}, saved.norm2);
   }
   const ArenaScope scope(ctx.scratch);
   const ConstView dy = into_branch(ctx, d, kAttentionOutput);
-  const ConstView inside = input_of(ctx, saved.n1);
+  const Region::Late inside = input_of(ctx, saved.n1);
   const View dn = ctx.scratch.make(d.dtype, dy.shape, "norm gradient");
-  attention_.backward(ctx, dn, dy, inside, saved.attention);
-  const ConstView dn1 = ctx.tp.enter_grad(ctx.compute, ctx.scratch, dn);
+  const ConstView dn1 = attention_.backward(ctx, dn, dy, inside, saved.attention);
   norm1_.backward(ctx, {.dx = d, .dy = dn1, .x = x, .add = d}, saved.norm1);
 }
 
@@ -93,12 +88,11 @@ void Block::cached(const Ctx& ctx, View y, ConstView x, const Reading& reading, 
   const View normed = ctx.scratch.make(x.dtype, x.shape, "norm");
   const View h = ctx.scratch.make(x.dtype, x.shape, "after attention");
   norm1_.forward(ctx, normed, x, {});
-  attention_.cached(ctx, h, normed, reading, local_layer);
-  norm2_.forward(ctx, normed, join(ctx, h, ctx.tp.leave(ctx.compute, ctx.scratch, h), x, kAttentionOutput),
-                 {});
-  mlp_.forward(ctx, y, normed, mlp_.make_saved(ctx.scratch, x.shape[0], x.shape[1], x.dtype));
+  const View attended = attention_.cached(ctx, h, normed, reading, local_layer);
+  norm2_.forward(ctx, normed, join(ctx, h, attended, x, kAttentionOutput), {});
+  const Mlp::Saved saved = mlp_.make_saved(ctx.scratch, x.shape[0], x.shape[1], x.dtype);
   run(ctx.compute, Dropout{.y = y,
-                           .x = ctx.tp.leave(ctx.compute, ctx.scratch, y),
+                           .x = mlp_.forward(ctx, y, normed, saved),
                            .key = dropout(ctx, x, kMlpOutput),
                            .residual = h});
 }

@@ -79,7 +79,7 @@ void TokenEmbedding::look_up(const Ctx& ctx, View y, ConstView tokens, const Row
                              .rows = rows,
                              .first_id = static_cast<int32_t>(words_->offset),
                              .starts = ctx.position_starts});
-  const View out = ctx.tp.leave(ctx.compute, ctx.scratch, whole);
+  const View out = ctx.tp.leave(ctx.compute, whole);
   if (out.data != y.data) ctx.compute.copy(y, out);
 }
 

@@ -46,7 +46,7 @@ void Head::forward(const Ctx& ctx, View loss, const Targets& targets, const Save
     row_block(ctx, whole.rows(row, std::min(n, row + step)), targets.grad_scale);
   if (ctx.tp.size() > 1) ctx.tp.tensor().all_reduce(ctx.compute, loss, Reduce::kSum);
   if (!ctx.training) return;
-  const View d = ctx.tp.enter_grad(ctx.compute, ctx.scratch, inside);
+  const View d = ctx.tp.enter_grad(ctx.compute, inside);
   if (d.data != saved.dnormed.data) ctx.compute.copy(saved.dnormed, d);
 }
 

@@ -45,22 +45,41 @@ void Linear::declare_adapters(ParamTable& table, const TensorSplit& split, const
   }
 }
 
-void Linear::forward(const Ctx& ctx, View y, ConstView x) const {
-  project(ctx, y, x);
+void Linear::forward(const Ctx& ctx, View y, ConstView x, View before_gelu) const {
+  if (before_gelu && !fuses_gelu(x)) {
+    forward(ctx, before_gelu, x);
+    return run(ctx.compute, Activate{.y = y, .x = before_gelu, .function = ActivationFunction::kGeluTanh});
+  }
+  project(ctx, y, x, before_gelu);
   for (const LowRank& adapter : adapters_) adapter.forward(ctx, y, x);
 }
 
-void Linear::project(const Ctx& ctx, View y, ConstView x) const {
+void Linear::entering(const Ctx& ctx, View y, ConstView x, View before_gelu) const {
+  const ArenaScope scope(ctx.scratch);
+  if (!adapters_.empty()) return forward(ctx, y, ctx.tp.enter(ctx.compute, ctx.scratch, x), before_gelu);
+  ctx.tp.enter(ctx.compute, ctx.scratch, x, [&](ConstView whole, int64_t begin, int64_t end) {
+    forward(ctx, y.rows(begin, end), whole.rows(begin, end),
+            before_gelu ? before_gelu.rows(begin, end) : View{});
+  });
+}
+
+View Linear::leaving(const Ctx& ctx, View y, ConstView x) const {
+  if (!adapters_.empty()) {
+    forward(ctx, y, x);
+    return ctx.tp.leave(ctx.compute, y);
+  }
+  return ctx.tp.leave(ctx.compute, y, [&](int64_t begin, int64_t end) {
+    project(ctx, y.rows(begin, end), x.rows(begin, end));
+  });
+}
+
+void Linear::project(const Ctx& ctx, View y, ConstView x, View before_gelu) const {
   if (!multiplies(x))
     return run(ctx.compute, Project{.y = matrix(y, out()),
                                     .x = matrix(x, in()),
                                     .w = weight_matrix(),
                                     .scales = weight_->scales,
                                     .bias = adds_bias_ ? bias_->value.as_shape({out()}) : ConstView{}});
-  multiply(ctx, y, x);
-}
-
-void Linear::multiply(const Ctx& ctx, View y, ConstView x, View before_gelu) const {
   const ArenaScope scope(ctx.scratch);
   run(ctx.compute, Gemm{.c = matrix(y, out()),
                         .a = matrix(x, in()),
@@ -68,12 +87,6 @@ void Linear::multiply(const Ctx& ctx, View y, ConstView x, View before_gelu) con
                         .bias = adds_bias_ ? bias_->value.as_shape({out()}) : ConstView{},
                         .trans_b = true,
                         .before_gelu = before_gelu});
-}
-
-void Linear::forward_gelu(const Ctx& ctx, View y, View before, ConstView x) const {
-  if (adapters_.empty() && multiplies(x)) return multiply(ctx, y, x, before);
-  forward(ctx, before, x);
-  run(ctx.compute, Activate{.y = y, .x = before, .function = ActivationFunction::kGeluTanh});
 }
 
 ConstView Linear::wide_weight(const Ctx& ctx, DType dtype) const {
@@ -92,18 +105,31 @@ void Linear::backward(const Ctx& ctx, View dx, ConstView dy, ConstView x, ConstV
   add_grads(ctx, dy, x);
   std::vector<View> inside;
   for (const LowRank& adapter : adapters_) inside.push_back(adapter.backward_weight(ctx, dy, x));
-  {
-    const ArenaScope of_weight(ctx.scratch);
-    run(ctx.compute, Gemm{.c = matrix(dx, in()),
-                          .a = matrix(dy, out()),
-                          .b = wide_weight(ctx, dy.dtype),
-                          .gelu_grad_at = adapters_.empty() ? before_gelu : ConstView{}});
-  }
+  unproject(ctx, dx, dy, adapters_.empty() ? before_gelu : ConstView{});
   if (adapters_.empty()) return;
   for (size_t i = 0; i < adapters_.size(); ++i) adapters_[i].backward_input(ctx, dx, inside[i]);
   if (before_gelu)
     run(ctx.compute,
         ActivateGrad{.dx = dx, .dy = dx, .x = before_gelu, .function = ActivationFunction::kGeluTanh});
+}
+
+View Linear::backward_leaving(const Ctx& ctx, View dx, ConstView dy, ConstView x) const {
+  if (!adapters_.empty()) {
+    backward(ctx, dx, dy, x);
+    return ctx.tp.enter_grad(ctx.compute, dx);
+  }
+  add_grads(ctx, dy, x);
+  return ctx.tp.enter_grad(ctx.compute, dx, [&](int64_t begin, int64_t end) {
+    unproject(ctx, dx.rows(begin, end), dy.rows(begin, end));
+  });
+}
+
+void Linear::unproject(const Ctx& ctx, View dx, ConstView dy, ConstView before_gelu) const {
+  const ArenaScope scope(ctx.scratch);
+  run(ctx.compute, Gemm{.c = matrix(dx, in()),
+                        .a = matrix(dy, out()),
+                        .b = wide_weight(ctx, dy.dtype),
+                        .gelu_grad_at = before_gelu});
 }
 
 void Linear::add_grads(const Ctx& ctx, ConstView dy, ConstView x) const {

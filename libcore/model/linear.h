@@ -26,17 +26,28 @@ struct LinearShape {
 /// y = x W^T + b, plus what the adapters of the table's plan add. LinearShape::shard_axis decides whether the
 /// layer is column-parallel or row-parallel. In a row-parallel layer only the first rank adds the bias, so
 /// that the sum over ranks contains it once.
+///
+/// entering(), leaving() and backward_leaving() are one with the region's entry or exit (parallel/region.h),
+/// which may then run beside the product. A layer with adapters computes all rows first.
 class Linear {
  public:
   Linear(ParamTable&, const TensorSplit&, const LinearShape&);
 
-  void forward(const Ctx&, View y, ConstView x) const;  // y [n, out/tp], x [n, in]
-  /// forward() to `before`, and GELU (its tanh form) of that to y, both [n, out/tp].
-  void forward_gelu(const Ctx&, View y, View before, ConstView x) const;
+  /// Writes to y [n, out/tp], given x [n, in]. With `before_gelu`, like y, that becomes the layer's output, and
+  /// y becomes GELU (its tanh form) of it.
+  void forward(const Ctx&, View y, ConstView x, View before_gelu = {}) const;
+  /// forward() of all rows y [s, b, out/tp], where x [s', b, in] has those that this rank has outside.
+  void entering(const Ctx&, View y, ConstView x, View before_gelu = {}) const;
+  /// forward() to y [s, b, out] as this rank's summand. Returns the rows that this rank has outside, summed
+  /// over the ranks, in y's memory.
+  View leaving(const Ctx&, View y, ConstView x) const;
   /// Adds to the gradients of weight, bias and adapters (unless frozen), then writes this rank's summand of
   /// the gradient of x to dx [n, in]. dx may share x's memory: x is no longer read at that point. With
   /// `before_gelu` [n, in], x is GELU of it, and dx becomes the gradient of before_gelu.
   void backward(const Ctx&, View dx, ConstView dy, ConstView x, ConstView before_gelu = {}) const;
+  /// backward() with dx [s, b, in]. Returns the rows that this rank has outside, summed over the ranks, in
+  /// dx's memory.
+  View backward_leaving(const Ctx&, View dx, ConstView dy, ConstView x) const;
   /// Whether backward() reads x, so that x must be kept; false for a frozen layer without adapters.
   bool keeps_input() const { return weight_->trainable || !adapters_.empty(); }
 
@@ -45,13 +56,15 @@ class Linear {
 
  private:
   void declare_adapters(ParamTable&, const TensorSplit&, const LinearShape&);
-  /// y = x W^T + b.
-  void project(const Ctx&, View y, ConstView x) const;
-  /// The same where the weight has x's type or 8 bits. With `before_gelu`, y becomes GELU of it.
-  void multiply(const Ctx&, View y, ConstView x, View before_gelu = {}) const;
+  /// y = x W^T + b or, with `before_gelu` and if fuses_gelu(), GELU of that.
+  void project(const Ctx&, View y, ConstView x, View before_gelu = {}) const;
   /// Whether x is multiplied in its own type.
   bool multiplies(ConstView x) const { return weight_->int8 || weight_->value.dtype == x.dtype; }
+  /// Whether the product's GELU is that of the layer's output.
+  bool fuses_gelu(ConstView x) const { return adapters_.empty() && multiplies(x); }
   void add_grads(const Ctx&, ConstView dy, ConstView x) const;  // of weight and bias
+  /// dx = dy W, times the derivative of GELU at `before_gelu` if that is given.
+  void unproject(const Ctx&, View dx, ConstView dy, ConstView before_gelu = {}) const;
   View weight_matrix() const { return weight_->value.as_shape({out(), in()}); }
   /// The weight [out, in]. If it is stored in 8 bits, returns a copy in ctx.scratch, converted to this type.
   ConstView wide_weight(const Ctx&, DType) const;

@@ -24,6 +24,8 @@ class SilentComm final : public Communicator {
   void reduce_scatter(Stream&, View, ConstView in, Reduce) override { bytes_ += in.bytes(); }
   void all_to_all(Stream&, View out, ConstView) override { bytes_ += out.bytes(); }
   void broadcast(Stream&, View view, int) override { bytes_ += view.bytes(); }
+  void gather_parts(Stream&, View whole, const Places& places) override { add_parts(whole, places); }
+  void reduce_parts(Stream&, View whole, Reduce, const Places& places) override { add_parts(whole, places); }
   void set_send_slots(View, int) override {}
   void send(Stream&, ConstView view, int) override { bytes_ += view.bytes(); }
   void recv(Stream&, View view, int) override { bytes_ += view.bytes(); }
@@ -36,6 +38,10 @@ class SilentComm final : public Communicator {
   void abort(const std::string&) override {}
 
  private:
+  void add_parts(const View& whole, const Places& places) {
+    bytes_ += whole.bytes() / static_cast<size_t>(size_) * static_cast<size_t>(places.last - places.first);
+  }
+
   int rank_, size_;
   std::string name_;
   size_t bytes_ = 0;
@@ -78,7 +84,7 @@ StageCost measure(const MeasureInput& input, Backend& dry) {
   const int place = input.context_rank, size = input.context_size;
   SilentComm comm("tensor", input.split.rank, input.split.size), ascending("context", place, size),
       descending("context reversed", size - 1 - place, size);
-  const Region region(comm, input.split.sequence);
+  const Region region(comm, input.split.sequence, input.split.cut, dry.make_stream());
   const ContextRegion context(ascending, descending);
   Arena scratch = Arena::counting("scratch"), inputs = Arena::counting("inputs");
   Tape tape(Arena::counting("tape"));

@@ -50,25 +50,26 @@ View Mlp::make_activation(Arena& arena, ConstView fc1) const {
   return arena.make(fc1.dtype, {fc1.shape[0], fc1.shape[1], ffn_}, "activation");
 }
 
-void Mlp::forward(const Ctx& ctx, View y, ConstView x, const Saved& saved) const {
+View Mlp::forward(const Ctx& ctx, View y, ConstView x, const Saved& saved) const {
   const ArenaScope scope(ctx.scratch);
   const View act = saved.act ? saved.act : make_activation(ctx.scratch, saved.fc1);
   if (is_gelu()) {
-    fc1_.forward_gelu(ctx, act, saved.fc1, x);
+    fc1_.entering(ctx, act, x, saved.fc1);
   } else {
-    fc1_.forward(ctx, saved.fc1, x);
+    fc1_.entering(ctx, saved.fc1, x);
     activate(ctx, act, saved.fc1);
   }
-  fc2_.forward(ctx, y, act);
+  return fc2_.leaving(ctx, y, act);
 }
 
-void Mlp::backward(const Ctx& ctx, View dx, ConstView dy, ConstView x, const Saved& saved) const {
+View Mlp::backward(const Ctx& ctx, View dx, ConstView dy, const Region::Late& x, const Saved& saved) const {
   const ArenaScope scope(ctx.scratch);
   const View act = saved.act ? saved.act : make_activation(ctx.scratch, saved.fc1);
   // From here on, `act` holds the gradient of the activation or, with GELU, already that of its input.
   fc2_.backward(ctx, act, dy, act, is_gelu() ? saved.fc1 : View{});
   const View dfc1 = is_gelu() ? act : activate_grad(ctx, act, saved.fc1);
-  fc1_.backward(ctx, dx, dfc1, x);
+  ctx.compute.wait(x.there);
+  return fc1_.backward_leaving(ctx, dx, dfc1, x.rows);
 }
 
 void Mlp::activate(const Ctx& ctx, View y, ConstView x) const {

@@ -16,9 +16,12 @@ class Mlp {
   };
   Saved make_saved(Arena&, int64_t s, int64_t b, DType) const;
 
-  void forward(const Ctx&, View y, ConstView x, const Saved&) const;  // y: this rank's summand, [s, b, h]
-  /// dx: this rank's summand of the gradient of x, overwritten. Also overwrites the tensors of Saved.
-  void backward(const Ctx&, View dx, ConstView dy, ConstView x, const Saved&) const;
+  /// x has the rows that this rank has outside the tensor region; so has the result, the sum over the ranks
+  /// of the output. It is in y [s, b, h], which holds this rank's summand before.
+  View forward(const Ctx&, View y, ConstView x, const Saved&) const;
+  /// dy and x have all rows. Returns the gradient of this rank's rows outside the tensor region, which is in
+  /// dx [s, b, h]. Also overwrites the tensors of Saved.
+  View backward(const Ctx&, View dx, ConstView dy, const Region::Late& x, const Saved&) const;
   /// Whether backward() reads x.
   bool keeps_input() const { return fc1_.keeps_input(); }
 

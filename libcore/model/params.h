@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "libcore/parallel/region.h"
 #include "libcore/tensor/view.h"
 
 namespace megalith {
@@ -35,10 +36,12 @@ struct VocabularyForm {
 };
 
 /// This rank's place in the tensor group. sequence: the residual stream is also sharded along the sequence.
+/// cut: how products and their exchanges are cut (parallel/region.h).
 struct TensorSplit {
   int rank = 0, size = 1;
   bool sequence = false;
   VocabularyForm vocabulary = {};
+  ExchangeCut cut = {};
 };
 
 /// One LoRA adapter (Hu et al. 2021), for all outputs of a linear layer or for a part of them. A part

@@ -32,6 +32,12 @@ struct GroupName {
   GroupRole role;
 };
 
+/// Consecutive places of a group: [first, last).
+struct Places {
+  int first = 0, last = 0;
+  bool contains(int place) const { return first <= place && place < last; }
+};
+
 /// A group of ranks. A group may have one rank: every call then copies or does nothing.
 ///
 /// Tensor calls enqueue work on the Stream; a View must stay valid until that work is done. A communicator is
@@ -60,6 +66,13 @@ class Communicator {
   /// `out`.
   virtual void all_to_all(Stream&, View out, ConstView in) = 0;
   virtual void broadcast(Stream&, View, int root) = 0;
+  /// all_gather() in place, of some parts only: of the size() equal parts of `whole`, each rank of `places`
+  /// gives its own, and all ranks get these parts. The others stay.
+  virtual void gather_parts(Stream&, View whole, const Places& places) = 0;
+  /// reduce_scatter() in place, of some parts only: of the size() equal parts of `whole`, each rank of
+  /// `places` gets the reduced part of its place. All else stays. In rank order the bits are those of
+  /// reduce_scatter().
+  virtual void reduce_parts(Stream&, View whole, Reduce, const Places& places) = 0;
 
   /// Sets the memory that holds sent messages until they are received: send() copies each message into one of
   /// `slots` equal parts of `memory`, which must outlive the communicator. On destruction the communicator

@@ -10,7 +10,8 @@ namespace megalith {
 namespace {
 
 constexpr char kAllReduce[] = "all_reduce", kAllGather[] = "all_gather", kReduceScatter[] = "reduce_scatter",
-               kAllToAll[] = "all_to_all", kBroadcast[] = "broadcast";
+               kAllToAll[] = "all_to_all", kBroadcast[] = "broadcast", kGatherParts[] = "gather_parts",
+               kReduceParts[] = "reduce_parts";
 
 bool is(const GroupCall& call, const char* name) {
   return std::strcmp(call.name, name) == 0;
@@ -31,6 +32,13 @@ std::string parts_problem(const ConstView& whole, const ConstView& part, int siz
   return {};
 }
 
+std::string places_problem(const GroupCall& call, int size) {
+  if (call.in.elements() % size != 0) return concat("no ", size, " equal parts of ", describe(call.in));
+  if (call.places.first < 0 || call.places.first >= call.places.last || call.places.last > size)
+    return concat("no places ", call.places.first, " to ", call.places.last - 1, " among ", size);
+  return {};
+}
+
 }  // namespace
 
 GroupCall all_reduce_call(const View& view, Reduce reduce) {
@@ -48,10 +56,17 @@ GroupCall all_to_all_call(const View& out, const ConstView& in) {
 GroupCall broadcast_call(const View& view, int root) {
   return {.name = kBroadcast, .in = view, .out = view, .root = root};
 }
+GroupCall gather_parts_call(const View& whole, const Places& places) {
+  return {.name = kGatherParts, .in = whole, .out = whole, .places = places};
+}
+GroupCall reduce_parts_call(const View& whole, Reduce reduce, const Places& places) {
+  return {.name = kReduceParts, .in = whole, .out = whole, .reduce = reduce, .places = places};
+}
 
 std::string problem_of(const GroupCall& call, int size, int own) {
   if (call.reduce && !can_reduce(call.in.dtype))
     return concat("no sums or maxima of ", name_of(call.in.dtype));
+  if (is(call, kGatherParts) || is(call, kReduceParts)) return places_problem(call, size);
   if (is(call, kReduceScatter)) return parts_problem(call.in, call.out, size, own);
   if (is(call, kAllGather)) return parts_problem(call.out, call.in, size, own);
   if (is(call, kBroadcast) && (call.root < 0 || call.root >= size))
@@ -66,7 +81,8 @@ std::string problem_of(const GroupCall& call, int size, int own) {
 
 bool agree(const GroupCall& a, const GroupCall& b) {
   return std::strcmp(a.name, b.name) == 0 && a.in.dtype == b.in.dtype && a.in.elements() == b.in.elements() &&
-         a.reduce == b.reduce && a.root == b.root;
+         a.reduce == b.reduce && a.root == b.root && a.places.first == b.places.first &&
+         a.places.last == b.places.last;
 }
 
 std::string disagreement(const std::string& first_rank, const GroupCall& first, const std::string& other_rank,
@@ -100,6 +116,7 @@ std::string describe(const GroupCall& call) {
   if (call.in.shape.rank > 0) text += " of " + describe(call.in);
   if (call.reduce) text += *call.reduce == Reduce::kSum ? " (sum)" : " (max)";
   if (call.root >= 0) text += concat(" from place ", call.root);
+  if (call.places.last > 0) text += concat(" of places ", call.places.first, " to ", call.places.last - 1);
   return text;
 }
 

@@ -25,6 +25,7 @@ struct GroupCall {
   View out = {};
   std::optional<Reduce> reduce = {};
   int root = -1;
+  Places places = {};  // of gather_parts and reduce_parts
   std::string_view text = {};
   Event ready = {};  // of tensors on a device that the ranks share: when they hold what the call reads
 };
@@ -35,6 +36,8 @@ GroupCall all_gather_call(const View& out, const ConstView& mine);
 GroupCall reduce_scatter_call(const View& mine, const ConstView& in, Reduce);
 GroupCall all_to_all_call(const View& out, const ConstView& in);
 GroupCall broadcast_call(const View&, int root);
+GroupCall gather_parts_call(const View& whole, const Places&);
+GroupCall reduce_parts_call(const View& whole, Reduce, const Places&);
 
 /// Says what is wrong with a call by rank `own` of `size`, as far as that shows without the others' calls;
 /// empty if nothing is wrong.

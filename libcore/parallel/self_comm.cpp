@@ -20,6 +20,8 @@ class SelfComm final : public Communicator {
   }
   void all_to_all(Stream& stream, View out, ConstView in) override { copy_if_apart(stream, out, in); }
   void broadcast(Stream&, View, int) override {}
+  void gather_parts(Stream&, View, const Places&) override {}
+  void reduce_parts(Stream&, View, Reduce, const Places&) override {}
   void set_send_slots(View, int) override {}  // a group of one sends no messages
   void send(Stream&, ConstView, int peer) override { refuse("send to", peer); }
   void recv(Stream&, View, int peer) override { refuse("receive from", peer); }

@@ -30,6 +30,7 @@ struct CallCounts {
   Count waits;           // of the host for a stream or an event, and copies of pageable memory to a device
   Count copies_in, copies_out;
   Count kernels, products;
+  Count attentions;          // plans of cuDNN
   Count unaligned_products;  // with a matrix whose columns do not all begin at multiples of 16 bytes
   Count matrix_products;     // mma.sync
   Count special_functions;   // of a thread: powers, logarithms, roots

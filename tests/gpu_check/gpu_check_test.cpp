@@ -128,8 +128,9 @@ TEST_F(GpuCheck, TakesNineMinutesAndFifteenMoreForSeveralGpus) {
 class GpuCheckEmulated : public GpuCheck {
  protected:
   static constexpr const char* kMemory = "75497472";  // 72 MiB: the profile's operands take an eighth each
-  const EmulatedPlugin plugin_{":" + kBuild + "/emulated_cudnn"};
-  const Variable memory_{"MEGALITH_EMULATOR_MEMORY", kMemory}, order_{"MEGALITH_EMULATOR_ORDER", "2"};
+  const EmulatedPlugin plugin_;
+  const Variable cudnn_{"MEGALITH_EMULATOR_CUDNN", "right"}, memory_{"MEGALITH_EMULATOR_MEMORY", kMemory},
+      order_{"MEGALITH_EMULATOR_ORDER", "2"};
 };
 
 // Those of several ranks, which need more memory, are below.
@@ -157,8 +158,10 @@ TEST_F(GpuCheckEmulated, ShowsEverySectionOfOneRankOnTinyShapes) {
                                                      {"gpt2-1.5b-memory", "agree"},
                                                      {"attention-quick-forward", "measured"},
                                                      {"attention-quick-backward", "measured"},
+                                                     {"attention-cudnn-quick-forward", "measured"},
+                                                     {"attention-cudnn-quick-backward", "measured"},
                                                      {"attention", "measured"},
-                                                     {"cudnn", "none"},
+                                                     {"cudnn", "measured"},
                                                      {"graph", "none"},
                                                      {"torch", "none"},
                                                      {"memcheck", "none"}};
@@ -169,7 +172,7 @@ TEST_F(GpuCheckEmulated, ShowsEverySectionOfOneRankOnTinyShapes) {
   EXPECT_EQ(Json::load(dir_ / "rows.jsonl.cudnn")["deviceVer"].as_int(), 900);
   for (const Json& row : rows()) {
     const std::string& name = row["row"].as_string();
-    if (name == "cudnn" || name == "graph") {
+    if (name == "graph") {
       EXPECT_TRUE(row["detail"].as_string().starts_with("not built")) << row.dump();
     }
     if (name == "device") {
@@ -232,7 +235,9 @@ TEST_F(GpuCheckEmulated, ResumesWithinASection) {
 
 TEST_F(GpuCheckEmulated, NamesTheFileOfAMissingCudnn) {
   if (dlopen("libcudnn.so.9", RTLD_LAZY | RTLD_LOCAL) != nullptr) GTEST_SKIP() << "this machine has cuDNN";
-  const Variable plugin("MEGALITH_CUDA_LIBS", emulated_cuda_folder());
+  std::filesystem::create_symlink(emulated_cuda_folder() + "/libmegalith_cuda.so",
+                                  dir_ / "libmegalith_cuda.so");
+  const Variable plugin("MEGALITH_CUDA_LIBS", dir_.path());
   EXPECT_EQ(check("--quick --only device").code, 0) << "no fault of ours";
   const Json row = rows().back();
   EXPECT_EQ(row["row"].as_string(), "cudnn-properties");

@@ -1,8 +1,9 @@
 // gpu_probe facts | cudnn | peaks | attention [--quick], gpu_probe nccl RANKS [--quick]: what tools/gpu_check
 // asks of a device beside what the programs print. facts: the device, and the versions of what drives it.
 // cudnn: the properties of the device from which cuDNN makes plans elsewhere. peaks: the rates of large
-// products, of a copy and of an op that only reads and writes. attention: the rates of our attention for the
-// heads of three models, with half of the pairs of positions counted, as cuDNN's published figures are.
+// products, of a copy and of an op that only reads and writes. attention: the rates of our attention, and of
+// cuDNN's where it agrees with ours, for the heads of three models, with half of the pairs of positions
+// counted, as cuDNN's published figures are.
 // Prints a JSON object a line, of figures alone but for "name" and "what". --quick: tiny shapes. Exits as the
 // programs do: 69 without a device.
 #include <algorithm>
@@ -17,6 +18,7 @@
 #include "libcore/base/figures/quantile.h"
 #include "libcore/base/process.h"
 #include "libcore/base/text.h"
+#include "libcore/ops/backend/attention_plugin.h"
 #include "libcore/ops/backend/cuda_plugin.h"
 #include "libcore/plan/profile/device_probe.h"
 #include "tests/gpu_check/group_probe.h"
@@ -133,27 +135,38 @@ class Peaks {
   }
 
   void print_attention() {
-    struct Heads {
-      const char* model;
-      int64_t sequence, heads, head;
-    };
     // As many heads as a micro-batch of tools/gpu_check has.
     const std::vector<Heads> all = quick_ ? std::vector<Heads>{{"quick", 32, 2, 64}}
                                           : std::vector<Heads>{{"gpt2-124m", 1024, 12 * 16, 64},
                                                                {"gpt2-1.5b", 1024, 25 * 4, 64},
                                                                {"llama-7b", 2048, 32, 128}};
-    for (const Heads& heads : all)
-      for (const bool forward : {true, false}) {
-        ProfilePoint point{.kind = forward ? ProfiledKind::kAttention : ProfiledKind::kAttentionGradient,
-                           .op = forward ? "attention" : "attention_grad"};
-        point.sequence = heads.sequence;
-        point.heads = heads.heads;
-        point.head = heads.head;
-        print_rate(concat(heads.model, forward ? "-forward" : "-backward"), point, "tflops");
-      }
+    for (const Heads& heads : all) print_both("", heads);
+    for (const Heads& heads : all) {
+      const AttentionKind kind{
+          .rows = heads.sequence, .batch = 1, .groups = heads.heads, .r = 1, .head = heads.head};
+      const std::string trouble = trouble_with_cudnn(backend_, kind);
+      if (trouble.empty() && use_cudnn(backend_, kind))
+        print_both("cudnn-", heads);
+      else
+        print(Json(Json::Object{{"what", "cudnn"}, {"why", concat(heads.model, ": ", trouble)}}));
+    }
   }
 
  private:
+  struct Heads {
+    const char* model;
+    int64_t sequence, heads, head;
+  };
+  void print_both(const char* by, const Heads& heads) {
+    for (const bool forward : {true, false}) {
+      ProfilePoint point{.kind = forward ? ProfiledKind::kAttention : ProfiledKind::kAttentionGradient,
+                         .op = forward ? "attention" : "attention_grad"};
+      point.sequence = heads.sequence;
+      point.heads = heads.heads;
+      point.head = heads.head;
+      print_rate(concat(by, heads.model, forward ? "-forward" : "-backward"), point, "tflops");
+    }
+  }
   /// The median of several rounds.
   template <class Round>
   double seconds_of(const Round& round) {

@@ -18,7 +18,7 @@ constexpr float kTolerance = 2e-6f;  // the ranks add values around 1 in fp32, i
 
 struct Case {
   const char* name;
-  bool llama, dropout, sequence;
+  bool llama, dropout, sequence, cut = false;
 };
 void PrintTo(const Case& c, std::ostream* out) {
   *out << c.name;
@@ -46,7 +46,9 @@ void run_rank(const Case& c, const HostBatch& batch, Communicator& comm, RankRes
   const Stage stage(config_of(c), {.count = 2}, split, out.table);
   const ParamStore store(out.table, stream);
   initialize(out.table, stream, 5);
-  const Region region(comm, c.sequence);
+  // The CPU cuts nothing in a run. Its queue streams show here that pieces give what the whole does.
+  const ExchangeCut cut{.most = c.cut ? 4 : 1, .least_bytes = 1};
+  const Region region(comm, c.sequence, cut, backend->make_queue_stream());
   Arena scratch = make_arena(*backend, "scratch", size_t{4} << 20);
   Tape tape(make_arena(*backend, "tape", size_t{4} << 20));
   const Ctx ctx{.compute = stream, .tp = region, .scratch = scratch, .key = {.seed = 77}};
@@ -83,7 +85,11 @@ INSTANTIATE_TEST_SUITE_P(Families, TensorParallel,
                                          Case{"gpt2_dropout", false, true, false},
                                          Case{"gpt2_sequence", false, false, true},
                                          Case{"llama_sequence", true, false, true},
-                                         Case{"llama_dropout_sequence", true, true, true}),
+                                         Case{"llama_dropout_sequence", true, true, true},
+                                         Case{"gpt2_cut", false, true, false, true},
+                                         Case{"llama_cut", true, false, false, true},
+                                         Case{"gpt2_sequence_cut", false, true, true, true},
+                                         Case{"llama_sequence_cut", true, false, true, true}),
                          [](const auto& instance) { return instance.param.name; });
 
 TEST_P(TensorParallel, TwoRanksComputeWhatOneDoes) {

@@ -1,5 +1,7 @@
 #include "libcore/parallel/region.h"
 
+#include <cmath>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -14,7 +16,7 @@ namespace {
 /// A rank's own backend, stream and arena.
 struct Rank {
   std::unique_ptr<Backend> backend = make_cpu_backend();
-  Stream stream{*backend};
+  Stream stream{*backend}, beside = backend->make_queue_stream();
   Arena arena{"test", backend->allocate(4096)};
 
   View tensor(const std::vector<float>& values, Shape shape) {
@@ -35,8 +37,8 @@ TEST(Region, OfOneRankReturnsItsArgument) {
     Rank rank;
     const View x = rank.tensor({1, 2, 3, 4}, {4, 1, 1});
     EXPECT_EQ(region.enter(rank.stream, rank.arena, x).data, x.data);
-    EXPECT_EQ(region.enter_grad(rank.stream, rank.arena, x).data, x.data);
-    EXPECT_EQ(region.leave(rank.stream, rank.arena, x).data, x.data);
+    EXPECT_EQ(region.enter_grad(rank.stream, x).data, x.data);
+    EXPECT_EQ(region.leave(rank.stream, x).data, x.data);
     EXPECT_EQ(region.leave_grad(rank.stream, rank.arena, x).data, x.data);
     EXPECT_EQ(values(x), (std::vector<float>{1, 2, 3, 4}));
     EXPECT_EQ(region.rows_outside(5), 5);
@@ -53,9 +55,9 @@ TEST(Region, SumsOnTheWayOutAndForTheGradientOfTheWayIn) {
     const View x = rank.tensor({k, 2 * k, 3 * k, 4 * k}, {4, 1, 1});
     EXPECT_EQ(region.enter(rank.stream, rank.arena, x).data, x.data);
     EXPECT_EQ(region.leave_grad(rank.stream, rank.arena, x).data, x.data);
-    EXPECT_EQ(values(region.leave(rank.stream, rank.arena, x)), (std::vector<float>{3, 6, 9, 12}));
+    EXPECT_EQ(values(region.leave(rank.stream, x)), (std::vector<float>{3, 6, 9, 12}));
     const View d = rank.tensor({k, 2 * k, 3 * k, 4 * k}, {4, 1, 1});
-    EXPECT_EQ(values(region.enter_grad(rank.stream, rank.arena, d)), (std::vector<float>{3, 6, 9, 12}));
+    EXPECT_EQ(values(region.enter_grad(rank.stream, d)), (std::vector<float>{3, 6, 9, 12}));
     EXPECT_EQ(region.first_row(4), 0);
   });
 }
@@ -74,12 +76,97 @@ TEST(Region, GathersAndScattersTheSequence) {
 
     const View partial = rank.tensor({k, 2 * k, 3 * k, 4 * k}, {4, 1, 1});
     const std::vector<float> sums[] = {{3, 6}, {9, 12}};
-    EXPECT_EQ(values(region.leave(rank.stream, rank.arena, partial)), sums[comm.rank()]);
-    EXPECT_EQ(values(region.enter_grad(rank.stream, rank.arena, partial)), sums[comm.rank()]);
+    EXPECT_EQ(values(region.leave(rank.stream, partial)), sums[comm.rank()]);
+    const View again = rank.tensor({k, 2 * k, 3 * k, 4 * k}, {4, 1, 1});
+    EXPECT_EQ(values(region.enter_grad(rank.stream, again)), sums[comm.rank()]);
     EXPECT_EQ(region.rows_outside(4), 2);
     EXPECT_EQ(region.first_row(4), 2 * comm.rank());
     EXPECT_THROW(region.rows_outside(5), Error);
   });
+}
+
+TEST(ExchangeCut, HasPiecesThatAreLargeEnoughAndNotTooMany) {
+  EXPECT_EQ(ExchangeCut{}.pieces(size_t{1} << 40, 2), 1);
+  const ExchangeCut cut{.most = 4, .least_bytes = 10};
+  EXPECT_EQ(cut.pieces(0, 2), 1);
+  EXPECT_EQ(cut.pieces(39, 2), 1);
+  EXPECT_EQ(cut.pieces(40, 2), 2);
+  EXPECT_EQ(cut.pieces(60, 3), 2);
+  EXPECT_EQ(cut.pieces(1000, 2), 4);
+}
+
+using Ranges = std::vector<std::pair<int64_t, int64_t>>;
+
+constexpr ExchangeCut kEachRow{.most = 4, .least_bytes = 1};
+
+/// A tensor of `rows` rows of 3, whose element i on rank r is (r + 1) * (i + 1), and the sums over the ranks.
+std::vector<float> partial_of(int rank, int64_t rows) {
+  std::vector<float> all;
+  for (int i = 1; i <= 3 * rows; ++i) all.push_back(static_cast<float>((rank + 1) * i));
+  return all;
+}
+std::vector<float> sums_of(int ranks, int64_t rows) {
+  std::vector<float> all;
+  for (int i = 1; i <= 3 * rows; ++i) all.push_back(static_cast<float>(ranks * (ranks + 1) / 2 * i));
+  return all;
+}
+
+// The rows are computed piece by piece, and none is summed before it is there: until then it has no sum.
+TEST(Region, SumsThePiecesOfAProduct) {
+  constexpr int kRanks = 3;
+  run_thread_ranks(kRanks, {}, [](Communicator& comm) {
+    Rank rank;
+    const Region region(comm, false, kEachRow, rank.beside);
+    for (const int64_t rows : {1, 3, 10}) {
+      const View from = rank.tensor(partial_of(comm.rank(), rows), {rows, 3, 1}),
+                 to = rank.tensor(std::vector<float>(static_cast<size_t>(3 * rows), NAN), {rows, 3, 1});
+      Ranges seen;
+      const View out = region.leave(rank.stream, to, [&](int64_t begin, int64_t end) {
+        seen.emplace_back(begin, end);
+        rank.stream.copy(to.rows(begin, end), from.rows(begin, end));
+      });
+      EXPECT_EQ(values(out), sums_of(kRanks, rows)) << rows;
+      const Ranges wanted = rows == 1   ? Ranges{{0, 1}}
+                            : rows == 3 ? Ranges{{0, 1}, {1, 2}, {2, 3}}
+                                        : Ranges{{0, 2}, {2, 5}, {5, 7}, {7, 10}};
+      EXPECT_EQ(seen, wanted) << rows;
+    }
+  });
+}
+
+// With more ranks than pieces a piece has the rows of several ranks.
+TEST(Region, SumsAndGathersThePiecesOfASequence) {
+  for (const int ranks : {2, 6})
+    run_thread_ranks(ranks, {}, [ranks](Communicator& comm) {
+      Rank rank;
+      const Region region(comm, true, kEachRow, rank.beside);
+      const int64_t own = 2, rows = own * ranks;
+      const Ranges wanted = ranks == 2 ? Ranges{{0, 2}, {2, 4}} : Ranges{{0, 2}, {2, 6}, {6, 8}, {8, 12}};
+      const View from = rank.tensor(partial_of(comm.rank(), rows), {rows, 3, 1}),
+                 to = rank.tensor(std::vector<float>(static_cast<size_t>(3 * rows), NAN), {rows, 3, 1});
+      Ranges seen;
+      const View out = region.enter_grad(rank.stream, to, [&](int64_t begin, int64_t end) {
+        seen.emplace_back(begin, end);
+        rank.stream.copy(to.rows(begin, end), from.rows(begin, end));
+      });
+      const std::vector<float> sums = sums_of(ranks, rows);
+      const auto first = sums.begin() + comm.rank() * 3 * own;
+      EXPECT_EQ(values(out), std::vector<float>(first, first + 3 * own));
+      EXPECT_EQ(seen, wanted);
+
+      seen.clear();
+      const View copied = rank.tensor(std::vector<float>(sums.size(), NAN), {rows, 3, 1});
+      region.enter(rank.stream, rank.arena, out, [&](ConstView whole, int64_t begin, int64_t end) {
+        seen.emplace_back(begin, end);
+        rank.stream.copy(copied.rows(begin, end), whole.rows(begin, end));
+      });
+      EXPECT_EQ(values(copied), sums);
+      EXPECT_EQ(seen, wanted);
+
+      const Region::Late late = region.enter_later(rank.stream, rank.arena, out);
+      rank.stream.wait(late.there);
+      EXPECT_EQ(values(late.rows), sums);
+    });
 }
 
 }  // namespace

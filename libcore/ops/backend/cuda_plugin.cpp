@@ -80,6 +80,13 @@ std::vector<std::string> cuda_library_folders() {
   return folders.take();
 }
 
+std::string cuda_library_path(const std::string& name) {
+  std::error_code error;
+  for (const std::string& folder : cuda_library_folders())
+    if (const fs::path path = fs::path(folder) / name; fs::exists(path, error)) return path.string();
+  return name;
+}
+
 Plugin cuda_plugin() {
   return Plugin(
       "libmegalith_cuda.so",

@@ -25,6 +25,9 @@ std::unique_ptr<Backend> make_cuda_backend(int device);
 /// nvidia/*/lib of the Python environment that the program is installed in, whose wheel asked for them,
 /// /usr/local/cuda/lib64, and nvidia/*/lib of the environments on PATH. Only existing folders, each once.
 std::vector<std::string> cuda_library_folders();
+/// The path of the file `name` in the first of these folders that has it; `name` alone if none has, which the
+/// dynamic linker then finds or does not.
+std::string cuda_library_path(const std::string& name);
 
 /// libmegalith_cuda.so itself. Throws as make_cuda_backend() does.
 Plugin cuda_plugin();

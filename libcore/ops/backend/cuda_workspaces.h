@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "libcore/ops/attention.h"
+#include "libcore/ops/backend/attention_choice.h"
 #include "libcore/ops/backend/workspace_sizes.h"
 #include "libcore/ops/embedding.h"
 #include "libcore/ops/linear.h"
@@ -35,9 +36,36 @@ inline size_t workspace_of(const RmsNormGrad& op) {
 inline size_t workspace_of(const EmbeddingGrad& op) {
   return EmbeddingScratch(op.dy.shape.rows(), op.dy.shape.back()).bytes();
 }
-/// For each row of each head, the product of out and dout.
+/// How many samples, of which each has one group's heads, cuDNN's gradient takes at a time, and the scratch
+/// memory for that. For equal bits in every run cuDNN keeps the gradients of all scores in 16 bits. As many
+/// samples go together as need at most kMost bytes for it, the limit that cuDNN's front end had for such
+/// memory.
+struct SdpaSlice {
+  static constexpr int64_t kMost = int64_t{256} << 20;
+  static constexpr size_t kForwardBytes = 4096;  // of the plan without gradients, which keeps no scores
+  int64_t samples;
+  size_t plan_bytes, delta_bytes;  // of cuDNN's plan, and for each row of each head
+  explicit SdpaSlice(const AttentionKind& kind)
+      : samples(kind.batch * kind.groups), plan_bytes(0), delta_bytes(0) {
+    constexpr int64_t kTile = 128, kBytes = 2, kMore = 4096;  // rows of a tile; of an element; for itself
+    const int64_t rows = (kind.rows + kTile - 1) / kTile * kTile, scores = kind.r * rows * rows * kBytes;
+    const int64_t all = samples, most = std::max<int64_t>(kMost / scores, 1);
+    while (samples > most || all % samples != 0) --samples;
+    // The gradients of keys and values of each head, before their sum.
+    const int64_t heads = kind.r == 1 ? 0 : 2 * kind.r * rows * kind.head * kBytes;
+    plan_bytes = static_cast<size_t>(samples * (scores + heads) + kMore);
+    delta_bytes = static_cast<size_t>(samples * kind.r * kind.rows) * sizeof(float);
+  }
+  size_t bytes() const { return plan_bytes + delta_bytes; }
+};
+inline size_t workspace_of(const Attention& op) {
+  const auto kind = attention_kind(op);
+  return kind ? SdpaSlice::kForwardBytes : 0;
+}
+/// For each row of each head, the product of out and dout; or what cuDNN needs.
 inline size_t workspace_of(const AttentionGrad& op) {
-  return op.lse.bytes();
+  const auto kind = attention_kind(op);
+  return kind ? std::max(op.lse.bytes(), SdpaSlice(*kind).bytes()) : op.lse.bytes();
 }
 /// Whether there are so few queries that the CUDA backend divides their keys among blocks (DecodeCut).
 inline bool decodes(const CachedAttention& op) {

@@ -13,12 +13,24 @@ namespace megalith {
 
 /// One call in which the devices of a group of ranks exchange tensors in their own memory.
 struct DeviceCall {
-  /// Those up to kScatterMax reduce.
-  enum Kind { kSum, kMax, kScatterSum, kScatterMax, kGather, kBroadcast, kSend, kReceive };
+  /// Those up to kRootMax reduce; of kRootSum and kRootMax only the root gets the result, in place.
+  enum Kind {
+    kSum,
+    kMax,
+    kScatterSum,
+    kScatterMax,
+    kRootSum,
+    kRootMax,
+    kGather,
+    kBroadcast,
+    kSend,
+    kReceive
+  };
   Kind kind;
   ConstView in = {};  // empty for kReceive
   View out = {};      // empty for kSend
-  int peer = -1;      // the root of kBroadcast, the other end of kSend and kReceive: a place in the group
+  // The root of kRootSum, kRootMax and kBroadcast, the other end of kSend and kReceive: a place in the group.
+  int peer = -1;
 };
 
 /// Waits of a host for its device, whose work may wait for other ranks.

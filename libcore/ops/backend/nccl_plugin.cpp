@@ -1,30 +1,16 @@
 #include "libcore/ops/backend/nccl_plugin.h"
 
-#include <filesystem>
-#include <system_error>
-
 #include "libcore/base/plugins/plugin.h"
 #include "libcore/ops/backend/cuda_plugin.h"
 
 namespace megalith {
 namespace {
 
-constexpr char kLibrary[] = "libnccl.so.2";
-
-/// The library's path, or its name alone, which the dynamic linker then finds or does not.
-std::string path_of_nccl() {
-  std::error_code error;
-  for (const std::string& folder : cuda_library_folders())
-    if (const auto path = std::filesystem::path(folder) / kLibrary; std::filesystem::exists(path, error))
-      return path.string();
-  return kLibrary;
-}
-
 /// The plugin, with libnccl open.
 const Plugin& nccl_plugin() {
   static const Plugin kPlugin = [] {
     Plugin plugin = cuda_plugin();
-    plugin.function<void(const std::string&)>("megalith_open_nccl")(path_of_nccl());
+    plugin.function<void(const std::string&)>("megalith_open_nccl")(cuda_library_path("libnccl.so.2"));
     return plugin;
   }();
   return kPlugin;

@@ -107,7 +107,7 @@ void run_on(Queue& queue, const AttentionGrad& op) {
                          .out = op.out.data,
                          .dout = op.dout.data,
                          .lse = op.lse.as<float>(),
-                         .delta = static_cast<float*>(queue.workspace(workspace_of(op))),
+                         .delta = static_cast<float*>(queue.workspace(op.lse.bytes())),
                          .shape = attention_shape(op),
                          .scale = op.scale,
                          .mask = attention_mask(op.dropout)});

@@ -17,4 +17,13 @@ void run_on(Queue&, const CachedAttention&);
 void run_on(Queue&, const PutPrefix&);
 void run_on(Queue&, const PrefixGrad&);
 
+/// Attention of some kinds by another library than the kernels here.
+class OtherAttention {
+ public:
+  virtual ~OtherAttention() = default;
+  /// Enqueues the op; false if it is not of a kind that the library computes. Throws kDevice.
+  virtual bool run(Queue&, const Attention&) = 0;
+  virtual bool run(Queue&, const AttentionGrad&) = 0;
+};
+
 }  // namespace megalith::cuda

@@ -138,6 +138,7 @@ class CudaBackend final : public Backend, public LateCopies {
   Stream make_queue_stream() override { return make_stream(Queue::Priority::kLow); }
   int device() const { return device_; }
   GemmRunner& products() { return *gemm_; }
+  std::unique_ptr<OtherAttention>& other_attention() { return other_attention_; }
   const HostWaits& waits() const { return waits_; }
   void set_watch(DeviceWatch* watch) { waits_.watch = watch; }
 
@@ -172,8 +173,8 @@ class CudaBackend final : public Backend, public LateCopies {
   void run(Stream&, const RmsNorm&) override;
   void run(Stream&, const RmsNormGrad&) override;
   void run(Stream& stream, const Rope& op) override { run_on(enter(stream), op); }
-  void run(Stream& stream, const Attention& op) override { run_on(enter(stream), op); }
-  void run(Stream& stream, const AttentionGrad& op) override { run_on(enter(stream), op); }
+  void run(Stream& stream, const Attention& op) override { run_attention(stream, op); }
+  void run(Stream& stream, const AttentionGrad& op) override { run_attention(stream, op); }
   void run(Stream& stream, const CopyKeyValues& op) override { run_on(enter(stream), op); }
   void run(Stream& stream, const CachedAttention& op) override { run_on(enter(stream), op); }
   void run(Stream&, const Activate&) override;
@@ -197,6 +198,11 @@ class CudaBackend final : public Backend, public LateCopies {
   void enter() const { require_success(cudaSetDevice(device_), "choose a device"); }
   Queue& enter(const Stream&) const;
   Stream make_stream(Queue::Priority priority);
+  template <class Op>
+  void run_attention(const Stream& stream, const Op& op) {
+    Queue& queue = enter(stream);
+    if (!other_attention_ || !other_attention_->run(queue, op)) run_on(queue, op);
+  }
   bool is_idle();
   void multiply_by_nothing(Stream&, const Gemm&);
   /// The origin of all times that note_time() asks for. Waits for the stream when it is first called.
@@ -205,6 +211,7 @@ class CudaBackend final : public Backend, public LateCopies {
   int device_;
   HostWaits waits_;
   std::unique_ptr<GemmRunner> gemm_;
+  std::unique_ptr<OtherAttention> other_attention_;  // null: there is none
   // Shared with the events, which may outlive this object.
   std::shared_ptr<EventPool> events_ = std::make_shared<EventPool>(cudaEventDisableTiming);
   std::shared_ptr<EventPool> timers_ = std::make_shared<EventPool>(cudaEventDefault);
@@ -649,6 +656,10 @@ int device_of(const Backend& backend) {
 
 GemmRunner& products_of(Backend& backend) {
   return static_cast<CudaBackend&>(backend).products();
+}
+
+std::unique_ptr<OtherAttention>& other_attention(Backend& backend) {
+  return static_cast<CudaBackend&>(backend).other_attention();
 }
 
 const HostWaits& waits_of(const Backend& backend) {

@@ -12,6 +12,7 @@
 namespace megalith::cuda {
 
 class GemmRunner;
+class OtherAttention;
 struct HostWaits;
 
 /// A backend that runs every op on one device, numbered as in the CUDA runtime. Ops enqueue and return;
@@ -22,6 +23,8 @@ std::unique_ptr<Backend> make_backend(int device, const LastWaits& waits);
 // These take a backend that make_backend() made.
 int device_of(const Backend&);
 GemmRunner& products_of(Backend&);
+/// What computes attention of some kinds in place of the kernels here; null: nothing does.
+std::unique_ptr<OtherAttention>& other_attention(Backend&);
 /// How the host waits for a further Queue of the backend.
 const HostWaits& waits_of(const Backend&);
 /// From now on the host waits for the backend's streams through `watch`, which must live until another one is

@@ -58,7 +58,10 @@ class DryBackend final : public Backend {
   void run(Stream& s, const RmsNormGrad& op) override { spend(s, op); }
   void run(Stream& s, const Rope& op) override { spend(s, op); }
   void run(Stream& s, const Attention& op) override { spend(s, op); }
-  void run(Stream& s, const AttentionGrad& op) override { spend(s, op); }
+  void run(Stream& s, const AttentionGrad& op) override {
+    if (const auto kind = attention_kind(op)) attention_.insert(*kind);
+    spend(s, op);
+  }
   void run(Stream& s, const CopyKeyValues& op) override { spend(s, op); }
   void run(Stream& s, const CachedAttention& op) override { spend(s, op); }
   void run(Stream& s, const Activate& op) override { spend(s, op); }
@@ -79,6 +82,7 @@ class DryBackend final : public Backend {
 
   size_t workspace() const { return workspace_; }
   const std::set<ProductKind>& products() const { return products_; }
+  const std::set<AttentionKind>& attention() const { return attention_; }
 
  private:
   static double bytes(const ConstView& view) { return static_cast<double>(view.bytes()); }
@@ -95,6 +99,7 @@ class DryBackend final : public Backend {
   OpSeconds seconds_ = {};
   size_t workspace_ = 0;
   std::set<ProductKind> products_;
+  std::set<AttentionKind> attention_;
   std::deque<double> clocks_;  // a deque, so that their addresses are stable
 };
 
@@ -124,6 +129,10 @@ size_t cuda_workspace(const Backend& backend) {
 
 const std::set<ProductKind>& products_run(const Backend& backend) {
   return dry(backend, "products").products();
+}
+
+const std::set<AttentionKind>& attention_run(const Backend& backend) {
+  return dry(backend, "attention").attention();
 }
 
 double& stream_clock(const Stream& stream) {

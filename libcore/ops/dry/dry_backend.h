@@ -6,6 +6,7 @@
 #include <set>
 #include <string_view>
 
+#include "libcore/ops/backend/attention_choice.h"
 #include "libcore/ops/backend/backend.h"
 #include "libcore/ops/backend/product_choice.h"
 
@@ -28,6 +29,9 @@ size_t cuda_workspace(const Backend&);
 
 /// The kinds of the products that this backend has run. kInternal for a backend that is not dry.
 const std::set<ProductKind>& products_run(const Backend&);
+
+/// The kinds of attention whose gradient this backend has run. kInternal for a backend that is not dry.
+const std::set<AttentionKind>& attention_run(const Backend&);
 
 /// A stream's clock in seconds. kInternal for a stream of another backend.
 double& stream_clock(const Stream&);

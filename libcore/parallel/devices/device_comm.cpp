@@ -123,6 +123,13 @@ class DeviceComm final : public DeviceCommBase {
     call(stream, broadcast_call(view, root),
          {.kind = DeviceCall::kBroadcast, .in = view, .out = view, .peer = root});
   }
+  void gather_parts(Stream& stream, View whole, const Places& places) override {
+    call_parts(stream, gather_parts_call(whole, places), DeviceCall::kBroadcast);
+  }
+  void reduce_parts(Stream& stream, View whole, Reduce reduce, const Places& places) override {
+    call_parts(stream, reduce_parts_call(whole, reduce, places),
+               reduce == Reduce::kSum ? DeviceCall::kRootSum : DeviceCall::kRootMax);
+  }
   void all_to_all(Stream& stream, View out, ConstView in) override;
   void set_send_slots(View, int) override { refuse_messages("set_send_slots"); }
   void send(Stream&, ConstView, int) override { refuse_messages("send"); }
@@ -134,6 +141,7 @@ class DeviceComm final : public DeviceCommBase {
     begin(call.name, problem_of(call, size(), rank()));
     if (call.in.elements() > 0) launch(*devices_, stream, {&of_device, 1}, call);
   }
+  void call_parts(Stream&, const GroupCall&, DeviceCall::Kind);
   [[noreturn]] void refuse_messages(const char* call) const {
     fail(ErrorKind::kInternal, place(call), ": only the groups of a pipeline send messages between devices");
   }
@@ -141,6 +149,20 @@ class DeviceComm final : public DeviceCommBase {
   std::unique_ptr<Communicator> own_host_;
   std::shared_ptr<DeviceCalls> devices_;  // shared with communicators of the same ranks
 };
+
+/// A call for each part, whose place is the root; they run together.
+void DeviceComm::call_parts(Stream& stream, const GroupCall& call, DeviceCall::Kind kind) {
+  begin(call.name, problem_of(call, size(), rank()));
+  const View whole = call.out.as_shape({call.out.elements()});
+  const int64_t part = whole.elements() / size();
+  if (part == 0) return;
+  std::vector<DeviceCall> calls;
+  for (int place = call.places.first; place < call.places.last; ++place) {
+    const View of_place = whole.rows(place * part, (place + 1) * part);
+    calls.push_back({.kind = kind, .in = of_place, .out = of_place, .peer = place});
+  }
+  launch(*devices_, stream, calls, call);
+}
 
 void DeviceComm::all_to_all(Stream& stream, View out, ConstView in) {
   const GroupCall call = all_to_all_call(out, in);
@@ -188,6 +210,8 @@ class PipelineComm final : public DeviceCommBase {
   void reduce_scatter(Stream&, View, ConstView, Reduce) override { refuse("reduce_scatter"); }
   void all_to_all(Stream&, View, ConstView) override { refuse("all_to_all"); }
   void broadcast(Stream&, View, int) override { refuse("broadcast"); }
+  void gather_parts(Stream&, View, const Places&) override { refuse("gather_parts"); }
+  void reduce_parts(Stream&, View, Reduce, const Places&) override { refuse("reduce_parts"); }
   void set_send_slots(View memory, int slots) override;
   void send(Stream&, ConstView, int peer) override;
   void recv(Stream&, View, int peer) override;

@@ -57,6 +57,12 @@ class ProcessComm final : public Communicator, public RunWatch {
   void broadcast(Stream& stream, View view, int root) override {
     enqueue(stream, [=](ProcessGroup& group) { group.broadcast(view, root); });
   }
+  void gather_parts(Stream& stream, View whole, const Places& places) override {
+    enqueue(stream, [=](ProcessGroup& group) { group.gather_parts(whole, places); });
+  }
+  void reduce_parts(Stream& stream, View whole, Reduce reduce, const Places& places) override {
+    enqueue(stream, [=](ProcessGroup& group) { group.reduce_parts(whole, reduce, places); });
+  }
   void set_send_slots(View memory, int slots) override { group_->set_slots(memory, slots); }
   void send(Stream& stream, ConstView view, int peer) override {
     enqueue(stream, [=](ProcessGroup& group) { group.send(view, peer); });

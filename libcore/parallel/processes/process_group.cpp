@@ -48,6 +48,7 @@ struct ProcessGroup::Header {
   DType dtype = DType::kF32;
   bool tensor = false;
   int32_t reduce = -1, root = -1;
+  Places places = {};
   int64_t elements = 0;
   uint64_t text_bytes = 0;
 
@@ -57,13 +58,14 @@ struct ProcessGroup::Header {
         tensor(call.in.shape.rank > 0),
         reduce(call.reduce ? static_cast<int32_t>(*call.reduce) : -1),
         root(call.root),
+        places(call.places),
         elements(call.in.elements()),
         text_bytes(call.text.size()) {
     std::string_view(call.name).copy(name, sizeof name - 1);
   }
   /// The call that this header describes; valid as long as the header.
   GroupCall call() const {
-    GroupCall call{.name = name, .in = {nullptr, dtype, {}}, .root = root};
+    GroupCall call{.name = name, .in = {nullptr, dtype, {}}, .root = root, .places = places};
     if (tensor) call.in.shape = {elements};
     if (reduce >= 0) call.reduce = static_cast<Reduce>(reduce);
     return call;
@@ -281,7 +283,7 @@ ProcessGroup::Transfers ProcessGroup::transfers(SlotKind kind, std::span<std::by
 
 /// Receives this rank's part from all others, segment by segment, and sends each segment to `results` as soon
 /// as it is reduced, so that both directions are busy.
-void ProcessGroup::reduce_parts(const Reduction& call, const Transfers& results) {
+void ProcessGroup::reduce_own_part(const Reduction& call, const Transfers& results) {
   const Reduction::Part mine = call.parts[static_cast<size_t>(rank())];
   const size_t segments = segments_of(mine.bytes), stride = std::min(segments, kWindow) * kSegment;
   if (const size_t wanted = stride * static_cast<size_t>(size()); wanted > window_bytes_) {
@@ -367,7 +369,7 @@ void ProcessGroup::all_reduce(const View& view, Reduce reduce) {
     for (size_t k = 0; k < segments_of(part.bytes); ++k)
       results[static_cast<size_t>(peer)]->receive(part.offset + k * kSegment, segment_bytes(part.bytes, k));
   });
-  reduce_parts(reduction, results);
+  reduce_own_part(reduction, results);
   finish(results);
 }
 
@@ -383,7 +385,7 @@ void ProcessGroup::reduce_scatter(const View& mine, const ConstView& in, Reduce 
   Reduction reduction{mine.dtype, reduce, bytes_of(in), mine.as<std::byte>(), {}};
   for (size_t place = 0; place < static_cast<size_t>(size()); ++place)
     reduction.parts.push_back({place * mine.bytes(), mine.bytes()});
-  reduce_parts(reduction, {});
+  reduce_own_part(reduction, {});
 }
 
 /// Sends out[i] to peer i and receives in[i] from it; empty parts are not sent.
@@ -428,6 +430,38 @@ void ProcessGroup::all_to_all(const View& out, const ConstView& in) {
   copy_if_apart(places[own].data(), parts[own].data(), parts[own].size());
   if (at_once) return unpack(places);
   swap_parts(parts, places);
+}
+
+void ProcessGroup::gather_parts(const View& whole, const Places& places) {
+  const Parts parts = parts_at(places, parts_of(bytes_of(whole)));
+  const Parts given = to_all(parts[static_cast<size_t>(rank())]);
+  const bool at_once = goes_inline(whole.bytes() / static_cast<size_t>(size()));
+  handshake(gather_parts_call(whole, places), at_once ? given : to_all({}));
+  const auto gotten = parts_at(places, writable_parts(whole));
+  if (at_once) return unpack(gotten);
+  swap_parts(given, gotten);
+}
+
+/// A rank that gets no part only sends.
+void ProcessGroup::reduce_parts(const View& whole, Reduce reduce, const Places& places) {
+  const GroupCall call = reduce_parts_call(whole, reduce, places);
+  const auto own = static_cast<size_t>(rank());
+  const size_t part = whole.bytes() / static_cast<size_t>(size());
+  const bool at_once = goes_inline(part), gets = places.contains(rank());
+  handshake(call, at_once ? parts_at(places, parts_of(bytes_of(whole))) : to_all({}));
+  std::byte* const mine = whole.as<std::byte>() + own * part;
+  const View of_mine{mine, whole.dtype, {whole.elements() / size()}};
+  if (at_once) {
+    if (gets) reduce_inline(reduce_scatter_call(of_mine, whole, reduce), of_mine);
+    return;
+  }
+  Reduction reduction{whole.dtype, reduce, bytes_of(whole), mine, {}};
+  for (int place = 0; place < size(); ++place)
+    reduction.parts.push_back({static_cast<size_t>(place) * part, places.contains(place) ? part : 0});
+  if (gets) return reduce_own_part(reduction, {});
+  const Transfers sent = transfers(SlotKind::kReduce, writable(reduction.in), 0);
+  send_parts(reduction, sent);
+  finish(sent);
 }
 
 /// Copies the data that came with each peer's header to that peer's place.

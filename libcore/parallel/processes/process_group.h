@@ -50,6 +50,8 @@ class ProcessGroup {
   void reduce_scatter(const View& mine, const ConstView& in, Reduce);
   void all_to_all(const View& out, const ConstView& in);
   void broadcast(const View&, int root);
+  void gather_parts(const View& whole, const Places&);
+  void reduce_parts(const View& whole, Reduce, const Places&);
   std::vector<std::string> exchange(std::string_view mine);
 
   void set_slots(const View& memory, int slots);
@@ -87,7 +89,7 @@ class ProcessGroup {
   Transfers transfers(SlotKind, std::span<std::byte> memory, size_t stride);
   static void finish(const Transfers&);
   void reduce_inline(const GroupCall&, const ConstView& own);
-  void reduce_parts(const Reduction&, const Transfers& results);
+  void reduce_own_part(const Reduction&, const Transfers& results);
   void send_parts(const Reduction&, const Transfers& own);
   void swap_parts(const Parts& out, const std::vector<std::span<std::byte>>& in);
   void unpack(const std::vector<std::span<std::byte>>& places) const;
@@ -95,6 +97,13 @@ class ProcessGroup {
   /// Splits `whole` into size() equal parts.
   Parts parts_of(std::span<const std::byte> whole) const;
   std::vector<std::span<std::byte>> writable_parts(const View& whole) const;
+  /// Makes the parts of other places empty.
+  template <class Part>
+  static std::vector<Part> parts_at(const Places& places, std::vector<Part> parts) {
+    for (size_t place = 0; place < parts.size(); ++place)
+      if (!places.contains(static_cast<int>(place))) parts[place] = {};
+    return parts;
+  }
 
   void await(MeshBuffer&, MeshBuffer::Direction, int peer);
   std::vector<int> world_ranks(const std::vector<int>& peers) const;

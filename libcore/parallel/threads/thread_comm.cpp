@@ -130,6 +130,31 @@ void broadcast(const Caller& me, const View& view, int root) {
   visit.leave();
 }
 
+void gather_parts(const Caller& me, const View& whole, const Places& places) {
+  Visit visit(me, gather_parts_call(whole, places));
+  const ConstView part{whole.data, whole.dtype, {whole.elements() / me.group->size()}};
+  const std::span<const GroupCall> calls = visit.calls();
+  for (auto i = static_cast<size_t>(places.first); i < static_cast<size_t>(places.last); ++i)
+    me.work.copy(part_of(whole, i, part), part_of(calls[i].in, i, part));
+  visit.leave();
+}
+
+void reduce_parts(const Caller& me, const View& whole, Reduce reduce, const Places& places) {
+  Visit visit(me, reduce_parts_call(whole, reduce, places));
+  const std::span<const GroupCall> calls = visit.calls();
+  if (places.contains(me.rank)) {
+    const size_t offset = whole.bytes() / calls.size() * static_cast<size_t>(me.rank);
+    SliceReduction slice{.dtype = whole.dtype,
+                         .reduce = reduce,
+                         .elements = whole.elements() / me.group->size(),
+                         .from = {},
+                         .to = {bytes_at(whole, offset)}};
+    for (const GroupCall& call : calls) slice.from.push_back(bytes_at(call.in, offset));
+    me.work.reduce(slice);
+  }
+  visit.leave();
+}
+
 // ---- the communicator
 
 class ThreadComm final : public Communicator, public RunWatch {
@@ -163,6 +188,12 @@ class ThreadComm final : public Communicator, public RunWatch {
   }
   void broadcast(Stream& stream, View view, int root) override {
     enqueue(stream, [=](const Caller& me) { megalith::broadcast(me, view, root); });
+  }
+  void gather_parts(Stream& stream, View whole, const Places& places) override {
+    enqueue(stream, [=](const Caller& me) { megalith::gather_parts(me, whole, places); });
+  }
+  void reduce_parts(Stream& stream, View whole, Reduce reduce, const Places& places) override {
+    enqueue(stream, [=](const Caller& me) { megalith::reduce_parts(me, whole, reduce, places); });
   }
   void set_send_slots(View memory, int slots) override { me_.group->set_slots(me_.rank, memory, slots); }
   void send(Stream& stream, ConstView view, int peer) override {

@@ -236,8 +236,9 @@ struct SimulatedRank {
   int stage;
   Repetition repetition = {};
   SimulatedStep step = {};
-  size_t uses = 0;      // of links
-  RankTimes last = {};  // after the last use
+  size_t uses = 0;                // of links
+  RankTimes last = {};            // after the last use
+  const void* compute = nullptr;  // the stream whose clock is the step's; null until there is one
   Period period = {};
   std::vector<GroupTraffic> before_period = {};
 };
@@ -270,6 +271,10 @@ class SimulatedComm final : public Communicator {
   void reduce_scatter(Stream& s, View, ConstView in, Reduce) override { call(s, in.bytes()); }
   void all_to_all(Stream& s, View out, ConstView) override { call(s, out.bytes()); }
   void broadcast(Stream& s, View view, int) override { call(s, view.bytes()); }
+  void gather_parts(Stream& s, View whole, const Places& places) override { call_parts(s, whole, places); }
+  void reduce_parts(Stream& s, View whole, Reduce, const Places& places) override {
+    call_parts(s, whole, places);
+  }
 
   void set_send_slots(View, int) override {}
   void send(Stream& s, ConstView view, int peer) override {
@@ -301,15 +306,23 @@ class SimulatedComm final : public Communicator {
     count(bytes);
     spend(stream, rounds * ring_seconds(static_cast<double>(bytes), place_.size, place_.link));
   }
-  void count(size_t bytes) {
+  /// A call for each part, which run together.
+  void call_parts(Stream& stream, const View& whole, const Places& places) {
+    const int parts = places.last - places.first;
+    const size_t bytes = whole.bytes() / static_cast<size_t>(place_.size) * static_cast<size_t>(parts);
+    count(bytes, parts);
+    spend(stream, ring_seconds(static_cast<double>(bytes), place_.size, place_.link));
+  }
+  void count(size_t bytes, int calls = 1) {
     if (place_.size == 1) return;
     GroupTraffic& traffic = traffic_of(self_.step.traffic, name_.text);
-    ++traffic.calls;
+    traffic.calls += calls;
     traffic.bytes += static_cast<int64_t>(bytes);
   }
   void spend(Stream& stream, double seconds) {
     stream_clock(stream) += seconds;
-    if (place_.account) self_.step.*place_.account += seconds;
+    const bool beside = self_.compute != nullptr && stream.native() != self_.compute;
+    if (place_.account && !beside) self_.step.*place_.account += seconds;
   }
   RankTimes times(Stream& stream) const {
     return {stream_clock(stream), self_.step.work, self_.step.tensor, self_.step.pipeline};
@@ -398,6 +411,7 @@ void run_rank(SimulatedRank& self, const RunShape& run) {
   SimulatedComm world(self, {"world", GroupRole::kWorld},
                       {rank, p.machine.world, group_link(p, p.machine.world, 1)});
   Trainer trainer(run, *backend, world);
+  self.compute = trainer.stream().native();
   const double begun = stream_clock(trainer.stream());
   self.step = {};
   constexpr double kAnyRate = 1e-4;  // any learning rate: nothing is computed

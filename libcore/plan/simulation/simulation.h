@@ -15,12 +15,12 @@ namespace megalith {
 struct SimulatedStep {
   double seconds = 0;
   double work = 0;      // time in ops
-  double tensor = 0;    // communication of tensor and context ranks
+  double tensor = 0;    // communication of tensor and context ranks, but that beside products
   double pipeline = 0;  // waiting for other stages, and messages
   /// What one rank of each pipeline stage gives to its groups, added up. Groups of one rank are left out.
   std::vector<GroupTraffic> traffic = {};
-  /// The remaining seconds: reductions of gradients that the backward pass does not hide, the gather of
-  /// parameters, the agreement on the step, copies.
+  /// The remaining seconds: reductions of gradients that the backward pass does not hide, exchanges of tensor
+  /// ranks that products do not hide, the gather of parameters, the agreement on the step, copies.
   double rest() const { return seconds - work - tensor - pipeline; }
 };
 

@@ -200,15 +200,19 @@ Json json_of(const Choice& choice) {
 
 }  // namespace
 
-std::set<ProductKind> products_of(const RunShape& run) {
-  const std::unique_ptr<Backend> dry = make_dry_cuda_backend();
+std::unique_ptr<Backend> dry_run_of(const RunShape& run) {
+  std::unique_ptr<Backend> dry = make_dry_cuda_backend();
   for (int tensor = 0; tensor < run.parallel.tensor; ++tensor)
     for (int pipeline = 0; pipeline < run.parallel.pipeline; ++pipeline)
       for (int context = 0; context < run.parallel.context; ++context)
         for (int chunk = 0; chunk < pipeline_chunks(run); ++chunk)
           measure(chunk_input(run, {.tensor = tensor, .context = context, .pipeline = pipeline}, chunk),
                   *dry);
-  return products_run(*dry);
+  return dry;
+}
+
+std::set<ProductKind> products_of(const RunShape& run) {
+  return products_run(*dry_run_of(run));
 }
 
 Json choose_products(const ProductRun& run, Backend& backend) {

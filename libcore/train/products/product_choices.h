@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <set>
 #include <string>
 
@@ -20,6 +21,8 @@ inline constexpr const char* kProductAlgorithms = "product_algorithms";
 /// The kinds of products in a step and an evaluation of a run, on all ranks. Where micro-batches may be
 /// short, those of the full ones.
 std::set<ProductKind> products_of(const RunShape&);
+/// A dry backend that has run a step and an evaluation of all ranks of a run.
+std::unique_ptr<Backend> dry_run_of(const RunShape&);
 
 /// The run whose products are chosen.
 struct ProductRun {

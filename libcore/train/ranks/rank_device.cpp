@@ -36,16 +36,19 @@ std::string on_host(const TakenDevice& rank) {
   return rank.host.empty() ? std::string() : " on " + rank.host;
 }
 
+[[noreturn]] void fail_without_device(size_t rank, const TakenDevice& one) {
+  fail(ErrorKind::kDevice, "cuda: rank ", rank, on_host(one), " has no device: it is number ", one.place,
+       " of its machine's ranks, and there ",
+       one.devices == 1 ? "is 1 device" : concat("are ", one.devices, " devices"),
+       ", numbered from 0; start one rank for each device (--nproc gpu), or choose --device cpu; threads "
+       "(--nproc) may share a device that CUDA_VISIBLE_DEVICES names alone");
+}
+
 void require_own_devices(const std::vector<TakenDevice>& ranks) {
   std::map<std::pair<std::string, std::string>, size_t> taken;
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
     const TakenDevice& one = ranks[rank];
-    if (one.address.empty())
-      fail(ErrorKind::kDevice, "cuda: rank ", rank, on_host(one), " has no device: it is number ", one.place,
-           " of its machine's ranks, and there ",
-           one.devices == 1 ? "is 1 device" : concat("are ", one.devices, " devices"),
-           ", numbered from 0; start one rank for each device (--nproc gpu), or choose --device cpu; threads "
-           "(--nproc) may share a device that CUDA_VISIBLE_DEVICES names alone");
+    if (one.address.empty()) fail_without_device(rank, one);
     const auto [former, is_new] = taken.try_emplace({one.machine, one.address}, rank);
     if (!is_new)
       fail(ErrorKind::kDevice, "cuda: ranks ", former->second, " and ", rank, on_host(one),
@@ -69,9 +72,6 @@ int device_of_rank(Communicator& world, const DevicePlace& place) {
 }
 
 RankDevice open_shared_device(int ranks) {
-  if (ranks > kMaxSharers)
-    fail(ErrorKind::kUsage, "cuda: ", ranks, " ranks would share the device ", cuda_device_address(0),
-         ", of which at most ", kMaxSharers, " can; lower --nproc");
   log(" > ", ranks, " ranks share the device ", cuda_device_address(0),
       ": sums are in rank order, and speeds say nothing of several GPUs");
   return {.backend = make_cuda_backend(0), .sharers = ranks};
@@ -87,10 +87,23 @@ bool threads_share_device() {
   return !is_list && cuda_devices() == 1;
 }
 
+int ranks_of_first_device(int ranks) {
+  if (threads_share_device()) {
+    if (ranks > kMaxSharers)
+      fail(ErrorKind::kUsage, "cuda: ", ranks, " ranks would share the device ", cuda_device_address(0),
+           ", of which at most ", kMaxSharers, " can; lower --nproc");
+    return ranks;
+  }
+  if (const int devices = cuda_devices(); ranks > devices)
+    fail_without_device(static_cast<size_t>(devices),
+                        {.machine = {}, .host = {}, .place = devices, .devices = devices, .address = {}});
+  return 1;
+}
+
 RankDevice open_rank_device(Communicator& world, const DevicePlace& place, const PretrainConfig& config) {
   const std::string& device = config.train.device;
   if (device != "cuda" || world.size() == 1) return {.backend = make_backend(device)};
-  if (!place.own_process && threads_share_device()) return open_shared_device(world.size());
+  if (!place.own_process && ranks_of_first_device(world.size()) > 1) return open_shared_device(world.size());
   RankDevice out{.backend = make_cuda_backend(device_of_rank(world, place))};
   out.world =
       make_device_comm(world, *out.backend,

@@ -29,6 +29,11 @@ struct RankDevice {
 /// Whether ranks that are threads share one device: CUDA_VISIBLE_DEVICES names it, and no other.
 bool threads_share_device();
 
+/// How many of a run's ranks, which are threads of this process and have a CUDA device each or all the same
+/// one, have the first device. Throws kDevice if there are fewer devices than ranks, and kUsage if too many
+/// would share one.
+int ranks_of_first_device(int ranks);
+
 /// Opens --device as make_backend() does; for several ranks on CUDA, each rank's own device: that of its
 /// number, or the only one that its process sees; or the one that all share (threads_share_device()).
 /// Collective. All ranks throw kDevice if a machine has fewer devices than ranks, or if two processes have

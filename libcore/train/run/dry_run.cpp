@@ -132,11 +132,12 @@ std::string schedule_picture(const ParallelConfig& parallel, const ModelConfig& 
 
 namespace {
 
-/// What is known of the memory of GPUs without the run's ranks; nothing for a run on the CPU.
+/// What is known of the memory of GPUs without the run's ranks; nothing for a run on the CPU. Refuses ranks
+/// that have no device, as the run does.
 GpusOfRun first_gpu(const RunShape& run) {
   if (!on_gpu(run)) return {};
   const bool threads = run.parallel.world > 1 && run.parallel.processes == 0;
-  return {.memory = {cuda_memory(0)}, .sharers = threads && threads_share_device() ? run.parallel.world : 1};
+  return {.memory = {cuda_memory(0)}, .sharers = threads ? ranks_of_first_device(run.parallel.world) : 1};
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "libcore/parallel/together.h"
 #include "libcore/train/log/device_memory.h"
 #include "libcore/train/log/run_logs.h"
+#include "libcore/train/products/attention_choice.h"
 #include "libcore/train/products/product_choices.h"
 #include "libcore/train/ranks/rank_device.h"
 #include "libcore/train/run/run_start.h"
@@ -78,13 +79,16 @@ TrainRun::TrainRun(const RankInput& in)
 /// Before the trainer takes memory, since it takes some itself.
 void TrainRun::choose_products(const RunShape& shape, const StartPoint* start) {
   const bool resumed = start && resumes(config_.checkpoint, *start);
-  saves_.keep_products(megalith::choose_products({.world = in_.world,
-                                                  .peer_timeout = config_.parallel.peer_timeout(),
-                                                  .shape = shape,
-                                                  .saved = resumed ? &start->args : nullptr,
-                                                  .path = resumed ? start->path : std::string(),
-                                                  .place = resumed ? start->args_place : std::string()},
-                                                 *device_.backend));
+  const ProductRun run{.world = in_.world,
+                       .peer_timeout = config_.parallel.peer_timeout(),
+                       .shape = shape,
+                       .saved = resumed ? &start->args : nullptr,
+                       .path = resumed ? start->path : std::string(),
+                       .place = resumed ? start->args_place : std::string()};
+  Json products = megalith::choose_products(run, *device_.backend);
+  const Json attention = choose_attention(run, *device_.backend);
+  if (!attention.is_null()) products.set(kAttentionChoice, attention);
+  saves_.keep_products(std::move(products));
 }
 
 void TrainRun::load(const StartPoint& start) {

@@ -58,7 +58,8 @@ TensorSplit tensor_split(const RunShape& run, const Coord& at) {
   return {.rank = at.tensor,
           .size = run.parallel.tensor,
           .sequence = run.parallel.sequence,
-          .vocabulary = run.vocabulary};
+          .vocabulary = run.vocabulary,
+          .cut = on_gpu(run) ? run.gpu_cut : ExchangeCut{}};
 }
 
 int copy_number(const RunShape& run, const Coord& at) {

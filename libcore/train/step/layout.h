@@ -33,9 +33,10 @@ struct RunShape {
   SaveCopy save_copy = SaveCopy::kNone;
   SampleForm samples = {};
   TuningPlan tuning = {};
-  VocabularyForm vocabulary = {};  // gpu_vocabulary() if the run is on a GPU
-  NcclSizes nccl = {};             // nccl_sizes_here() if several ranks are on GPUs
-  size_t task_bytes = 0;           // with which each rank reads the texts of --eval-tasks
+  VocabularyForm vocabulary = {};         // gpu_vocabulary() if the run is on a GPU
+  NcclSizes nccl = {};                    // nccl_sizes_here() if several ranks are on GPUs
+  ExchangeCut gpu_cut = kGpuExchangeCut;  // of tensor-parallel products and exchanges, if the run is on GPUs
+  size_t task_bytes = 0;                  // with which each rank reads the texts of --eval-tasks
 };
 
 /// The shape of a run that trains a whole model from scratch.

@@ -26,7 +26,7 @@ struct RunMemory {
   size_t batch = 0;             // samples of one step
   size_t host = 0;              // host memory into which this step's and the next step's samples are read
   size_t scalars = 0;           // the step's scalars (StepScalar)
-  size_t workspace = 0;         // scratch memory of a GPU's kernels; 0 on the CPU
+  size_t workspace = 0;         // scratch memory of a GPU's kernels, and of sums in rank order; 0 on the CPU
   size_t nccl = 0;              // NCCL's buffers (nccl_bytes); 0 on the CPU and for one rank
   size_t staging = 0;           // host memory through which copies to a GPU pass; 0 on the CPU
   size_t save_copy = 0;         // host memory for a copy of what this rank saves (RunShape::save_copy)

@@ -17,7 +17,7 @@ Trainer::Trainer(const RunShape& run, Backend& backend, Communicator& world)
       memory_(run_memory(run, Topology(run.parallel, world.size()).coord(world.rank()))),
       links_(make_arena(backend, "pipeline links", memory_.links)),
       groups_(Topology(run.parallel, world.size()), world),
-      region_(*groups_.tensor, run.parallel.sequence),
+      region_(make_region(backend)),
       context_(*groups_.context, *groups_.context_reversed),
       params_(run.tuning),
       stages_(make_stages(run, groups_.at, params_)),
@@ -43,6 +43,15 @@ Trainer::Trainer(const RunShape& run, Backend& backend, Communicator& world)
   executor_ = std::make_unique<Executor>(stages_, pipeline_links(), memory_.executor, links_, backend);
   batch_ = std::make_unique<Batch>(batch_arena_, batch_shape(run, groups_.at));
   scalars_ = scalar_arena_.make(DType::kF64, {StepScalar::kCount}, "scalars of a step");
+}
+
+/// On GPUs tensor-parallel ranks exchange rows on a stream of their own, beside products.
+Region Trainer::make_region(Backend& backend) {
+  const ExchangeCut cut = tensor_split(run_, groups_.at).cut;
+  if (cut.most == 1 || groups_.tensor->size() == 1) return Region(*groups_.tensor, run_.parallel.sequence);
+  Stream beside = backend.make_stream();
+  beside.set_spans(&exchange_spans_);
+  return Region(*groups_.tensor, run_.parallel.sequence, cut, beside);
 }
 
 void Trainer::initialize() {
@@ -220,11 +229,15 @@ double Trainer::evaluate(const SampleSource& source, int64_t consumed) {
 
 void Trainer::set_traced(bool traced) {
   spans_.set_on(traced);
+  exchange_spans_.set_on(traced);
   grads_->spans().set_on(traced);
 }
 
 std::vector<TraceLane> Trainer::take_trace() {
-  return {{"compute", spans_.take()}, {"gradient buckets", grads_->spans().take()}};
+  std::vector<TraceLane> lanes{{"compute", spans_.take()}, {"gradient buckets", grads_->spans().take()}};
+  if (std::vector<SpanLog::Span> spans = exchange_spans_.take(); !spans.empty())
+    lanes.push_back({"tensor exchange", std::move(spans)});
+  return lanes;
 }
 
 void Trainer::check_memory() const {

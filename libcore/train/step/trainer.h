@@ -108,6 +108,7 @@ class Trainer {
   void begin_scalars(double learning_rate);
   void sum_scalars();
   const std::vector<Step>& plan_of_step();
+  Region make_region(Backend&);
 
   RunShape run_;
   LossScale loss_scale_;
@@ -116,6 +117,7 @@ class Trainer {
   RunMemory memory_;
   Arena links_;  // holds the messages of the communicators, so it outlives them
   Groups groups_;
+  SpanLog exchange_spans_;  // of region_'s own stream
   Region region_;
   ContextRegion context_;
   ParamTable params_;

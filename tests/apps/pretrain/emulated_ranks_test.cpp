@@ -75,12 +75,20 @@ using Traffic = std::map<std::string, std::pair<int64_t, int64_t>>;
 
 class EmulatedTraffic : public EmulatedRanksApp {
  protected:
+  /// What a step of the ranks of a run gives to NCCL: the difference between two runs.
+  Traffic of_a_step(int ranks, const std::string& options) const {
+    Traffic step = given(ranks, options, 2);
+    for (const auto& [group, before] : given(ranks, options, 1)) {
+      step[group].first -= before.first;
+      step[group].second -= before.second;
+    }
+    return step;
+  }
   /// What the ranks of a run of so many steps give to NCCL.
-  Traffic given(int ranks, const std::string& layout, int steps) const {
+  Traffic given(int ranks, const std::string& options, int steps) const {
     const Variable counts("MEGALITH_NCCL_COUNTS", dir_ / "counts.jsonl");
-    const CommandResult result =
-        run(concat(kStep, layout, " --mock-data --lr 0.01 --eval-iters 0 --threads 1 ",
-                   "--device cuda --train-iters ", steps, " --nproc ", ranks));
+    const CommandResult result = run(concat(options, " --mock-data --lr 0.01 --eval-iters 0 --threads 1 ",
+                                            "--device cuda --train-iters ", steps, " --nproc ", ranks));
     EXPECT_EQ(result.code, 0) << result.all();
     Traffic sum;
     for (const Json& one : json_lines(file("counts.jsonl"), "counts.jsonl"))
@@ -90,10 +98,10 @@ class EmulatedTraffic : public EmulatedRanksApp {
   }
   /// What a simulated step says of one rank of each stage, `alike` times. `shared`: a group of all ranks,
   /// which calls the world's group of NCCL.
-  Traffic simulated(int ranks, const std::string& layout, int alike, const std::string& shared) const {
+  Traffic simulated(int ranks, const std::string& options, int alike, const std::string& shared) const {
     const CommandResult result =
         run_command(concat(app("autoplan"), " --gpu h100 --software megalith --recompute-granularity none ",
-                           "--json --simulate ", ranks, ' ', kStep, layout));
+                           "--json --simulate ", ranks, ' ', options));
     EXPECT_EQ(result.code, 0) << result.all();
     Traffic sum;
     const Json plan = Json::parse(result.out, "plan");
@@ -115,7 +123,6 @@ class EmulatedTraffic : public EmulatedRanksApp {
   }
 };
 
-// What a step gives is the difference between two runs.
 TEST_F(EmulatedTraffic, OfEachGroupIsThatOfASimulatedStep) {
   const EmulatedGpus gpus(1);
   // Two layers, but four where a stage has two chunks.
@@ -131,12 +138,26 @@ TEST_F(EmulatedTraffic, OfEachGroupIsThatOfASimulatedStep) {
         {2, "--sharding stage1", 2, "data"},
         {2, "--sharding stage2", 2, "data"},
         {8, tensor + pipeline + unsplit + "--num-layers-per-virtual-pipeline-stage 2", 4, ""}}) {
-    Traffic step = given(ranks, layout, 2);
-    for (const auto& [group, before] : given(ranks, layout, 1)) {
-      step[group].first -= before.first;
-      step[group].second -= before.second;
+    EXPECT_EQ(of_a_step(ranks, kStep + layout), simulated(ranks, kStep + layout, alike, shared)) << layout;
+  }
+}
+
+// By hand: rows of [128, 16, 2048] in bf16 are 8 MiB, which two ranks exchange in two pieces. Without
+// sequence parallelism the layer's four sums are, the embedding's and the head's are not; beside them are
+// three sums of losses and one of the step's figures.
+TEST_F(EmulatedTraffic, OfExchangesInPiecesIsThatOfASimulatedStep) {
+  const EmulatedGpus gpus(2);
+  const std::string wide =
+      "--num-layers 1 --hidden-size 2048 --ffn-hidden-size 32 --num-attention-heads 2 --kv-channels 8 "
+      "--seq-length 128 --max-position-embeddings 128 --vocab-size 61 --micro-batch-size 16 "
+      "--global-batch-size 16 --bf16 --attention-dropout 0 --hidden-dropout 0 --sharding none "
+      "--tensor-model-parallel-size 2 ";
+  for (const std::string sequence : {"--no-sequence-parallel", "--sequence-parallel"}) {
+    const Traffic step = of_a_step(2, wide + sequence);
+    EXPECT_EQ(step, simulated(2, wide + sequence, 2, "tensor")) << sequence;
+    if (sequence == "--no-sequence-parallel") {
+      EXPECT_EQ(step.at("world").first, 2 * (4 * 2 + 2 + 3 + 1));
     }
-    EXPECT_EQ(step, simulated(ranks, layout, alike, shared)) << layout;
   }
 }
 

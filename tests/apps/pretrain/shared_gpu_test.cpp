@@ -83,31 +83,42 @@ TEST_F(SharedGpuApp, EndWithTheFailureOfTheirDevice) {
   EXPECT_TRUE(Pattern("error: rank [01]: .*ECC").is_in(result.err)) << result.all();
 }
 
-TEST_F(SharedGpuApp, AreRefusedWhereNcclIsWantedOrTheyAreTooMany) {
+TEST_F(SharedGpuApp, AreRefusedWhereALibraryIsWantedOrTheyAreTooMany) {
   const EmulatedGpus gpus(1);
+  const CommandResult gloo = share(2, "--distributed-backend gloo");
+  EXPECT_EQ(gloo.code, 64) << gloo.all();
+  EXPECT_NE(
+      gloo.err.find("--distributed-backend gloo and --device cuda contradict each other: the tensors of "
+                    "ranks that share a device stay in its memory"),
+      std::string::npos)
+      << gloo.all();
   const CommandResult nccl = share(2, "--distributed-backend nccl");
   EXPECT_EQ(nccl.code, 64) << nccl.all();
   EXPECT_NE(nccl.err.find("--distributed-backend nccl and ranks that share a device contradict each other"),
             std::string::npos)
       << nccl.all();
   const int many = kMaxSharers + 1;
-  const CommandResult result = share(many, concat("--global-batch-size ", many));
-  EXPECT_EQ(result.code, 64) << result.all();
-  EXPECT_NE(
-      result.err.find(concat(many, " ranks would share the device 0000:00:00.0, of which at most 64 can")),
-      std::string::npos)
-      << result.all();
+  for (const std::string dry : {"", " --dry-run"}) {
+    const CommandResult result = share(many, concat("--global-batch-size ", many, dry));
+    EXPECT_EQ(result.code, 64) << result.all();
+    EXPECT_NE(
+        result.err.find(concat(many, " ranks would share the device 0000:00:00.0, of which at most 64 can")),
+        std::string::npos)
+        << result.all();
+  }
 }
 
 // The second GPU is lost: its rank must not take that of the first.
 TEST_F(SharedGpuApp, AreRefusedWhereTheVariableNamesMoreDevicesThanThereAre) {
   const EmulatedGpus gpus(1, 1);
   const Variable two("CUDA_VISIBLE_DEVICES", "0,1");
-  const CommandResult result = share(2, "");
-  EXPECT_EQ(result.code, 69) << result.all();
-  EXPECT_NE(result.err.find("rank 1 has no device: it is number 1 of its machine's ranks, and there is 1 "),
-            std::string::npos)
-      << result.all();
+  for (const std::string dry : {"", "--dry-run"}) {
+    const CommandResult result = share(2, dry);
+    EXPECT_EQ(result.code, 69) << result.all();
+    EXPECT_NE(result.err.find("rank 1 has no device: it is number 1 of its machine's ranks, and there is 1 "),
+              std::string::npos)
+        << result.all();
+  }
 }
 
 // Each may use an equal part of the memory.

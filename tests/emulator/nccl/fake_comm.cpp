@@ -317,6 +317,9 @@ void FakeComm::give_result(const Call& call) {
       return;
     case SharedCall::kReduceScatter:
       return reduce(rank(), static_cast<uint64_t>(rank()) * shared.elements, shared.elements, out);
+    case SharedCall::kReduce:
+      if (rank() == shared.root) reduce(shared.root, 0, shared.elements, out);
+      return;
     case SharedCall::kAllGather:
       for (int rank = 0; rank < size(); ++rank)
         std::memcpy(out + static_cast<size_t>(rank) * part, world_.given(rank, part), part);

@@ -177,6 +177,14 @@ ncclResult_t ncclReduceScatter(const void* in, void* out, size_t count, ncclData
                     .stream = stream});
 }
 
+ncclResult_t ncclReduce(const void* in, void* out, size_t count, ncclDataType_t type, ncclRedOp_t reduce,
+                        int root, ncclComm_t comm, cudaStream_t stream) {
+  return put(comm, {.shared = shared(SharedCall::kReduce, count, type, reduce, root),
+                    .in = in,
+                    .out = out,
+                    .stream = stream});
+}
+
 ncclResult_t ncclBroadcast(const void* in, void* out, size_t count, ncclDataType_t type, int root,
                            ncclComm_t comm, cudaStream_t stream) {
   return put(comm, {.shared = shared(SharedCall::kBroadcast, count, type, 0, root),

@@ -21,7 +21,8 @@ void require_at_most(size_t bytes, size_t limit, const char* what) {
 }  // namespace
 
 std::string describe(const SharedCall& call) {
-  constexpr const char* kNames[] = {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "message"};
+  constexpr const char* kNames[] = {"all_reduce", "all_gather", "reduce_scatter",
+                                    "reduce",     "broadcast",  "message"};
   return kNames[call.kind] + (" of " + std::to_string(call.elements)) + " elements of type " +
          std::to_string(call.type) + ", reduction " + std::to_string(call.reduce) + ", root " +
          std::to_string(call.root);

@@ -9,7 +9,7 @@ namespace megalith::emulator {
 
 /// What the ranks of one collective call, or the two ends of a message, must agree on.
 struct SharedCall {
-  enum Kind : int { kAllReduce, kAllGather, kReduceScatter, kBroadcast, kMessage };
+  enum Kind : int { kAllReduce, kAllGather, kReduceScatter, kReduce, kBroadcast, kMessage };
   int kind = kMessage, type = 0, reduce = 0, root = 0;
   uint64_t elements = 0;
   bool operator==(const SharedCall&) const = default;

@@ -19,7 +19,10 @@
 #include "libcore/base/error.h"
 #include "libcore/io/files/file.h"
 #include "libcore/ops/backend/nccl_plugin.h"
+#include "libcore/ops/backend/workspace_sizes.h"
+#include "libcore/ops/linear.h"
 #include "tests/parallel/devices/device_rank.h"
+#include "tests/parallel/part_calls.h"
 #include "tests/support/environment.h"
 #include "tests/support/files.h"
 #include "tests/support/json_log.h"
@@ -109,6 +112,39 @@ TEST_P(DeviceComm, ReductionsInRankOrderHaveTheBitsOfGloo) {
                                                   wanted.view().as<std::byte>() + offset, bytes))
                 << name_of(dtype) << ' ' << part;
           }
+  });
+}
+
+TEST_P(DeviceComm, PartsOfSomePlacesAreGatheredAndReducedInRankOrder) {
+  const test::EmulatedGpus gpus(2);
+  expect_fine(GetParam(), [](Communicator& gloo) {
+    DeviceRank rank(gloo, {.in_rank_order = true});
+    const CallOnCopy on_copy = [&](const Tensor& tensor, const auto& call) {
+      const View device = rank.put(tensor);
+      call(rank.compute, device);
+      return rank.get(device);
+    };
+    expect_gathered_parts(*rank.world, on_copy);
+    expect_reduced_parts(*rank.world, on_copy);
+  });
+}
+
+// In NCCL's order the parts are those of reduce_scatter(), and the others stay.
+TEST_P(DeviceComm, PartsOfSomePlacesAreThoseOfReduceScatter) {
+  const test::EmulatedGpus gpus(3);
+  expect_fine(GetParam(), [](Communicator& gloo) {
+    DeviceRank rank(gloo);
+    const int n = gloo.size(), last = n - 1;
+    constexpr int64_t kPart = 50;
+    const Tensor mine = tensor_of(DType::kF32, gloo.rank(), kPart * n);
+    const View device = rank.put(mine), wanted = rank.zeros(DType::kF32, kPart);
+    rank.world->reduce_scatter(rank.compute, wanted, device, Reduce::kSum);
+    rank.world->reduce_parts(rank.compute, device, Reduce::kSum, {last, n});
+    Tensor expected = mine;
+    Tensor part = rank.get(wanted);
+    if (gloo.rank() == last)
+      for (int64_t i = 0; i < kPart; ++i) expected.set(last * kPart + i, part.get(i));
+    EXPECT_EQ(rank.get(device), expected);
   });
 }
 

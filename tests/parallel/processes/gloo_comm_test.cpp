@@ -14,7 +14,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/parallel/threads/thread_comm.h"
-#include "tests/parallel/tensors.h"
+#include "tests/parallel/part_calls.h"
 #include "tests/support/processes.h"
 #include "tests/support/rank_processes.h"
 
@@ -169,6 +169,18 @@ TEST_P(GlooComm, MovesTensorsAsTheirNamesSay) {
         EXPECT_EQ(told, theirs) << "from " << other;
       }
     }
+  });
+}
+
+TEST_P(GlooComm, GathersAndReducesPartsOfSomePlaces) {
+  expect_fine(GetParam(), [](Communicator& world) {
+    Rank rank;
+    const CallOnCopy on_copy = [&](Tensor tensor, const auto& call) {
+      call(rank.compute, tensor.view());
+      return tensor;
+    };
+    expect_gathered_parts(world, on_copy);
+    expect_reduced_parts(world, on_copy);
   });
 }
 

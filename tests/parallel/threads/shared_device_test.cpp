@@ -18,6 +18,7 @@
 #include "libcore/parallel/threads/thread_comm.h"
 #include "tests/parallel/device_tensors.h"
 #include "tests/parallel/failed_calls.h"
+#include "tests/parallel/part_calls.h"
 #include "tests/support/emulated_cuda.h"
 
 namespace megalith {
@@ -79,6 +80,18 @@ TEST_P(SharedDevice, ReduceScatterHasTheBitsOfTheCpuApartAndInPlace) {
         EXPECT_EQ(rank.get(apart), wanted) << name_of(dtype) << ' ' << part;
         EXPECT_EQ(rank.get(in_place), wanted) << name_of(dtype) << ' ' << part;
       }
+  });
+}
+
+TEST_P(SharedDevice, GathersAndReducesPartsOfSomePlaces) {
+  run([](Communicator& world, Sharer& rank) {
+    const CallOnCopy on_copy = [&](const Tensor& tensor, const auto& call) {
+      const View device = rank.put(tensor);
+      call(rank.compute, device);
+      return rank.get(device);
+    };
+    expect_gathered_parts(world, on_copy);
+    expect_reduced_parts(world, on_copy);
   });
 }
 

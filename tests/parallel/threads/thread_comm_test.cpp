@@ -22,7 +22,7 @@
 #include "libcore/parallel/run_watch.h"
 #include "libcore/parallel/threads/thread_group.h"
 #include "libcore/threads/last_wait.h"
-#include "tests/parallel/tensors.h"
+#include "tests/parallel/part_calls.h"
 
 namespace megalith {
 namespace {
@@ -150,6 +150,17 @@ TEST_P(ThreadComm, BroadcastGivesWhatTheRootHas) {
       world.broadcast(rank.compute, tensor.view(), root);
       EXPECT_EQ(tensor, numbered(root, 33));
     });
+}
+
+TEST_P(ThreadComm, GathersAndReducesPartsOfSomePlaces) {
+  run([](Communicator& world, Rank& rank) {
+    const CallOnCopy on_copy = [&](Tensor tensor, const auto& call) {
+      call(rank.compute, tensor.view());
+      return tensor;
+    };
+    expect_gathered_parts(world, on_copy);
+    expect_reduced_parts(world, on_copy);
+  });
 }
 
 TEST_P(ThreadComm, ExchangeGivesAllBytesAndIsABarrier) {

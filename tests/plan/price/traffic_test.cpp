@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -31,14 +32,16 @@ struct Named {
 };
 
 /// A small GPT on processors in fp32, one with tables of 30,000 and a LLaMA on GPUs in 16 bits, the latter
-/// two with more parameters than a bucket holds.
+/// two with more parameters than a bucket holds. The last one's exchanges of tensor ranks are cut in pieces.
 std::vector<Named> models() {
   PlanProblem small = test::on_this_processor(515, 1);
   PlanProblem gpt = test::gpt_22b(1);
   gpt.model = test::gpt(8, 1024, 16, 512, 30001);
   PlanProblem llama = gpt;
   llama.model = test::llama(8, 1024, 16, 8, 2816, 30001);
-  return {{"small", small}, {"gpt", gpt}, {"llama", llama}};
+  PlanProblem wide = gpt;
+  wide.model = test::gpt(8, 4096, 16, 2048, 30001);
+  return {{"small", small}, {"gpt", gpt}, {"llama", llama}, {"wide", wide}};
 }
 
 std::vector<Candidate> layouts() {
@@ -132,6 +135,25 @@ TEST(StepTraffic, OfTensorRanksIsTheirHiddenStates) {
   const int64_t hidden = 256 * 256 * 4, losses = 3 * 256 * 4;
   EXPECT_EQ(by_group(step_traffic(p, c)).at("tensor"),
             (std::pair<int64_t, int64_t>{4 * (4 * 4 + 2 + 3), 4 * ((4 * 4 + 2) * hidden + losses)}));
+}
+
+// By hand: [2048, 1, 4096] in 16 bits are 16 MiB, of which two ranks exchange 4 MiB at a time. All exchanges
+// of a layer are cut but those of the gradients and of the inputs that a backward pass gathers again; neither
+// are those of the embedding and the head, nor the three of the losses. With sequence parallelism a cut makes
+// a call for each rank.
+TEST(StepTraffic, OfTensorRanksOnGpusIsInPieces) {
+  PlanProblem p = test::gpt_22b(2);
+  p.model = test::gpt(8, 4096, 16, 2048, 30001);
+  p.global_batch = 1;
+  p.max_global_batch = 0;
+  for (const auto& [sequence, cut, whole] : {std::tuple{false, 4 * (2 + 2), 0}, {true, 2 * (4 + 2), 4}}) {
+    Candidate c{.tensor = 2, .sequence = sequence};
+    ASSERT_FALSE(complete(p, c));
+    const int64_t norms = sequence ? (2 * 8 + 1) * 2 : 0;
+    const auto [calls, bytes] = by_group(step_traffic(p, c)).at("tensor");
+    EXPECT_EQ(calls, 8 * (cut + whole) + 2 * (sequence ? 2 : 1) + 3 + norms) << sequence;
+    EXPECT_EQ(bytes / (int64_t{16} << 20), 8 * (sequence ? 10 : 4) + 2 * (sequence ? 2 : 1)) << sequence;
+  }
 }
 
 // By hand: fp32 gradients of all parameters, in one bucket and that of the tied table.

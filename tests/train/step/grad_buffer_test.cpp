@@ -38,6 +38,12 @@ class LateComm final : public Communicator {
   }
   void all_to_all(Stream& s, View out, ConstView in) override { inner_->all_to_all(s, out, in); }
   void broadcast(Stream& s, View view, int root) override { inner_->broadcast(s, view, root); }
+  void gather_parts(Stream& s, View whole, const Places& places) override {
+    inner_->gather_parts(s, whole, places);
+  }
+  void reduce_parts(Stream& s, View whole, Reduce reduce, const Places& places) override {
+    inner_->reduce_parts(s, whole, reduce, places);
+  }
   void set_send_slots(View memory, int slots) override { inner_->set_send_slots(memory, slots); }
   void send(Stream& s, ConstView view, int peer) override { inner_->send(s, view, peer); }
   void recv(Stream& s, View view, int peer) override { inner_->recv(s, view, peer); }

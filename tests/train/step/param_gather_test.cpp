@@ -14,13 +14,8 @@
 
 #include "libcore/base/error.h"
 #include "libcore/model/embedding.h"
-#include "libcore/ops/backend/cuda_plugin.h"
-#include "libcore/parallel/devices/device_comm.h"
-#include "libcore/parallel/threads/thread_comm.h"
-#include "libcore/train/step/trainer.h"
-#include "tests/support/emulated_cuda.h"
 #include "tests/support/tiny_model.h"
-#include "tests/train/run/tiny_run.h"
+#include "tests/train/step/emulated_trainers.h"
 
 namespace megalith {
 namespace {
@@ -45,6 +40,8 @@ class GatedComm final : public Communicator {
   void reduce_scatter(Stream&, View, ConstView, Reduce) override { refuse(); }
   void all_to_all(Stream&, View, ConstView) override { refuse(); }
   void broadcast(Stream&, View, int) override { refuse(); }
+  void gather_parts(Stream&, View, const Places&) override { refuse(); }
+  void reduce_parts(Stream&, View, Reduce, const Places&) override { refuse(); }
   void set_send_slots(View, int) override { refuse(); }
   void send(Stream&, ConstView, int) override { refuse(); }
   void recv(Stream&, View, int) override { refuse(); }
@@ -133,72 +130,28 @@ TEST(ParamGather, AUnitWaitsForItsOwnParametersAlone) {
 }
 
 /// Two ranks that train on emulated devices, with a bucket for each unit.
-struct TwoDevices {
-  explicit TwoDevices(Sharding sharding) : config(test::tiny_config()) {
-    config.model.layers = 4;
-    config.parallel = {};
-    config.parallel.data = 2;
-    config.parallel.world = 2;
-    config.parallel.sharding = sharding;
-    config.parallel.bucket_size = 1;
-    config.train.device = "cuda";
-    config.finish();
+struct TwoDevices : test::EmulatedTrainers {
+  explicit TwoDevices(Sharding sharding) : EmulatedTrainers(layout_of(sharding)) {}
+  static ParallelConfig layout_of(Sharding sharding) {
+    ParallelConfig parallel;
+    parallel.data = 2;
+    parallel.sharding = sharding;
+    parallel.bucket_size = 1;
+    return parallel;
   }
-  /// Runs `body` on two ranks, whose devices work in this order.
-  void run(unsigned order, const std::function<void(Trainer&, int rank)>& body) const {
-    const test::OwnEmulatedGpus gpus(order, 2);
-    run_thread_ranks(2, {}, [&](Communicator& threads) {
-      const std::unique_ptr<Backend> backend = make_cuda_backend(threads.rank());
-      const std::unique_ptr<Communicator> world = make_device_comm(threads, *backend);
-      RunShape shape{config.model, config.parallel, config.train};
-      shape.vocabulary = gpu_vocabulary(size_t{1} << 30);
-      Trainer trainer(shape, *backend, *world);
-      trainer.initialize();
-      body(trainer, threads.rank());
-    });
-  }
-  static std::vector<float> read(Trainer& trainer, const View& view) {
-    std::vector<float> values(static_cast<size_t>(view.elements()));
-    trainer.stream().to_host(values.data(), view);
-    return values;
-  }
-  struct Outcome {
-    std::vector<double> losses;  // of the steps, and of an evaluation after them
-    std::vector<float> values;
-    std::vector<TraceLane> trace;
-  };
   /// What rank 1 sees of two steps. `waits`: each step ends when all its parameters are there.
   Outcome train(unsigned order, bool waits) const {
-    Outcome outcome;
-    run(order, [&](Trainer& trainer, int rank) {
-      trainer.set_traced(true);
-      std::vector<double> losses;
-      for (int step = 0; step < 2; ++step) {
-        losses.push_back(trainer.step(test::tiny_sample, 4 * step, 1e-2).loss);
-        if (waits) trainer.params();
-      }
-      losses.push_back(trainer.evaluate(test::tiny_sample, 100));
-      const std::vector<float> values = read(trainer, trainer.store().values());
-      if (rank == 1) outcome = {losses, values, trainer.take_trace()};
+    return train_two_steps(order, [waits](Trainer& trainer) {
+      if (waits) trainer.params();
     });
-    return outcome;
   }
-
-  PretrainConfig config;
 };
 
 /// How many pairs of a gather and a pass have a time in common.
 int gathers_beside_passes(const std::vector<TraceLane>& trace) {
-  const auto named = [&](const char* lane, const char* start) {
-    std::vector<SpanLog::Span> spans;
-    for (const TraceLane& one : trace)
-      for (const SpanLog::Span& span : one.spans)
-        if (one.name == lane && span.name.starts_with(start)) spans.push_back(span);
-    return spans;
-  };
   int count = 0;
-  for (const SpanLog::Span& gather : named("gradient buckets", "gather parameters of units "))
-    for (const SpanLog::Span& forward : named("compute", "F0."))
+  for (const SpanLog::Span& gather : test::spans_of(trace, "gradient buckets", "gather parameters of units "))
+    for (const SpanLog::Span& forward : test::spans_of(trace, "compute", "F0."))
       count += gather.begin < forward.end && forward.begin < gather.end;
   return count;
 }

@@ -45,10 +45,14 @@ size_t count_of(const ConstView& view) {
 }
 
 bool is_max(const DeviceCall& call) {
-  return call.kind == DeviceCall::kMax || call.kind == DeviceCall::kScatterMax;
+  return call.kind == DeviceCall::kMax || call.kind == DeviceCall::kScatterMax ||
+         call.kind == DeviceCall::kRootMax;
 }
 bool reduces(const DeviceCall& call) {
-  return call.kind <= DeviceCall::kScatterMax;
+  return call.kind <= DeviceCall::kRootMax;
+}
+bool has_root(const DeviceCall& call) {
+  return call.kind == DeviceCall::kRootSum || call.kind == DeviceCall::kRootMax;
 }
 
 bool is_done(const Event& event) {
@@ -177,7 +181,7 @@ void NcclGroup::launch(Stream& stream, std::span<const DeviceCall> calls, uint64
   enter();
   Queue& queue = queue_of(stream);
   if (setting_.in_rank_order && reduces(calls.front()))
-    reduce_in_rank_order(queue, calls.front());
+    for (const DeviceCall& call : calls) reduce_in_rank_order(queue, call);
   else
     enqueue(queue.stream(), calls);
   launched_.push_back({turn, stream.backend().record(stream)});
@@ -206,6 +210,10 @@ ncclResult_t NcclGroup::put(const DeviceCall& call, cudaStream_t stream) const {
     case DeviceCall::kScatterMax:
       return library_.reduce_scatter(call.in.data, call.out.data, count_of(call.out), type, reduce, comm,
                                      stream);
+    case DeviceCall::kRootSum:
+    case DeviceCall::kRootMax:
+      return library_.reduce(call.in.data, call.out.data, count_of(call.in), type, reduce, call.peer, comm,
+                             stream);
     case DeviceCall::kGather:
       return library_.all_gather(call.in.data, call.out.data, count_of(call.in), type, comm, stream);
     case DeviceCall::kBroadcast:
@@ -243,8 +251,10 @@ void copy(cudaStream_t stream, const View& to, const ConstView& from) {
                     "copy");
 }
 
-/// The part that place `rank` of `size` reduces: all parts but the last have equally many elements.
+/// The part that place `rank` of `size` reduces: a root all; else all parts but the last have equally many
+/// elements.
 Part part_of(const DeviceCall& call, int rank, int size) {
+  if (has_root(call)) return {0, rank == call.peer ? call.in.elements() : 0};
   const int64_t all = call.in.elements(), each = (all + size - 1) / size, begin = std::min(all, each * rank);
   return {begin, std::min(all, begin + each) - begin};
 }
@@ -282,7 +292,8 @@ std::vector<DeviceCall> spreads(const DeviceCall& call, int own, int size) {
   return calls;
 }
 
-/// Each rank adds up its part of all ranks' tensors. After an all-reduce it sends the sum to all.
+/// Each rank adds up its part of all ranks' tensors, a root the whole of them. After an all-reduce it sends
+/// the sum to all.
 void NcclGroup::reduce_in_rank_order(Queue& queue, const DeviceCall& call) const {
   const Part own = part_of(call, rank_, size_);
   const int64_t gathered = own.elements * size_;
@@ -291,11 +302,12 @@ void NcclGroup::reduce_in_rank_order(Queue& queue, const DeviceCall& call) const
   copy(queue.stream(), place_of(parts, rank_, size_), piece(call.in, own));
   enqueue(queue.stream(), swaps(call, rank_, parts, size_));
   const bool scatters = call.kind == DeviceCall::kScatterSum || call.kind == DeviceCall::kScatterMax;
-  launch_rank_sum(
-      queue.stream(),
-      {.ranks = size_, .elements = own.elements, .type = sum_type(call.in.dtype), .max = is_max(call)},
-      JoinedParts{parts.data, scatters ? call.out.data : piece(call.out, own).data});
-  if (!scatters) enqueue(queue.stream(), spreads(call, rank_, size_));
+  if (own.elements > 0)
+    launch_rank_sum(
+        queue.stream(),
+        {.ranks = size_, .elements = own.elements, .type = sum_type(call.in.dtype), .max = is_max(call)},
+        JoinedParts{parts.data, scatters ? call.out.data : piece(call.out, own).data});
+  if (!scatters && !has_root(call)) enqueue(queue.stream(), spreads(call, rank_, size_));
 }
 
 }  // namespace

@@ -70,6 +70,7 @@ std::unique_ptr<NcclLibrary> load(const std::string& path) {
   finder.find(library->all_reduce, "ncclAllReduce");
   finder.find(library->all_gather, "ncclAllGather");
   finder.find(library->reduce_scatter, "ncclReduceScatter");
+  finder.find(library->reduce, "ncclReduce");
   finder.find(library->broadcast, "ncclBroadcast");
   finder.find(library->send, "ncclSend");
   finder.find(library->receive, "ncclRecv");

@@ -23,6 +23,7 @@ struct NcclLibrary {
   decltype(&ncclAllReduce) all_reduce;
   decltype(&ncclAllGather) all_gather;
   decltype(&ncclReduceScatter) reduce_scatter;
+  decltype(&ncclReduce) reduce;
   decltype(&ncclBroadcast) broadcast;
   decltype(&ncclSend) send;
   decltype(&ncclRecv) receive;

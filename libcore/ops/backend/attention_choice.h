@@ -1,0 +1,48 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "libcore/ops/attention.h"
+
+/// Which attention on a GPU cuDNN computes in place of our kernels. The plugin uses these types too, so no
+/// function here may have its body in a .cpp file.
+namespace megalith {
+
+/// A causal attention without dropout over whole sequences, and its gradient.
+struct AttentionKind {
+  int64_t rows = 0, batch = 0, groups = 0, r = 0, head = 0;  // of qkv [rows, batch, groups, r + 2, head]
+  DType dtype = DType::kBf16;
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 reads it into the generated comparison
+  auto operator<=>(const AttentionKind&) const = default;
+};
+
+/// The kind of an Attention, or of an AttentionGrad, that cuDNN may compute: in 16 bits, and without what
+/// cuDNN lacks (our dropout mask) or what the graphs here leave out (keys apart, documents that share a
+/// sequence, heads of more than 128 columns). Nothing for any other.
+template <class Op>
+std::optional<AttentionKind> attention_kind(const Op& op) {
+  constexpr int64_t kVector = 8,
+                    kWidest = 128;  // columns of 16 bytes; cuDNN's widest on all devices since 8.0
+  const Shape& qkv = op.qkv.shape;
+  const bool narrow = op.qkv.dtype == DType::kBf16 || op.qkv.dtype == DType::kF16;
+  const bool plain = !op.kv && !op.starts && op.dropout.p == 0 && op.rows.first == 0 && op.rows.one_span();
+  if (!narrow || !plain || !op.lse || qkv[4] % kVector != 0 || qkv[4] > kWidest) return std::nullopt;
+  return AttentionKind{.rows = qkv[0],
+                       .batch = qkv[1],
+                       .groups = qkv[2],
+                       .r = qkv[3] - 2,
+                       .head = qkv[4],
+                       .dtype = op.qkv.dtype};
+}
+
+/// For what attention was chosen.
+struct AttentionLibrary {
+  std::string gpu;    // the name that the driver gives
+  int64_t cudnn = 0;  // cuDNN's version: 91900 is 9.19.0; 0: there is none
+  bool operator==(const AttentionLibrary&) const = default;
+};
+
+}  // namespace megalith

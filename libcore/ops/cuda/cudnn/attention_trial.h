@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+
+#include "libcore/ops/backend/attention_choice.h"
+#include "libcore/ops/backend/backend.h"
+#include "libcore/ops/cuda/attention_ops.h"
+
+namespace megalith::cuda {
+
+/// Computes an attention and its gradient by our kernels and by `other`, and compares them row by row: the
+/// difference may have 1/16 of the length that rows have in the mean, or of 1/256 an element if that is more
+/// (the gradient of a query that sees one key is 0). Both round products of scores, and
+/// results, to 8 bits (bf16), by at most 1/256 each; a row of a gradient has three such roundings on either
+/// side, in all 6/256 where none of them cancel. Returns what differs; empty if nothing does. Frees what it
+/// allocates. Throws kDevice.
+std::string difference_of(Backend&, OtherAttention& other, const AttentionKind&);
+
+}  // namespace megalith::cuda

@@ -1,0 +1,160 @@
+#include "libcore/train/products/attention_choice.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "libcore/base/log.h"
+#include "libcore/base/terminal.h"
+#include "libcore/base/text.h"
+#include "libcore/json/json_names.h"
+#include "libcore/ops/backend/attention_plugin.h"
+#include "libcore/ops/dry/dry_backend.h"
+#include "libcore/parallel/exchange.h"
+#include "libcore/parallel/together.h"
+
+namespace megalith {
+namespace {
+
+/// "1024x4x12x1x64 bf16": rows, batch, groups, query heads of a group, columns of a head.
+std::string text_of(const AttentionKind& kind) {
+  return concat(kind.rows, 'x', kind.batch, 'x', kind.groups, 'x', kind.r, 'x', kind.head, ' ',
+                name_of(kind.dtype));
+}
+
+std::string version_text(int64_t cudnn) {
+  constexpr int64_t kMajor = 10000, kMinor = 100;
+  return concat(cudnn / kMajor, '.', cudnn % kMajor / kMinor, '.', cudnn % kMinor);
+}
+
+/// What a checkpoint says of its run's attention.
+struct SavedAttention {
+  AttentionLibrary library;
+  std::map<std::string, bool> by_cudnn;  // by text_of() a kind
+};
+
+std::optional<SavedAttention> saved_attention(const ProductRun& run) {
+  const Json* const products = run.saved ? run.saved->find(kProductAlgorithms) : nullptr;
+  const Json* const saved = products ? products->find(kAttentionChoice) : nullptr;
+  if (!saved) return std::nullopt;
+  const JsonNames names(*run.saved, run.place);
+  SavedAttention attention{
+      .library = {.gpu = (*saved)["gpu"].as_string(), .cudnn = (*saved)["cudnn"].as_int()}, .by_cudnn = {}};
+  for (const auto& [kind, chosen] : (*saved)["kinds"].as_object())
+    attention.by_cudnn[kind] = chosen.as_bool();
+  return attention;
+}
+
+/// What rank 0 tells the others: the kinds that cuDNN computes, and those that our kernels do.
+struct Choice {
+  std::string gpu;
+  int64_t cudnn = 0;
+  std::vector<AttentionKind> chosen = {}, left = {};
+
+  AttentionLibrary library() const { return {gpu, cudnn}; }
+  template <class V>
+  void members(V&& visit) {
+    visit(gpu, cudnn, chosen, left);
+  }
+};
+
+/// Rank 0's choice.
+class Chooser {
+ public:
+  Chooser(const ProductRun& run, Backend& backend, const std::function<void()>& check)
+      : run_(run), backend_(backend), check_(check), library_(attention_library(backend, &why_not_)) {
+    saved_ = saved_attention(run);
+    if (saved_ && saved_->library == library_) usable_ = &saved_->by_cudnn;
+  }
+
+  Choice choose() {
+    Choice choice{.gpu = library_.gpu, .cudnn = library_.cudnn};
+    for (const AttentionKind& kind : attention_of(run_.shape)) {
+      check_();
+      (library_.cudnn > 0 && wanted(kind) && use(kind) ? choice.chosen : choice.left).push_back(kind);
+    }
+    tell(choice);
+    return choice;
+  }
+
+ private:
+  /// Whether the checkpoint does not keep it from cuDNN.
+  bool wanted(const AttentionKind& kind) {
+    if (!usable_) return true;
+    const auto saved = usable_->find(text_of(kind));
+    if (saved == usable_->end()) {
+      differs_ = true;
+      return true;
+    }
+    if (!saved->second) why_not_ = "as in the checkpoint";
+    return saved->second;
+  }
+  bool use(const AttentionKind& kind) {
+    const std::string trouble = trouble_with_cudnn(backend_, kind);
+    if (trouble.empty() && use_cudnn(backend_, kind)) return true;
+    why_not_ = trouble.empty() ? "it refuses" : trouble;
+    differs_ = differs_ || (usable_ && usable_->count(text_of(kind)) > 0);
+    return false;
+  }
+  void tell(const Choice& choice) const {
+    if (choice.chosen.empty() && choice.left.empty()) return;
+    if (!choice.chosen.empty())
+      log(" > attention of ", choice.chosen.size(), choice.chosen.size() == 1 ? " shape" : " shapes",
+          " by cuDNN ", version_text(library_.cudnn));
+    if (!choice.left.empty())
+      log(" > attention of ", choice.left.size(), choice.left.size() == 1 ? " shape" : " shapes",
+          " by our kernels, not by cuDNN: ", printable(why_not_));
+    const bool cudnn_before = saved_ && std::any_of(saved_->by_cudnn.begin(), saved_->by_cudnn.end(),
+                                                    [](const auto& kind) { return kind.second; });
+    if (run_.saved && (differs_ || (!usable_ && (cudnn_before || !choice.chosen.empty()))))
+      warn(run_.path, ": its attention was computed ",
+           cudnn_before ? concat("by cuDNN ", version_text(saved_->library.cudnn), " on ",
+                                 printable(saved_->library.gpu))
+                        : std::string("by our kernels"),
+           ", so bits may differ from here on");
+  }
+
+  const ProductRun& run_;
+  Backend& backend_;
+  const std::function<void()>& check_;
+  std::string why_not_;  // declared before library_, which sets it
+  AttentionLibrary library_;
+  std::optional<SavedAttention> saved_;
+  const std::map<std::string, bool>* usable_ = nullptr;
+  bool differs_ = false;
+};
+
+Json json_of(const Choice& choice) {
+  Json json = Json::object();
+  json.set("gpu", choice.gpu);
+  json.set("cudnn", choice.cudnn);
+  Json& kinds = json.set("kinds", Json::object());
+  for (const AttentionKind& kind : choice.chosen) kinds.set(text_of(kind), true);
+  for (const AttentionKind& kind : choice.left) kinds.set(text_of(kind), false);
+  return json;
+}
+
+}  // namespace
+
+std::set<AttentionKind> attention_of(const RunShape& run) {
+  return attention_run(*dry_run_of(run));
+}
+
+Json choose_attention(const ProductRun& run, Backend& backend) {
+  if (backend.name() != std::string_view("cuda")) return {};
+  Choice choice;
+  do_together(run.world, run.peer_timeout, [&](const std::function<void()>& check) {
+    if (run.world.rank() == 0) choice = Chooser(run, backend, check).choose();
+  });
+  choice = rank0_value(run.world, choice);
+  // A rank with another GPU or cuDNN keeps to our kernels, and so does one whose device refuses.
+  if (run.world.rank() != 0 && !choice.chosen.empty() && attention_library(backend) == choice.library())
+    for (const AttentionKind& kind : choice.chosen) use_cudnn(backend, kind);
+  return json_of(choice);
+}
+
+}  // namespace megalith

@@ -1,0 +1,73 @@
+// What sums in rank order over NCCL add to the estimate of a run's memory.
+#include <gtest/gtest.h>
+
+#include "libcore/train/step/memory.h"
+#include "tests/train/run/tiny_run.h"
+
+namespace megalith {
+namespace {
+
+constexpr size_t kMiB = size_t{1} << 20;
+
+/// A GPT of one layer of 1024 columns in bf16, on GPUs, in micro-batches of 16 sequences of 1024: hidden
+/// states of 32 MiB.
+RunShape wide_run(int tensor, int data) {
+  PretrainConfig config = test::tiny_config();
+  config.model.layers = 1;
+  config.model.hidden = 1024;
+  config.model.heads = 8;
+  config.model.ffn_hidden = config.model.kv_channels = 0;  // by the width
+  config.model.seq_length = config.model.max_positions = 1024;
+  config.train.micro_batch = 16;
+  config.train.global_batch = 16 * data;
+  config.train.bf16 = true;
+  config.train.device = "cuda";
+  config.parallel = {};
+  config.parallel.tensor = tensor;
+  config.parallel.data = data;
+  config.parallel.world = tensor * data;
+  config.finish();
+  return run_shape(config);
+}
+
+/// What sums in rank order add to a rank's scratch memory.
+size_t added(RunShape run) {
+  run.parallel.rank_order = false;
+  const size_t before = run_memory(run).workspace;
+  run.parallel.rank_order = true;
+  return run_memory(run).workspace - before;
+}
+
+// By hand: a stream has at least 32 MiB, which the compute stream has for its products, and as large are the
+// hidden states. Two ranks exchange them in four pieces of 8 MiB on another stream, with sequence parallelism
+// each rank's rows of both ranks: 32 MiB in all.
+TEST(RankSums, NeedAStreamsScratchForExchangesInPieces) {
+  RunShape run = wide_run(2, 1);
+  EXPECT_EQ(added(run), 32 * kMiB);
+  run.parallel.sequence = true;
+  EXPECT_EQ(added(run), 32 * kMiB);
+  run.gpu_cut = {};
+  EXPECT_EQ(added(run), 0);
+  run.train.micro_batch = 64;
+  run.train.global_batch = 64;
+  EXPECT_EQ(added(run), 96 * kMiB) << "hidden states of 128 MiB on the compute stream";
+}
+
+// By hand: one bucket of all parameters in fp32 but the tied table, which is smaller.
+TEST(RankSums, NeedTheLargestBucket) {
+  const RunShape run = wide_run(1, 2);
+  const double block = 12.0 * 1024 * 1024 + 13 * 1024, rest = 1024.0 * 1024 + 2 * 1024;
+  EXPECT_NEAR(static_cast<double>(added(run)), 4 * (block + rest), 1e5);
+}
+
+TEST(RankSums, NeedNothingWhereNcclDoesNotAdd) {
+  RunShape run = wide_run(2, 1);
+  run.nccl.channels = 0;  // threads that share a GPU
+  EXPECT_EQ(added(run), 0);
+  run.nccl = {};
+  run.train.device = "cpu";
+  EXPECT_EQ(added(run), 0);
+}
+
+}  // namespace
+}  // namespace megalith

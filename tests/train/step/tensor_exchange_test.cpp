@@ -1,0 +1,117 @@
+// Exchanges of tensor-parallel ranks in pieces beside products, on emulated devices: that they run at the
+// same time, and that they change no bit.
+#include <algorithm>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/text.h"
+#include "tests/train/step/emulated_trainers.h"
+
+namespace megalith {
+namespace {
+
+using Spans = std::vector<SpanLog::Span>;
+using test::EmulatedTrainers;
+using test::spans_of;
+
+ParallelConfig layout_of(int tensor, bool sequence) {
+  ParallelConfig parallel;
+  parallel.tensor = tensor;
+  parallel.sequence = sequence;
+  parallel.rank_order = true;
+  return parallel;
+}
+
+/// Trainers of a sequence of 12, whose exchanges are cut in up to `pieces` pieces.
+struct Trainers : EmulatedTrainers {
+  Trainers(int tensor, bool sequence, int pieces) : EmulatedTrainers(layout_of(tensor, sequence)) {
+    config.model.heads = 4;
+    config.model.seq_length = config.model.max_positions = 12;
+    config.finish();
+    cut = {.most = pieces, .least_bytes = 1};
+  }
+};
+
+bool at_once(const SpanLog::Span& a, const SpanLog::Span& b) {
+  return a.begin < b.end && b.begin < a.end;
+}
+
+/// For how many of `exchanges` one of `products` runs at the same time.
+size_t hidden(const Spans& exchanges, const Spans& products) {
+  const auto count = std::count_if(exchanges.begin(), exchanges.end(), [&](const SpanLog::Span& exchange) {
+    return std::any_of(products.begin(), products.end(),
+                       [&](const SpanLog::Span& product) { return at_once(exchange, product); });
+  });
+  return static_cast<size_t>(count);
+}
+
+/// Two steps of two microbatches and an evaluation of two, each through four layers: passes of a layer with
+/// gradients, and those forward.
+constexpr size_t kBackward = 2 * 2 * 4, kForward = 3 * 2 * 4;
+
+class TensorExchange : public test::EmulatedDevices {
+ protected:
+  static void expect_equal(const EmulatedTrainers::Outcome& got, const EmulatedTrainers::Outcome& wanted) {
+    EXPECT_EQ(got.losses, wanted.losses);
+    EXPECT_EQ(got.values, wanted.values);
+  }
+};
+
+// The sum of the first piece, which takes the emulated device several times as long as a product, runs beside
+// the product of the next one.
+TEST_F(TensorExchange, SumsOnePieceBesideTheProductOfTheNext) {
+  const EmulatedTrainers::Outcome whole = Trainers(2, false, 1).train_two_steps(1);
+  EXPECT_TRUE(spans_of(whole.trace, "tensor exchange", "").empty());
+  for (const unsigned order : {1U, 2U, 3U}) {
+    const EmulatedTrainers::Outcome got = Trainers(2, false, 4).train_two_steps(order);
+    expect_equal(got, whole);
+    constexpr size_t kSums = 2 * (kForward + kBackward);
+    EXPECT_EQ(spans_of(got.trace, "tensor exchange", "sum rows ").size(), 4 * kSums) << order;
+    EXPECT_EQ(spans_of(got.trace, "compute", "product of rows ").size(), 4 * kSums) << order;
+    EXPECT_EQ(hidden(spans_of(got.trace, "tensor exchange", "sum rows 0 to 3"),
+                     spans_of(got.trace, "compute", "product of rows 3 to 6")),
+              kSums)
+        << order;
+  }
+}
+
+// With two ranks there are two pieces. The first product waits for the first piece, while the second one is
+// on its way. What a backward pass gathers again is in one piece.
+TEST_F(TensorExchange, GathersAndSumsASequenceBesideProducts) {
+  const EmulatedTrainers::Outcome whole = Trainers(2, true, 1).train_two_steps(1);
+  for (const unsigned order : {1U, 2U, 3U}) {
+    const EmulatedTrainers::Outcome got = Trainers(2, true, 4).train_two_steps(order);
+    expect_equal(got, whole);
+    constexpr size_t kSums = 2 * (kForward + kBackward), kGathers = 2 * kForward;
+    const auto exchanges = [&](const char* start) { return spans_of(got.trace, "tensor exchange", start); };
+    const auto products = [&](const char* start) { return spans_of(got.trace, "compute", start); };
+    EXPECT_EQ(exchanges("sum rows ").size(), 2 * kSums) << order;
+    EXPECT_EQ(exchanges("gather rows ").size(), 2 * kGathers) << order;
+    EXPECT_EQ(exchanges("tensor all_gather").size(), 2 * kBackward) << order;
+    EXPECT_EQ(hidden(exchanges("sum rows 0 to 6"), products("product of rows 6 to 12")), kSums) << order;
+    EXPECT_EQ(hidden(exchanges("gather rows 6 to 12"), products("product of rows 0 to 6")), kGathers)
+        << order;
+  }
+}
+
+// With four ranks, two pieces have the rows of two ranks each.
+TEST_F(TensorExchange, ChangesNoBitWhereAPieceHasSeveralRanks) {
+  expect_equal(Trainers(4, true, 2).train_two_steps(2), Trainers(4, true, 1).train_two_steps(1));
+}
+
+// The sums of NCCL's own order differ by the roundings of a ring.
+TEST_F(TensorExchange, StaysCloseWhereSumsAreInNcclsOrder) {
+  for (const bool sequence : {false, true}) {
+    Trainers own(4, sequence, 4);
+    own.config.parallel.rank_order = false;
+    const auto got = own.train_two_steps(3), whole = Trainers(4, sequence, 1).train_two_steps(1);
+    for (size_t i = 0; i < whole.losses.size(); ++i)
+      EXPECT_NEAR(got.losses[i] / whole.losses[i], 1, 1e-5) << sequence;
+  }
+}
+
+}  // namespace
+}  // namespace megalith
