@@ -36,6 +36,8 @@ constexpr WithdrawnOption kForPretraining[] = {
     {"lr-decay-samples", "give --lr-decay-iters"},
     {"lr-warmup-samples", "give --warmup-steps or --warmup-ratio"},
     {"rampup-batch-size", "give --global-batch-size or --gradient-accumulation-steps"},
+    {"at-epoch-ends", "give --eval-strategy epoch and --save-strategy epoch"},
+    {"count-steps-from-zero", "leave it out: steps are counted from 1"},
     {"eval-only", "give --no-do-train"},
     {"sample-prompt", "give --do-generation, which answers the records to evaluate on"},
     {"sample-tokens", "give --do-generation with --max-new-tokens"},

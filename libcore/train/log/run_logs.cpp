@@ -41,7 +41,7 @@ class StepLines final : public RunObserver {
                .ranks = world_.size(),
                .throughput = train_.log_throughput,
                .machine_flops = train_.machine_flops * world_.size() / run.ranks_here,
-               .rate = step_numbering(train_.log_style).rate}) {}
+               .rate = logged_rate(train_.log_style)}) {}
 
   void step(const StepReport& report) override {
     line_.add(report.figures);
@@ -109,7 +109,7 @@ std::unique_ptr<RunLog> begin_run_log(const ObservedRun& run, const std::string&
                                              .json = figures,
                                              .start = run.start,
                                              .flush_interval = run.config.train.log_interval,
-                                             .rate = step_numbering(run.config.train.log_style).rate});
+                                             .rate = logged_rate(run.config.train.log_style)});
   run_log->start({.iteration = run.start,
                   .iterations = *run.config.train.iters,
                   .parameters = run.parameters,

@@ -124,9 +124,7 @@ void TrainRun::observe(std::unique_ptr<RunOutputs> outputs) {
   evaluations_.emplace(
       config_.train, in_.data, *trainer_,
       EvaluationOptions{.train_loss = needs.train_loss, .stop = [this] { return end_.wanted(); }});
-  const StepNumbering numbering = step_numbering(config_.train.log_style);
-  due_ = {.evaluation = evaluation_interval(config_.train.eval_interval, numbering),
-          .save = save_interval(config_.checkpoint, numbering, epoch_steps)};
+  due_ = step_intervals(config_.train, config_.checkpoint, epoch_steps);
 }
 
 PretrainResult TrainRun::go() {
@@ -165,6 +163,7 @@ void TrainRun::run_steps() {
     if (due_.evaluation.due_at(progress_.iteration())) evaluate_and_sample(EvaluationPart::kAll);
     saves_.advance();
     if (due_.save.due_at(progress_.iteration())) saves_.save(progress_);
+    observers_.step_done(progress_.iteration());
     if (end_.due(progress_.state())) break;
   }
   if (progress_.moved()) saves_.save(progress_);

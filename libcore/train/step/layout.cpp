@@ -82,6 +82,8 @@ std::vector<Stage> make_stages(const RunShape& run, const Coord& at, ParamTable&
   for (int chunk = 0; chunk < chunks; ++chunk)
     stages.emplace_back(run.model, chunk_layers(run, at, chunk), tensor_split(run, at), params,
                         recompute_plan(run.train));
+  if (run.train.decay_all)
+    for (Param& param : params.all()) param.decay = true;
   return stages;
 }
 
