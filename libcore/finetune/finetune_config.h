@@ -140,7 +140,7 @@ struct MethodOptions {
   int64_t positions_before() const { return is_prefix() ? prefix_positions.value_or(kPrefixPositions) : 0; }
   /// Number of the model's positions that are left for a sequence.
   int64_t positions_left(const ModelConfig& model) const {
-    return model.usable_positions() - positions_before();
+    return model.max_positions - positions_before();
   }
 
  private:

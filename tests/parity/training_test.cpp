@@ -35,7 +35,7 @@ struct Golden {
       tokens.push_back(static_cast<int32_t>(token.as_int()));
   }
   int number(const char* key) const { return static_cast<int>(json[key].as_int()); }
-  bool llama() const { return json["kind"].as_string() == "llama"; }
+  bool llama() const { return json["kind"].as_string() != "gpt2"; }  // or Mistral, which has its form
 
   std::string folder;
   Json json;
@@ -60,6 +60,7 @@ PretrainConfig config_of(const Golden& golden) {
     model.norm = Normalization::kRmsNorm;
     model.swiglu = model.untied_head = true;
     model.linear_bias = false;
+    if (golden.json.find("window")) model.sliding_window = golden.number("window");
   }
   TrainConfig& train = config.train;
   train.micro_batch = train.global_batch = golden.number("batch");
@@ -147,7 +148,8 @@ TEST_P(TrainingParity, FollowsTorchOnTwoRanks) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Goldens, TrainingParity,
-                         testing::Values("train-gpt2", "train-llama", "train-gpt2-clip", "train-llama-clip"),
+                         testing::Values("train-gpt2", "train-llama", "train-gpt2-clip", "train-llama-clip",
+                                         "train-mistral"),
                          [](const auto& param_info) {
                            std::string name = param_info.param;
                            std::replace(name.begin(), name.end(), '-', '_');

@@ -48,7 +48,8 @@ BatchShape batch_shape(const RunShape& run, const Coord& at) {
           .length_step = (run.parallel.context > 1 ? int64_t{2} * run.parallel.context : 1) *
                          (run.parallel.sequence ? run.parallel.tensor : 1),
           .attention_starts = run.samples.attention_starts,
-          .position_starts = run.samples.position_starts};
+          .position_starts = run.samples.position_starts,
+          .window = run.model.window()};
 }
 
 TensorSplit tensor_split(const RunShape& run, const Coord& at) {
