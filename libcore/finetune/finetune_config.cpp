@@ -162,9 +162,6 @@ void FinetuneConfig::add_to(Options& options) {
     if (options.given("eval-strategy") && schedule.evaluate != Moments::kNo) schedule.do_eval = true;
     if (options.given("eval-strategy") && !options.given("eval-interval"))
       run.train.eval_interval = run.train.log_interval;
-    if (schedule.metric.ends_with("accuracy"))
-      warn("--metric-for-best-model ", schedule.metric,
-           " is not computed: the model with the lowest evaluation loss is the best one");
     // GradScaler of torch begins at 2^16: that of Megatron-LM would skip the steps of a short run.
     if (run.train.fp16 && !options.given("initial-loss-scale")) run.train.initial_loss_scale = 65536;
     if (schedule.only_model) run.checkpoint.save_optim = false;
@@ -282,6 +279,9 @@ void FinetuneConfig::check_combinations(Problems& problems) const {
 }
 
 void FinetuneConfig::check_preferences(Problems& problems) const {
+  if (schedule.by_accuracy())
+    problems.add(Opt{"metric-for-best-model"}, ' ', schedule.metric,
+                 " counts the tokens of answers, which ", Opt{"dpo"}, " does not learn; give eval_loss");
   if (method.is_prefix())
     problems.add(Opt{"dpo"}, " trains all parameters or ", Opt{"lora"},
                  ": a prefix cannot be left out of the reference");

@@ -42,6 +42,7 @@ struct EvaluationReport {
   int64_t iteration = 0;
   double loss = 0;
   std::optional<double> train_loss = {};  // set if an observer needs it and there are training data
+  std::optional<double> accuracy = {};  // share of the labels that have the largest logit; unset: not counted
   int64_t batches = 0;
   double seconds = 0;
 };

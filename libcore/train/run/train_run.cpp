@@ -123,7 +123,9 @@ void TrainRun::observe(std::unique_ptr<RunOutputs> outputs) {
   trainer_->keep_own_loss(needs.own_loss);
   evaluations_.emplace(
       config_.train, in_.data, *trainer_,
-      EvaluationOptions{.train_loss = needs.train_loss, .stop = [this] { return end_.wanted(); }});
+      EvaluationOptions{.train_loss = needs.train_loss,
+                        .accuracy = in_.tuning && in_.tuning->by_accuracy,
+                        .stop = [this] { return end_.wanted(); }});
   due_ = step_intervals(config_.train, config_.checkpoint, epoch_steps);
 }
 
@@ -245,7 +247,8 @@ bool TrainRun::validate(const std::string& where) {
   observers_.evaluation(*report);
   if (!in_.tuning) return true;
   // Every rank has the same loss, so all decide alike.
-  if (progress_.note_loss(report->loss, in_.tuning->threshold))
+  const double figure = in_.tuning->by_accuracy ? 1 - *report->accuracy : report->loss;
+  if (progress_.note_figure(figure, in_.tuning->threshold))
     saves_.save_best(progress_);
   else
     end_.note_worse(progress_.state());

@@ -52,7 +52,8 @@ class Batch::Staging {
                 .starts = shape.starts()
                               ? arena.make(DType::kI32, {shape.seq_length}, "one sample's document starts")
                               : View{},
-                .first_seen = {}} {}
+                .first_seen = {},
+                .gaps = {}} {}
 
   /// Reads the samples of the next microbatch into part `i`. Returns false when there is no further
   /// microbatch.
@@ -151,7 +152,8 @@ std::vector<Batch::BatchViews> Batch::make_views(Arena& arena, const BatchShape&
                      .loss_mask = arena.make(DType::kF32, rows, "loss mask"),
                      .samples = arena.make(DType::kI64, {shape.micro_batch}, "sample numbers"),
                      .starts = shape.starts() ? arena.make(DType::kI32, rows, "document starts") : View{},
-                     .first_seen = shape.window > 0 ? arena.make(DType::kI32, rows, "first rows seen") : View{}});
+                     .first_seen = shape.window > 0 ? arena.make(DType::kI32, rows, "first rows seen") : View{},
+                     .gaps = shape.gaps ? arena.make(DType::kF32, rows, "gaps to labels") : View{}});
   return views;
 }
 
@@ -230,6 +232,7 @@ void Batch::put(Stream& stream, const Staging& staging, int part, int microbatch
                   : shape_.attention_starts ? starts
                                             : View{};
   target.position_starts = shape_.position_starts ? starts : View{};
+  target.gaps = views.gaps ? views.gaps.rows(0, rows) : View{};
   target.grad_scale = static_cast<float>(scale_of(sum));
 }
 

@@ -49,7 +49,8 @@ BatchShape batch_shape(const RunShape& run, const Coord& at) {
                          (run.parallel.sequence ? run.parallel.tensor : 1),
           .attention_starts = run.samples.attention_starts,
           .position_starts = run.samples.position_starts,
-          .window = run.model.window()};
+          .window = run.model.window(),
+          .gaps = run.samples.gaps};
 }
 
 TensorSplit tensor_split(const RunShape& run, const Coord& at) {

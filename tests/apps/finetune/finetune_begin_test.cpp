@@ -320,6 +320,31 @@ TEST_F(FinetuneBegin, WithoutTrainingNeedsNoRecordsToTrainOn) {
   expect_said(tune(alone + "--val-size 4", "fresh"), "data/train.json, held out: 4 records");
 }
 
+// The best evaluation is the most accurate one: the losses of a rate that is far too great do not agree.
+TEST_F(FinetuneBegin, ChoosesTheBestModelByAccuracy) {
+  const std::string line =
+      "--learning_rate 0.2 --num_train_epochs 20 --eval_steps 2 --load_best_model_at_end "
+      "--early_stopping_patience 3 --metric_for_best_model accuracy --log-style paddle --log-json log.jsonl";
+  const CommandResult result = tune(kLora + line);
+  ASSERT_EQ(result.code, 0) << result.all();
+  double best = -1;
+  int64_t iteration = 0;
+  for (const Json& evaluation : log_lines(dir_ / "log.jsonl", "valid"))
+    if (const double accuracy = evaluation["accuracy"].as_double(); accuracy > best) {
+      best = accuracy;
+      iteration = evaluation["iteration"].as_int();
+    }
+  EXPECT_GT(best, 0);
+  EXPECT_LE(best, 1);
+  EXPECT_NE(result.all().find("evaluations were no better than the accuracy "), std::string::npos)
+      << result.all();
+  EXPECT_NE(result.all().find(", eval_accuracy: "), std::string::npos);
+  EXPECT_NE(result.all().find(concat("of iteration ", iteration, " to out")), std::string::npos) << result.all();
+  write_pairs();
+  expect_refused(tune("--dpo --metric_for_best_model accuracy --load_best_model_at_end", "pairs"),
+                 "does not learn; give eval_loss");
+}
+
 // No record is cut at the window of its model, and the layers see no further.
 TEST_F(FinetuneBegin, TunesRecordsThatAreLongerThanAWindow) {
   fs::remove_all(dir_ / "model");
