@@ -3,9 +3,9 @@
 #include "libcore/base/log.h"
 #include "libcore/dialects/axolotl/axolotl.h"
 #include "libcore/dialects/llama_factory/factory_names.h"
-#include "libcore/dialects/mindformers/run_file.h"
 #include "libcore/dialects/megatron/fates.h"
 #include "libcore/dialects/megatron/wandb.h"
+#include "libcore/dialects/mindformers/run_file.h"
 #include "libcore/dialects/paddle/paddle_config.h"
 #include "libcore/finetune/finetune.h"
 #include "libcore/ops/backend/cuda_plugin.h"
@@ -42,7 +42,9 @@ struct Dialects {
 
 /// Adds the options and file keys of other tools.
 void add_dialects(Options& options, Dialects& dialects, FinetuneConfig& config) {
-  options.add("PaddleNLP", dialects.paddle).add(kFactory, dialects.factory).add("MindFormers", dialects.mindformers);
+  options.add("PaddleNLP", dialects.paddle)
+      .add(kFactory, dialects.factory)
+      .add("MindFormers", dialects.mindformers);
   options.fates([] { return fates_in(kFinetune); }).translate(translate_axolotl);
   options.translate(translate_paddle_preferences);
   options.translate([](FileTranslation& file) {

@@ -135,9 +135,9 @@ void check_prefix_window(const FinetuneConfig& config, Problems& problems) {
   const ModelConfig& model = config.run.model;
   const int64_t prefix = config.method.positions_before();
   if (prefix == 0 || model.sliding_window == 0 || prefix + model.seq_length <= model.sliding_window) return;
-  problems.add(Opt{"prefix-tuning"}, ": a prefix of ", prefix, " positions and a sequence of ", model.seq_length,
-               " exceed the model's window of ", model.sliding_window, "; give a smaller ", Opt{"max-length"},
-               ", or ", Opt{"lora"});
+  problems.add(Opt{"prefix-tuning"}, ": a prefix of ", prefix, " positions and a sequence of ",
+               model.seq_length, " exceed the model's window of ", model.sliding_window, "; give a smaller ",
+               Opt{"max-length"}, ", or ", Opt{"lora"});
 }
 
 void check_complete(FinetuneConfig& config) {

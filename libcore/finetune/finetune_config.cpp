@@ -280,8 +280,8 @@ void FinetuneConfig::check_combinations(Problems& problems) const {
 
 void FinetuneConfig::check_preferences(Problems& problems) const {
   if (schedule.by_accuracy())
-    problems.add(Opt{"metric-for-best-model"}, ' ', schedule.metric,
-                 " counts the tokens of answers, which ", Opt{"dpo"}, " does not learn; give eval_loss");
+    problems.add(Opt{"metric-for-best-model"}, ' ', schedule.metric, " counts the tokens of answers, which ",
+                 Opt{"dpo"}, " does not learn; give eval_loss");
   if (method.is_prefix())
     problems.add(Opt{"dpo"}, " trains all parameters or ", Opt{"lora"},
                  ": a prefix cannot be left out of the reference");

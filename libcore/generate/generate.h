@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "libcore/generate/beam_search.h"
+#include "libcore/generate/search/beam_search.h"
 #include "libcore/generate/sampling.h"
 #include "libcore/model/stage.h"
 #include "libcore/text/tokenizer.h"

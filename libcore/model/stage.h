@@ -28,8 +28,8 @@ struct Microbatch {
   /// With `position_starts`, its position counts from its document's beginning. If either is empty, the
   /// sequence counts as one document without a window for that purpose.
   ConstView starts = {}, position_starts = {};
-  /// [s, b] f32; written by the head of an evaluation: by how much the largest logit exceeds that of the label.
-  /// 0: the model would choose the label. Empty: not wanted.
+  /// [s, b] f32; written by the head of an evaluation: by how much the largest logit exceeds that of the
+  /// label. 0: the model would choose the label. Empty: not wanted.
   View gaps = {};
   /// d(objective)/d(sum of token losses): 1 / (microbatches * sum of loss_mask). Read by the head.
   float grad_scale = 1;

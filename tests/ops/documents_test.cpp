@@ -108,8 +108,8 @@ TEST_P(Documents, AttentionSeesNoOtherDocument) {
     }
 }
 
-// A row with a window must have the output of the last row of a sequence that begins where its window does, and
-// its gradient must reach the same rows. The windows begin within blocks of keys and at their ends.
+// A row with a window must have the output of the last row of a sequence that begins where its window does,
+// and its gradient must reach the same rows. The windows begin within blocks of keys and at their ends.
 TEST_P(Documents, AttentionSeesItsWindow) {
   constexpr int64_t kWindow = 70, kHead = 24;
   Values starts(static_cast<size_t>(kLength * kBatch));
@@ -130,13 +130,9 @@ TEST_P(Documents, AttentionSeesItsWindow) {
         const View out = bed_->empty(dtype, {s, b, 4, kHead}), dqkv = bed_->empty(dtype, in.shape);
         const View lse = bed_->empty(DType::kF32, {b, 4, s});
         run(*stream_, Attention{.out = out, .qkv = in, .scale = 0.2f, .lse = lse, .starts = from});
-        run(*stream_, AttentionGrad{.dqkv = dqkv,
-                                    .dout = dy,
-                                    .out = out,
-                                    .qkv = in,
-                                    .lse = lse,
-                                    .scale = 0.2f,
-                                    .starts = from});
+        run(*stream_,
+            AttentionGrad{
+                .dqkv = dqkv, .dout = dy, .out = out, .qkv = in, .lse = lse, .scale = 0.2f, .starts = from});
         return std::pair(bed_->get(out), bed_->get(dqkv));
       };
       const auto [out, dqkv] = run_both(qkv, dout, kLength, kBatch, windows);

@@ -93,8 +93,7 @@ class TrainingParity : public testing::TestWithParam<const char*> {};
 void expect_curve(const Golden& golden, const PretrainConfig& config, Communicator& world) {
   const std::unique_ptr<Backend> backend = make_cpu_backend();
   Trainer trainer({config.model, config.parallel, config.train}, *backend, world);
-  load_params(RenamedTensorFile(std::make_unique<WeightsFolder>(golden.folder),
-                                golden.names(), config.model),
+  load_params(RenamedTensorFile(std::make_unique<WeightsFolder>(golden.folder), golden.names(), config.model),
               trainer.params(), trainer.stream());
   trainer.optimizer().take_values(trainer.stream());
   const SampleReader read = reader_of(golden);
@@ -149,8 +148,8 @@ TEST_P(TrainingParity, FollowsTorchOnTwoRanks) {
   expect_curve(golden, config);
 }
 
-/// Two samples of the golden's tokens. Each second label is the id with the greatest logit in transformers, the
-/// others the id with the greatest but one; the last label of each sample does not count.
+/// Two samples of the golden's tokens. Each second label is the id with the greatest logit in transformers,
+/// the others the id with the greatest but one; the last label of each sample does not count.
 SampleReader chosen_labels(const Golden& golden) {
   return [&golden](int64_t index, const SampleView& out) {
     const Json& generation = golden.json["generation"];
@@ -185,9 +184,9 @@ TEST_P(TrainingParity, CountsTheLabelsThatTransformersWouldChoose) {
       RunShape run{config.model, config.parallel, config.train};
       run.samples.gaps = true;
       Trainer trainer(run, *backend, world);
-      load_params(RenamedTensorFile(std::make_unique<WeightsFolder>(golden.folder), golden.names(),
-                                    config.model),
-                  trainer.params(), trainer.stream());
+      load_params(
+          RenamedTensorFile(std::make_unique<WeightsFolder>(golden.folder), golden.names(), config.model),
+          trainer.params(), trainer.stream());
       Trainer::LabelCounts counts;
       trainer.evaluate(chosen_labels(golden), 0, &counts);
       EXPECT_EQ(counts.counted, 14);

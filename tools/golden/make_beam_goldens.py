@@ -54,7 +54,7 @@ def main():
                     cases += [case(name, model, prompt, options, ends) for options in OPTIONS]
     out = dict(versions=dict(torch=torch.__version__, transformers=transformers.__version__), max_new_tokens=NEW, cases=cases)
     with open(os.path.join(sys.argv[1], "generate/goldens/beams.json"), "w", encoding="utf-8") as file:
-        file.write(json.dumps(out).replace('{"model"', '\n{"model"') + "\n")
+        file.write(json.dumps(out).replace('{"model": ', '\n{"model": ').replace(", \n", ",\n") + "\n")
 
 
 if __name__ == "__main__":

@@ -100,7 +100,7 @@ def main():
                 cases.append(case)
     out = {"versions": {"transformers": transformers.__version__}, "templates": TEMPLATES, "chats": CHATS, "tools": TOOLS, "cases": cases}
     with open(os.path.join(sys.argv[1], "text/goldens/template_constructs.json"), "w", encoding="utf-8") as file:
-        file.write(json.dumps(out, ensure_ascii=False).replace('{"template": ', '\n{"template": ') + "\n")
+        file.write(json.dumps(out, ensure_ascii=False).replace('{"template": ', '\n{"template": ').replace(", \n", ",\n") + "\n")
     print(len(TEMPLATES), "templates,", len(cases), "cases,", sum("error" in case for case in cases), "errors")
     for case in cases:
         if "error" in case:

@@ -155,9 +155,8 @@ int64_t extent_of(Dim dim, const ModelConfig& config) {
 }
 
 const char* head_name(const NameMap& map) {
-  const auto head = std::find_if(map.rows.begin(), map.rows.end(), [](const NameRow& row) {
-    return row.presence == Presence::kUntiedHead;
-  });
+  const auto head = std::find_if(map.rows.begin(), map.rows.end(),
+                                 [](const NameRow& row) { return row.presence == Presence::kUntiedHead; });
   if (head == map.rows.end()) fail(ErrorKind::kInternal, "no name of a head for ", map.architecture);
   return head->theirs.front();
 }

@@ -12,7 +12,7 @@
 namespace megalith {
 namespace {
 
-constexpr size_t kMaxNamed = 5;  // number of tensor names in one message
+constexpr size_t kMaxNamed = 5;                        // number of tensor names in one message
 constexpr int64_t kComparedAtOnce = int64_t{1} << 20;  // elements
 
 // The name that a tensor has in the file, which may omit the family's prefix.

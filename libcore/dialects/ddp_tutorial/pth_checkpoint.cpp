@@ -120,8 +120,8 @@ class PthStore final : public CheckpointStore {
   static std::string passage(const std::string& save) { return save + "/.pth"; }
 };
 
-[[maybe_unused]] const bool kAdded = add_checkpoint_store(
-    add_checkpoint_format(3, "pth", {.tracked = false}), std::make_unique<PthStore>());
+[[maybe_unused]] const bool kAdded =
+    add_checkpoint_store(add_checkpoint_format(3, "pth", {.tracked = false}), std::make_unique<PthStore>());
 
 }  // namespace
 }  // namespace megalith

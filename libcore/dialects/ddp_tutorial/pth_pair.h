@@ -13,11 +13,11 @@
 #include "libcore/train/saves/start_point.h"
 #include "libcore/train/step/trainer.h"
 
-/// Pairs of files in the form of the PyTorch DDP tutorial: ROOT/model_NNNNNN.pth, the state_dict() of a model,
-/// and ROOT/optimizer_NNNNNN.pth, that of torch.optim.AdamW. NNNNNN counts the saves of a run from 0. A model
-/// that GPTModel has a place for (fits_tutorial()) has its names there, any other model our own, as all had in
-/// pairs of Megalith 0.x, which were numbered by steps. Our optimizer files have one more key, "megalith": the
-/// run's progress, as JSON. torch.load(weights_only=True) reads both.
+/// Pairs of files in the form of the PyTorch DDP tutorial: ROOT/model_NNNNNN.pth, the state_dict() of a
+/// model, and ROOT/optimizer_NNNNNN.pth, that of torch.optim.AdamW. NNNNNN counts the saves of a run from 0.
+/// A model that GPTModel has a place for (fits_tutorial()) has its names there, any other model our own, as
+/// all had in pairs of Megalith 0.x, which were numbered by steps. Our optimizer files have one more key,
+/// "megalith": the run's progress, as JSON. torch.load(weights_only=True) reads both.
 namespace megalith {
 
 inline constexpr const char* kOwnKey = "megalith";
@@ -36,9 +36,9 @@ std::optional<int64_t> pair_iteration(const std::string& root, int64_t number);
 Json pair_args(const std::string& root, int64_t number);
 
 /// Reads the pair with this number; a run resumes from one of ours bit for bit. From a pair of torch's own it
-/// resumes with the moments, after as many steps as the optimizer has done. If there is only a model file, the
-/// result holds only weights. `model` says how GPTModel's layers become ours. kNoInput, with a list of the
-/// existing numbers; kData.
+/// resumes with the moments, after as many steps as the optimizer has done. If there is only a model file,
+/// the result holds only weights. `model` says how GPTModel's layers become ours. kNoInput, with a list of
+/// the existing numbers; kData.
 StartPoint read_pair(const std::string& root, int64_t number, const ModelConfig& model);
 
 /// Writes the pair with this number from a checkpoint in our format of the trainer's state: the optimizer's

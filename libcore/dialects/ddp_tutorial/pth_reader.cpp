@@ -70,7 +70,8 @@ NamedTensors model_tensors(const TorchFile& file) {
 }
 
 bool has_tutorial_names(const NamedTensors& tensors) {
-  return std::any_of(tensors.begin(), tensors.end(), [](const auto& one) { return one.first == kOfTutorial; });
+  return std::any_of(tensors.begin(), tensors.end(),
+                     [](const auto& one) { return one.first == kOfTutorial; });
 }
 
 /// The JSON that our optimizer files hold; null in a file of another program.
@@ -144,34 +145,35 @@ OptimizerState take_own(const TorchFile& file, const Json& own, int64_t number, 
   return state_of(file, std::move(names));
 }
 
-/// The number of parameters in the only group of an optimizer of torch's own. With several groups nothing says
-/// which parameter has which number.
+/// The number of parameters in the only group of an optimizer of torch's own. With several groups nothing
+/// says which parameter has which number.
 size_t parameters_of_group(const TorchFile& file) {
   const auto groups = file.tree.find_ref(file.tree.root(), "param_groups");
   const size_t count =
       groups && file.tree[*groups].kind == PickleValue::Kind::kList ? file.tree[*groups].items().size() : 0;
   if (count != 1)
-    fail(ErrorKind::kData, file.path(), ": has ", count,
-         " parameter groups, wanted that of AdamW(model.parameters()); move it away to begin with the weights "
-         "of the model next to it");
+    fail(
+        ErrorKind::kData, file.path(), ": has ", count,
+        " parameter groups, wanted that of AdamW(model.parameters()); move it away to begin with the weights "
+        "of the model next to it");
   const PickleValue* const params = file.tree.find(file.tree[*groups].items()[0], "params");
   return params && params->kind == PickleValue::Kind::kList ? params->items().size() : 0;
 }
 
-/// Reads how far torch's own optimizer has come. Its run counted no samples: the steps are counted in steps of
-/// the run that resumes.
+/// Reads how far torch's own optimizer has come. Its run counted no samples: the steps are counted in steps
+/// of the run that resumes.
 OptimizerState take_foreign(const TorchFile& file, const ModelConfig& model, StartPoint& start) {
   std::vector<std::string> names;
   for (const PthParameter& parameter : tutorial_parameters(model)) names.push_back(parameter.name);
   if (const size_t count = parameters_of_group(file); count != names.size())
-    fail(ErrorKind::kData, file.path(), ": the optimizer has ", count, " parameters, the model ", names.size(),
+    fail(ErrorKind::kData, file.path(), ": the optimizer has ", count, " parameters, the model ",
+         names.size(),
          "; --untie-embeddings-and-output-weights is for a head with weights of its own, --add-qkv-bias for "
          "biases of queries, keys and values");
   OptimizerState state = state_of(file, std::move(names));
   const auto steps = static_cast<int64_t>(state.steps);
   check_count(steps, concat(file.path(), ": \"step\""));
-  start.state =
-      TrainState{.iteration = steps, .consumed_train = steps, .schedule_samples = steps};
+  start.state = TrainState{.iteration = steps, .consumed_train = steps, .schedule_samples = steps};
   start.step_samples = 1;
   start.optimizer_steps = steps;
   return state;
@@ -277,9 +279,10 @@ StartPoint read_pair(const std::string& root, int64_t number, const ModelConfig&
   NamedTensors parameters = model_tensors(open_torch(path));
   const bool tutorial = has_tutorial_names(parameters);
   if (tutorial && !fits_tutorial(model))
-    fail(ErrorKind::kData, path,
-         ": is a GPTModel (learned positions, LayerNorm, biases, all heads with keys of their own), which the "
-         "options of this model are not");
+    fail(
+        ErrorKind::kData, path,
+        ": is a GPTModel (learned positions, LayerNorm, biases, all heads with keys of their own), which the "
+        "options of this model are not");
   OptimizerState state;
   if (file_exists(optimizer)) state = take_optimizer(open_torch(optimizer), tutorial, number, model, start);
   start.tensors = tutorial ? tutorial_tensors(path, std::move(parameters), std::move(state), model)

@@ -98,9 +98,8 @@ std::vector<PthParameter> tutorial_parameters(const ModelConfig& model) {
     return modules.try_emplace(name, modules.size()).first->second;
   };
   for (const PthParameter& parameter : all) module_of(parameter);
-  std::stable_sort(all.begin(), all.end(), [&](const PthParameter& a, const PthParameter& b) {
-    return module_of(a) < module_of(b);
-  });
+  std::stable_sort(all.begin(), all.end(),
+                   [&](const PthParameter& a, const PthParameter& b) { return module_of(a) < module_of(b); });
   return all;
 }
 

@@ -4,8 +4,8 @@
 //   [GPU1] Epoch 1 finished, checkpoint: 000001
 // and rank 0: Epoch 1 (Step 000000): Train loss 9.131, Val loss 9.140
 //   =====
-// The last line ends an epoch. Its checkpoint is the number in the name of the pair that was saved then; a run
-// that saves no pair there names its last step.
+// The last line ends an epoch. Its checkpoint is the number in the name of the pair that was saved then; a
+// run that saves no pair there names its last step.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -99,12 +99,12 @@ class TutorialLines final : public RunObserver {
 };
 
 // As in the tutorial, logs the learning rate that the step used.
-[[maybe_unused]] const bool kAdded =
-    add_log_style(LogStyle::kDdpTutorial,
-                  [](const ObservedRun& run) -> std::unique_ptr<RunObserver> {
-                    return std::make_unique<TutorialLines>(run);
-                  },
-                  &StepFigures::rate);
+[[maybe_unused]] const bool kAdded = add_log_style(
+    LogStyle::kDdpTutorial,
+    [](const ObservedRun& run) -> std::unique_ptr<RunObserver> {
+      return std::make_unique<TutorialLines>(run);
+    },
+    &StepFigures::rate);
 
 }  // namespace
 }  // namespace megalith

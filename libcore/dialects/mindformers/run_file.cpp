@@ -237,13 +237,14 @@ class Translator {
   /// regular expressions: '.*wq|.*wv', '.*dense1$|.*dense3$'.
   void adapters() {
     if (!tunes_) return;
-    for (const std::string path : {"pet_config.target_modules", "model.model_config.pet_config.target_modules"})
+    for (const std::string path :
+         {"pet_config.target_modules", "model.model_config.pet_config.target_modules"})
       if (const FileOption* modules = key(path)) put("target-modules", *modules, layers_of(*modules));
   }
   std::vector<std::string> layers_of(const FileOption& modules) {
     static const std::map<std::string, std::string> kLayers = {
-        {"wq", "q_proj"},    {"wk", "k_proj"},      {"wv", "v_proj"},    {"wo", "o_proj"},
-        {"w1", "gate_proj"}, {"w2", "down_proj"},   {"w3", "up_proj"},   {"dense1", "c_attn"},
+        {"wq", "q_proj"},     {"wk", "k_proj"},    {"wv", "v_proj"},  {"wo", "o_proj"},
+        {"w1", "gate_proj"},  {"w2", "down_proj"}, {"w3", "up_proj"}, {"dense1", "c_attn"},
         {"dense2", "c_attn"}, {"dense3", "c_attn"}};
     std::set<std::string> layers;
     for (const std::string& words : modules.words)

@@ -66,10 +66,10 @@ class JsonLines {
 
 /// Where a run's figures go in addition to the log.
 struct RunLogOptions {
-  std::string tensorboard = {};                         // folder; empty: none
-  std::string json = {};                                // file; empty: none
-  int64_t start = 0;                                    // number of iterations that earlier runs did
-  int64_t flush_interval = 1;                           // steps after which TensorBoard's file is flushed
+  std::string tensorboard = {};  // folder; empty: none
+  std::string json = {};         // file; empty: none
+  int64_t start = 0;             // number of iterations that earlier runs did
+  int64_t flush_interval = 1;    // steps after which TensorBoard's file is flushed
   LoggedRate rate = &StepFigures::next_rate;
 };
 

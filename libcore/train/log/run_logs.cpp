@@ -105,12 +105,11 @@ void tell_earlier_runs(const RunOutputs& outputs) {
 }
 
 std::unique_ptr<RunLog> begin_run_log(const ObservedRun& run, const std::string& figures) {
-  auto run_log =
-      std::make_unique<RunLog>(RunLogOptions{.tensorboard = run.config.train.tensorboard,
-                                             .json = figures,
-                                             .start = run.start,
-                                             .flush_interval = run.config.train.log_interval,
-                                             .rate = logged_rate(run.config.train.log_style)});
+  auto run_log = std::make_unique<RunLog>(RunLogOptions{.tensorboard = run.config.train.tensorboard,
+                                                        .json = figures,
+                                                        .start = run.start,
+                                                        .flush_interval = run.config.train.log_interval,
+                                                        .rate = logged_rate(run.config.train.log_style)});
   run_log->start({.iteration = run.start,
                   .iterations = *run.config.train.iters,
                   .parameters = run.parameters,

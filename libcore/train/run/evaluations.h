@@ -15,8 +15,8 @@
 namespace megalith {
 
 struct EvaluationOptions {
-  bool train_loss = false;          // validation() also reports the loss on training samples
-  bool accuracy = false;            // validation() also reports the share of labels that the model would choose
+  bool train_loss = false;  // validation() also reports the loss on training samples
+  bool accuracy = false;    // validation() also reports the share of labels that the model would choose
   std::function<bool()> stop = {};  // whether this rank wants the run to end
 };
 

@@ -71,11 +71,11 @@ class RunSaves {
   std::optional<CheckpointUse> base_use_, best_use_;
   int64_t saved_ = -1, best_ = 0;
   std::optional<int64_t> next_number_;  // of the run that is resumed; nothing: it has none
-  Replaced replaced_;             // its `start` is -1 once that checkpoint is removed
-  bool has_way_ = false;          // make_way() was called
-  Json data_digests_ = {};        // of the data when the run began; only on the first rank
-  Json products_ = {};            // null: none
-  std::unique_ptr<Saver> saver_;  // null: nothing is saved
+  Replaced replaced_;                   // its `start` is -1 once that checkpoint is removed
+  bool has_way_ = false;                // make_way() was called
+  Json data_digests_ = {};              // of the data when the run began; only on the first rank
+  Json products_ = {};                  // null: none
+  std::unique_ptr<Saver> saver_;        // null: nothing is saved
 };
 
 }  // namespace megalith

@@ -11,11 +11,11 @@ StepIntervals step_intervals(const TrainConfig& train, const CheckpointConfig& c
          "--at-epoch-ends: these data have no epochs of a known length; give --eval-interval and "
          "--save-interval");
   const auto interval = [&](int64_t every) {
-    return StepInterval{.every = every,
-                        .first = train.from_zero ? 1 : 0,
-                        .also_every = train.epoch_ends ? epoch_steps : 0};
+    return StepInterval{
+        .every = every, .first = train.from_zero ? 1 : 0, .also_every = train.epoch_ends ? epoch_steps : 0};
   };
-  return {.evaluation = interval(train.eval_interval), .save = interval(checkpoint.save_interval.value_or(0))};
+  return {.evaluation = interval(train.eval_interval),
+          .save = interval(checkpoint.save_interval.value_or(0))};
 }
 
 }  // namespace megalith

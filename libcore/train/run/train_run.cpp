@@ -121,11 +121,10 @@ void TrainRun::observe(std::unique_ptr<RunOutputs> outputs) {
   add_run_logs(observers_, run, std::move(outputs));
   const ObserverNeeds needs = observers_.needs();
   trainer_->keep_own_loss(needs.own_loss);
-  evaluations_.emplace(
-      config_.train, in_.data, *trainer_,
-      EvaluationOptions{.train_loss = needs.train_loss,
-                        .accuracy = in_.tuning && in_.tuning->by_accuracy,
-                        .stop = [this] { return end_.wanted(); }});
+  evaluations_.emplace(config_.train, in_.data, *trainer_,
+                       EvaluationOptions{.train_loss = needs.train_loss,
+                                         .accuracy = in_.tuning && in_.tuning->by_accuracy,
+                                         .stop = [this] { return end_.wanted(); }});
   due_ = step_intervals(config_.train, config_.checkpoint, epoch_steps);
 }
 

@@ -213,7 +213,8 @@ void count_in_steps(StartPoint& start, const TrainConfig& train, int64_t epoch) 
   state.schedule_samples = state.schedule_samples / theirs * ours;
   state.consumed_train = state.consumed_train / theirs * ours;
   log(printable(start.path), ": its steps ",
-      start.schedule ? concat("have ", theirs, " samples") : std::string("have samples that it does not count"),
+      start.schedule ? concat("have ", theirs, " samples")
+                     : std::string("have samples that it does not count"),
       ", this run's ", ours, ": the run continues after ", state.iteration, " of its own steps, at sample ",
       state.consumed_train, " of its order");
 }

@@ -110,8 +110,8 @@ class Batch::Staging {
     const auto width = static_cast<size_t>(matrix.shape[1]);
     const int32_t* const documents = shape_.attention_starts ? sample_.starts.as<int32_t>() : nullptr;
     for (int64_t row = 0; row < matrix.shape[0]; ++row)
-      matrix.as<int32_t>()[static_cast<size_t>(row) * width + j] = static_cast<int32_t>(
-          std::max<int64_t>(documents ? documents[row] : 0, row + 1 - shape_.window));
+      matrix.as<int32_t>()[static_cast<size_t>(row) * width + j] =
+          static_cast<int32_t>(std::max<int64_t>(documents ? documents[row] : 0, row + 1 - shape_.window));
   }
   template <class T>
   static void put_column(View matrix, size_t j, View sample, const RowPositions& places) {
@@ -147,13 +147,14 @@ std::vector<Batch::BatchViews> Batch::make_views(Arena& arena, const BatchShape&
   const Shape rows{shape.rows(), shape.micro_batch};
   std::vector<BatchViews> views;
   for (int i = 0; i < microbatches; ++i)
-    views.push_back({.tokens = arena.make(DType::kI32, rows, "tokens"),
-                     .labels = arena.make(DType::kI32, rows, "labels"),
-                     .loss_mask = arena.make(DType::kF32, rows, "loss mask"),
-                     .samples = arena.make(DType::kI64, {shape.micro_batch}, "sample numbers"),
-                     .starts = shape.starts() ? arena.make(DType::kI32, rows, "document starts") : View{},
-                     .first_seen = shape.window > 0 ? arena.make(DType::kI32, rows, "first rows seen") : View{},
-                     .gaps = shape.gaps ? arena.make(DType::kF32, rows, "gaps to labels") : View{}});
+    views.push_back(
+        {.tokens = arena.make(DType::kI32, rows, "tokens"),
+         .labels = arena.make(DType::kI32, rows, "labels"),
+         .loss_mask = arena.make(DType::kF32, rows, "loss mask"),
+         .samples = arena.make(DType::kI64, {shape.micro_batch}, "sample numbers"),
+         .starts = shape.starts() ? arena.make(DType::kI32, rows, "document starts") : View{},
+         .first_seen = shape.window > 0 ? arena.make(DType::kI32, rows, "first rows seen") : View{},
+         .gaps = shape.gaps ? arena.make(DType::kF32, rows, "gaps to labels") : View{}});
   return views;
 }
 

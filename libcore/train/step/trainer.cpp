@@ -204,8 +204,8 @@ std::vector<double> Trainer::sample_losses(const SampleSource& source, int64_t c
   return losses_of_batch();
 }
 
-// Each rank with the last stage counts its own rows; of the tensor-parallel ranks, which have the same ones, the
-// first.
+// Each rank with the last stage counts its own rows; of the tensor-parallel ranks, which have the same ones,
+// the first.
 void Trainer::count_labels(LabelCounts& counts) {
   std::vector<double> mine(2, 0.0);
   const bool counts_here = groups_.at.tensor == 0 && groups_.at.pipeline == run_.parallel.pipeline - 1;

@@ -339,7 +339,8 @@ TEST_F(FinetuneBegin, ChoosesTheBestModelByAccuracy) {
   EXPECT_NE(result.all().find("evaluations were no better than the accuracy "), std::string::npos)
       << result.all();
   EXPECT_NE(result.all().find(", eval_accuracy: "), std::string::npos);
-  EXPECT_NE(result.all().find(concat("of iteration ", iteration, " to out")), std::string::npos) << result.all();
+  EXPECT_NE(result.all().find(concat("of iteration ", iteration, " to out")), std::string::npos)
+      << result.all();
   write_pairs();
   expect_refused(tune("--dpo --metric_for_best_model accuracy --load_best_model_at_end", "pairs"),
                  "does not learn; give eval_loss");
@@ -360,8 +361,7 @@ TEST_F(FinetuneBegin, TunesRecordsThatAreLongerThanAWindow) {
   const CommandResult prefix = tune("--prefix-tuning --num-prefix-tokens 2 " + options + "p.jsonl", "prefix");
   EXPECT_EQ(prefix.code, 64);
   EXPECT_NE(prefix.err.find("exceed the model's window of 3"), std::string::npos) << prefix.err;
-  const CommandResult context =
-      tune("--nproc 2 --context-parallel-size 2 " + options + "c.jsonl", "context");
+  const CommandResult context = tune("--nproc 2 --context-parallel-size 2 " + options + "c.jsonl", "context");
   EXPECT_EQ(context.code, 64);
   EXPECT_NE(context.err.find("needs a whole sample on one rank"), std::string::npos) << context.err;
 }

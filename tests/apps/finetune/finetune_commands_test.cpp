@@ -197,8 +197,8 @@ TEST_F(FinetuneCommands, TakesPublishedFilesAsTheFirstWord) {
   EXPECT_EQ(source("./qlora.json").code, 0);
 }
 
-// The keys of MindFormers' configs/gpt2/run_gpt2_lora.yaml and configs/llama2/lora_llama2_7b.yaml, of which some have
-// no meaning for records.
+// The keys of MindFormers' configs/gpt2/run_gpt2_lora.yaml and configs/llama2/lora_llama2_7b.yaml, of which
+// some have no meaning for records.
 TEST_F(FinetuneCommands, TakesTheAdapterFilesOfMindFormers) {
   const auto file = [](const std::string& type, const std::string& modules) {
     return R"(seed: 0
@@ -240,7 +240,8 @@ callbacks:
   - type: MFLossMonitor
 model:
   model_config:
-    type: )" + type + R"(
+    type: )" +
+           type + R"(
     seq_length: 48
     hidden_size: 4096
     num_layers: 32
@@ -251,12 +252,14 @@ model:
       lora_rank: 4
       lora_alpha: 8
       lora_dropout: 0.05
-      target_modules: ')" + modules + "'\n";
+      target_modules: ')" +
+           modules + "'\n";
   };
   write_file(dir_ / "lora.yaml", file("GPT2Config", ".*dense1$|.*dense3$"));
   const CommandResult gpt2 = source("--config lora.yaml");
   EXPECT_EQ(gpt2.code, 0) << gpt2.all();
-  EXPECT_NE(gpt2.all().find("queries, keys and values of GPT-2 are one layer"), std::string::npos) << gpt2.all();
+  EXPECT_NE(gpt2.all().find("queries, keys and values of GPT-2 are one layer"), std::string::npos)
+      << gpt2.all();
   EXPECT_EQ(gpt2.all().find("validation loss"), std::string::npos) << gpt2.all();
   const auto adapter = [&] { return Json::load(dir_ / "tuned/adapter_config.json"); };
   EXPECT_EQ(adapter()["r"].as_int(), 4);

@@ -157,7 +157,8 @@ TEST_F(DdpTutorial, CountsTheDataInStepsWithAnotherBatch) {
   const CommandResult rest = tutorial(still + "--checkpoint " + pair + " --log-json rest.jsonl");
   ASSERT_EQ(rest.code, 0) << rest.err;
   EXPECT_NE((rest.out + rest.err)
-                .find("model_00000" + pair + ".pth: its steps have 8 samples, this run's 4: the run continues after 6 "
+                .find("model_00000" + pair +
+                      ".pth: its steps have 8 samples, this run's 4: the run continues after 6 "
                       "of its own "
                       "steps, at sample 24 of its order"),
             std::string::npos)
@@ -224,7 +225,8 @@ class TutorialLoop : public DdpTutorial {
     const std::vector<Json> train = lines(figures, "train");
     ASSERT_EQ(train.size() + first, golden_["losses"].as_array().size());
     for (size_t i = 0; i < train.size(); ++i) {
-      EXPECT_NEAR(train[i]["loss"].as_double(), golden_["losses"].as_array()[first + i].as_double(), kNear) << i;
+      EXPECT_NEAR(train[i]["loss"].as_double(), golden_["losses"].as_array()[first + i].as_double(), kNear)
+          << i;
       EXPECT_NEAR(train[i]["lr"].as_double(), golden_["rates"].as_array()[first + i].as_double(), 1e-12) << i;
       EXPECT_NEAR(train[i]["grad_norm"].as_double(), golden_["grad_norms"].as_array()[first + i].as_double(),
                   kNear)
@@ -233,7 +235,8 @@ class TutorialLoop : public DdpTutorial {
   }
 
   static constexpr double kNear = 3e-5;  // fp32's rounding over 48 steps
-  const Json golden_ = Json::parse(read_file(test_data("dialects/ddp_tutorial/goldens/tutorial.json")), "golden");
+  const Json golden_ =
+      Json::parse(read_file(test_data("dialects/ddp_tutorial/goldens/tutorial.json")), "golden");
 };
 
 TEST_F(TutorialLoop, Has48StepsOfTorch) {
@@ -260,17 +263,17 @@ TEST_F(TutorialLoop, GoesOnWithAPairOfTorch) {
   ASSERT_EQ(result.code, 0) << result.err;
   expect_the_loop("l.jsonl", 24);
   EXPECT_TRUE(fs::exists(dir_ / "pair/optimizer_000002.pth"));
-  const CommandResult tied = run(
-      "--num-layers 2 --hidden-size 8 --num-attention-heads 2 --seq-length 16 --no-add-qkv-bias "
-      "--train-data-path text/train --train-iters 30 --micro-batch-size 2 --save pair --checkpoint 1 "
-      "--tokenizer-model " +
-      kTokenizer);
+  const CommandResult tied =
+      run("--num-layers 2 --hidden-size 8 --num-attention-heads 2 --seq-length 16 --no-add-qkv-bias "
+          "--train-data-path text/train --train-iters 30 --micro-batch-size 2 --save pair --checkpoint 1 "
+          "--tokenizer-model " +
+          kTokenizer);
   EXPECT_EQ(tied.code, 65);
   EXPECT_NE(tied.err.find("--untie-embeddings-and-output-weights"), std::string::npos) << tied.err;
 }
 
-// goldens/by_step was written by Megalith at commit 4b6e8587, which numbered pairs by steps and gave them its own
-// names, with the options of this test and --exit-interval 6.
+// goldens/by_step was written by Megalith at commit 4b6e8587, which numbered pairs by steps and gave them its
+// own names, with the options of this test and --exit-interval 6.
 TEST_F(TutorialLoop, GoesOnWithAPairThatIsNumberedByItsStep) {
   const std::string options =
       "--num-layers 1 --hidden-size 4 --num-attention-heads 2 --seq-length 16 --no-add-qkv-bias "

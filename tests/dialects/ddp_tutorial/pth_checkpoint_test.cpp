@@ -183,7 +183,8 @@ PretrainConfig untied(PretrainConfig c) {
   return c;
 }
 
-// The file must have the form of torch.optim.AdamW(...).state_dict(), with a parameter for each of GPTModel's.
+// The file must have the form of torch.optim.AdamW(...).state_dict(), with a parameter for each of
+// GPTModel's.
 TEST_F(PthCheckpoint, HoldsAdamWsState) {
   train(untied(config()), tiny_data(), nullptr);
   const TorchFile file = open_torch(dir_ / "pth/optimizer_000000.pth");
@@ -192,10 +193,10 @@ TEST_F(PthCheckpoint, HoldsAdamWsState) {
   const TorchFile model = open_torch(dir_ / "pth/model_000000.pth");
   std::set<std::string> names;
   for (const TorchLeaf& leaf : leaves_of(model.tree, model.tree.root(), "model")) names.insert(leaf.name);
-  for (const char* const name : {"tok_emb.weight", "pos_emb.weight", "trf_blocks.1.att.W_query.weight",
-                                 "trf_blocks.1.att.W_value.bias", "trf_blocks.0.att.mask",
-                                 "trf_blocks.1.ff.layers.2.bias", "trf_blocks.0.norm2.shift",
-                                 "final_norm.scale", "out_head.weight"})
+  for (const char* const name :
+       {"tok_emb.weight", "pos_emb.weight", "trf_blocks.1.att.W_query.weight",
+        "trf_blocks.1.att.W_value.bias", "trf_blocks.0.att.mask", "trf_blocks.1.ff.layers.2.bias",
+        "trf_blocks.0.norm2.shift", "final_norm.scale", "out_head.weight"})
     EXPECT_TRUE(names.contains(name)) << name;
   constexpr size_t kMasks = 2;
   EXPECT_EQ(file.tensors.size(), 2 * (names.size() - kMasks));  // exp_avg and exp_avg_sq of each parameter

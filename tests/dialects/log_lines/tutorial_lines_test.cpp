@@ -75,7 +75,8 @@ TEST(TutorialLines, CountStepsFromZeroAtEvaluations) {
                                                  "Epoch 1 (Step 000000): Val loss 9.500"}));
 }
 
-// The end of an epoch names the pair that was saved then, not an earlier one, and not another format's folder.
+// The end of an epoch names the pair that was saved then, not an earlier one, and not another format's
+// folder.
 TEST(TutorialLines, NameTheNumberOfThePair) {
   const PretrainConfig config = tutorial();
   const auto world = make_self_comm();

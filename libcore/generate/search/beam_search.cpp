@@ -1,4 +1,4 @@
-#include "libcore/generate/beam_search.h"
+#include "libcore/generate/search/beam_search.h"
 
 #include <algorithm>
 #include <cmath>

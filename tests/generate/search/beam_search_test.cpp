@@ -1,6 +1,6 @@
 // Texts of transformers' beam search (goldens: tools/golden/make_beam_goldens.py), and its rules on made-up
 // scores.
-#include "libcore/generate/beam_search.h"
+#include "libcore/generate/search/beam_search.h"
 
 #include <cmath>
 #include <limits>
