@@ -272,7 +272,7 @@ model:
   write_file(dir_ / "lora.yaml", file("LlamaConfig", ".*wq|.*wv"));
   const CommandResult llama = source("--config lora.yaml");
   EXPECT_EQ(llama.code, 0) << llama.all();
-  EXPECT_EQ(adapter()["target_modules"].dump(), R"(["q_proj","v_proj"])");
+  EXPECT_EQ(adapter()["target_modules"].dump(), R"(["q_proj", "v_proj"])");
   write_file(dir_ / "lora.yaml", file("LlamaConfig", ".*mapping"));
   const CommandResult unknown = source("--config lora.yaml");
   EXPECT_EQ(unknown.code, 64);
