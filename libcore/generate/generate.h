@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "libcore/generate/search/beam_search.h"
 #include "libcore/generate/sampling.h"
+#include "libcore/generate/search/beam_search.h"
 #include "libcore/model/stage.h"
 #include "libcore/text/tokenizer.h"
 
