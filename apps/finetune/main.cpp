@@ -5,6 +5,7 @@
 #include "libcore/dialects/llama_factory/factory_names.h"
 #include "libcore/dialects/megatron/fates.h"
 #include "libcore/dialects/megatron/wandb.h"
+#include "libcore/dialects/mindformers/run_file.h"
 #include "libcore/dialects/paddle/paddle_config.h"
 #include "libcore/finetune/finetune.h"
 #include "libcore/ops/backend/cuda_plugin.h"
@@ -35,14 +36,20 @@ constexpr const char* kFactory = "LLaMA-Factory";
 struct Dialects {
   PaddleNames paddle;
   FactoryNames factory;
+  MindFormersRun mindformers;
   bool of_paddle = false;  // whether the command or its file is for PaddleNLP's scripts
 };
 
 /// Adds the options and file keys of other tools.
 void add_dialects(Options& options, Dialects& dialects, FinetuneConfig& config) {
-  options.add("PaddleNLP", dialects.paddle).add(kFactory, dialects.factory);
+  options.add("PaddleNLP", dialects.paddle)
+      .add(kFactory, dialects.factory)
+      .add("MindFormers", dialects.mindformers);
   options.fates([] { return fates_in(kFinetune); }).translate(translate_axolotl);
   options.translate(translate_paddle_preferences);
+  options.translate([](FileTranslation& file) {
+    if (is_of_mindformers(file)) translate_mindformers(file);
+  });
   options.translate([&](FileTranslation& file) { dialects.of_paddle |= is_of_paddle(file); });
   explain_wandb(options);
   options.derive([&] {

@@ -15,8 +15,8 @@ namespace {
 /// Whether no option says how tokens are chosen.
 bool sampling_is_default(const Options& options, const MindFormersOptions& mindformers) {
   constexpr std::array kSampling = {
-      "temperature",          "top-k", "top-p", "min-p", "typical-p", "repetition-penalty",
-      "no-repeat-ngram-size", "seed"};
+      "num-beams",          "temperature",          "top-k", "top-p", "min-p", "typical-p",
+      "repetition-penalty", "no-repeat-ngram-size", "seed"};
   return !mindformers.do_sample && std::none_of(kSampling.begin(), kSampling.end(),
                                                 [&](const char* option) { return options.given(option); });
 }
@@ -24,6 +24,9 @@ bool sampling_is_default(const Options& options, const MindFormersOptions& mindf
 /// Says so if options ask for a draw that never takes place.
 void warn_of_greed(const Options& options, const SampleOptions& sampling) {
   if (sampling.temperature > 0) return;
+  if (!options.given("num-beams"))
+    for (const char* option : {"length-penalty", "early-stopping"})
+      if (options.given(option)) warn("--", option, ": no effect without --num-beams");
   std::string given;
   for (const char* option : {"top-k", "top-p", "min-p", "typical-p"})
     if (options.given(option)) given += concat(given.empty() ? "--" : ", --", option);
@@ -31,6 +34,20 @@ void warn_of_greed(const Options& options, const SampleOptions& sampling) {
     warn(given,
          ": no effect, as nothing is sampled at --temperature 0 (the default); give --temperature 1 "
          "to draw tokens");
+}
+
+void check_beams(const GenerateConfig& config, Problems& problems) {
+  const int beams = config.beams.beams;
+  if (beams == 1) return;
+  if (config.sampling.temperature > 0)
+    problems.add(Opt{"num-beams"}, ' ', beams, " and ", Opt{"temperature"},
+                 " contradict each other: beams are the likeliest texts; leave out one of them");
+  if (config.prompt.sequences > beams)
+    problems.add(Opt{"num-return-sequences"}, ' ', config.prompt.sequences, " is more than ",
+                 Opt{"num-beams"}, ' ', beams);
+  if (config.prompt.conversation())
+    problems.add(Opt{"num-beams"}, ' ', beams, ": a conversation shows tokens as they are chosen; give ",
+                 Opt{"chat"}, " a file");
 }
 
 }  // namespace
@@ -45,6 +62,7 @@ int main(int argc, char** argv) {
     options.add("Model", config.model)
         .add("Prompts", config.prompt)
         .add("Sampling", config.sampling)
+        .add("Beams", config.beams)
         .add("Ending", config.end)
         .add("Output", config.output)
         .add("Running", config.run)
@@ -64,7 +82,8 @@ int main(int argc, char** argv) {
         .environment(thread_variables())
         .environment(tokenizer_variables());
     options.rule([&](Problems& problems) {
-      if (config.prompt.sequences > 1 && config.sampling.temperature == 0)
+      check_beams(config, problems);
+      if (config.prompt.sequences > 1 && config.sampling.temperature == 0 && config.beams.beams == 1)
         problems.add(Opt{"num-return-sequences"}, ' ', config.prompt.sequences, " would all be the same at ",
                      Opt{"temperature"}, " 0; give a higher temperature, such as 1");
     });

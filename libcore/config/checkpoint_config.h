@@ -42,13 +42,12 @@ struct CheckpointConfig {
       metavar("DIR"));
     v("ckpt-format", format,
       "What --save writes: our format, or Megatron's torch; torch_dist: ours, which fits every layout, too; "
-      "pth: model_NNNNNN.pth and optimizer_NNNNNN.pth for PyTorch, numbered by step from 0; fsdp_dtensor is "
-      "refused "
-      "where it is trained.");
+      "pth: model_NNNNNN.pth and optimizer_NNNNNN.pth for PyTorch, numbered by saves from 0; fsdp_dtensor is "
+      "refused where it is trained.");
     v("use-dist-ckpt", dist, "The same as --ckpt-format torch_dist.");
     v("dist-ckpt-format", dist_format, "The same; zarr is refused.", one_of({"torch_dist", "zarr"}),
       default_text("torch_dist"));
-    v("checkpoint", number, "Resume from model_NNNNNN.pth and optimizer_NNNNNN.pth of this step in --save.",
+    v("checkpoint", number, "Resume from model_NNNNNN.pth and optimizer_NNNNNN.pth of this number in --save.",
       at_least(0), metavar("N"));
     v("ckpt-step", step, "Load the checkpoint of this step of --load, not the newest one.", at_least(0),
       metavar("N"));

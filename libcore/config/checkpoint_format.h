@@ -19,10 +19,6 @@ struct FormatTraits {
   /// continues. In other formats the first rank converts a checkpoint from ours while training waits.
   bool native = false;
   bool tracked = true;  // whether a tracker file names the newest checkpoint
-  /// A checkpoint is due after first_due + k * interval steps. 1 is for a format whose file names count steps
-  /// from 0.
-  int64_t first_due = 0;
-  bool epoch_ends = false;  // also saves at the end of each epoch if StepNumbering asks for it
   /// The format that --use-dist-ckpt selects in place of this one; null: the option contradicts this format.
   const char* with_dist = nullptr;
   /// Why this format is refused, and which one to give instead; null: it is supported.

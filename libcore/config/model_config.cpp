@@ -34,10 +34,6 @@ void refuse_unsupported(const ModelConfig& m, Problems& problems) {
   if (m.layernorm_1p)
     problems.add(Opt{"apply-layernorm-1p"}, " is not supported; train with plain ", Opt{"normalization"},
                  " LayerNorm");
-  if (m.sliding_window > 0 && m.seq_length > m.sliding_window)
-    problems.add(Opt{"sliding-window"}, ' ', m.sliding_window, " is less than ", Opt{"seq-length"}, ' ',
-                 m.seq_length,
-                 "; training within a window is not supported: use sequences no longer than it");
   if (m.qk_layernorm) problems.add(Opt{"qk-layernorm"}, " is not supported; leave it out");
   if (m.rotary_interleaved)
     problems.add(Opt{"rotary-interleaved"}, " is not supported; leave it out: halves are rotated");

@@ -134,12 +134,8 @@ struct ModelConfig {
   int rotary_channels() const {
     return static_cast<int>(kv_channels * rotary_percent);
   }  // the number of channels of one head that RoPE rotates
-  /// The longest sequence that can be trained: training has no sliding window, so in a longer sequence a
-  /// token would see tokens beyond its window. Generation supports windows (ops/attention.h:
-  /// CachedAttention).
-  int usable_positions() const {
-    return sliding_window > 0 && sliding_window < max_positions ? sliding_window : max_positions;
-  }
+  /// The number of tokens of a sample that a token sees, itself included; 0: all before it.
+  int window() const { return sliding_window < seq_length ? sliding_window : 0; }
   /// The number of rows of the embedding, padded for this tensor-parallel size (Megatron's
   /// _vocab_size_with_padding).
   int64_t padded_vocab(int tensor_parallel = 1) const;

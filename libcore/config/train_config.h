@@ -65,10 +65,13 @@ struct TrainConfig {
   std::optional<double> warmup_fraction;  // length of the warm-up as a share of decay_iters or decay_samples
   double weight_decay = 0.01, beta1 = 0.9, beta2 = 0.999, adam_eps = 1e-8;
   MomentType first_moments = MomentType::kFp32;
+  bool decay_all = false;  // whether weight decay applies to norms and biases, too
   double clip_grad = 1.0;  // 0: off
   bool clip_after_warmup = false;
   int64_t seed = 1234;
   int64_t log_interval = 100, eval_interval = 1000, eval_iters = 100;
+  bool from_zero = false;   // evaluations and saves are due at steps that are counted from 0
+  bool epoch_ends = false;  // evaluations and saves are also due at the end of each epoch
   std::optional<int64_t> exit_interval, exit_minutes;
   bool exit_at_signal = true;
   bool eval_only = false;
@@ -129,6 +132,8 @@ struct TrainConfig {
     v("lr-warmup-init", warmup_init, "Learning rate at the start of the warm-up.", at_least(0));
     v("weight-decay", weight_decay, "Decoupled weight decay of AdamW; norms and biases are exempt.",
       at_least(0));
+    v("weight-decay-all", decay_all,
+      "Apply --weight-decay to norms and biases, too, as torch's AdamW does to all that it is given.");
     v("adam-beta1", beta1, "Decay of the first moment.", between(0, 1));
     v("adam-beta2", beta2, "Decay of the second moment.", between(0, 1));
     v("exp-avg-dtype", first_moments,
@@ -142,6 +147,9 @@ struct TrainConfig {
     v("log-interval", log_interval, "Steps between two log lines.", at_least(1), alias({"logging-steps"}));
     v("eval-interval", eval_interval, "Steps between two evaluations.", at_least(1),
       alias({"eval-steps", "eval-freq"}));
+    v("count-steps-from-zero", from_zero,
+      "Evaluate and save after the steps 0, N, 2N, … of a run whose first step is 0, in place of N, 2N, ….");
+    v("at-epoch-ends", epoch_ends, "Evaluate, with --sample-prompt, and save at the end of each epoch, too.");
     v("eval-iters", eval_iters, "Global batches of one evaluation; 0: none (megalith-finetune: all records).",
       at_least(0), alias({"eval-iter"}));
     v("eval-tasks", eval_tasks,
@@ -166,8 +174,8 @@ struct TrainConfig {
     v("log-throughput", log_throughput,
       "Log TFLOP/s of each rank as Megatron does, and their share of this machine's measured peak (MFU).");
     v("log-style", log_style,
-      "Lines of another tool beside Megatron's; ddp-tutorial: one of every rank for every batch, with "
-      "evaluations and saves at steps counted from 0; paddle: PaddleNLP's loss and eval_loss.");
+      "Lines of another tool beside Megatron's; ddp-tutorial: one of every rank for every batch; paddle: "
+      "PaddleNLP's loss and eval_loss.");
     v("log-straggler", log_straggler,
       "Log with each line how long the ranks' own forward and backward passes took, and which rank took "
       "longest.");

@@ -83,7 +83,7 @@ class Cutter {
                            {"bos_token", tokens_.bos_token},
                            {"eos_token", tokens_.eos_token},
                            {"add_generation_prompt", prompt}};
-    if (!conversation_.tools.is_null()) variables.emplace_back("tools", conversation_.tools);
+    variables.emplace_back("tools", conversation_.tools);  // null, but defined, as in transformers
     for (const auto& [name, value] : conversation_.variables) variables.emplace_back(name, value);
     return chat_.render_marked(variables);
   } catch (const Error& error) {

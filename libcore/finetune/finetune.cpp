@@ -130,11 +130,22 @@ void plan_start(FinetuneConfig& config) {
              : "");
 }
 
+/// A prefix is seen from everywhere, also from beyond the window.
+void check_prefix_window(const FinetuneConfig& config, Problems& problems) {
+  const ModelConfig& model = config.run.model;
+  const int64_t prefix = config.method.positions_before();
+  if (prefix == 0 || model.sliding_window == 0 || prefix + model.seq_length <= model.sliding_window) return;
+  problems.add(Opt{"prefix-tuning"}, ": a prefix of ", prefix, " positions and a sequence of ",
+               model.seq_length, " exceed the model's window of ", model.sliding_window, "; give a smaller ",
+               Opt{"max-length"}, ", or ", Opt{"lora"});
+}
+
 void check_complete(FinetuneConfig& config) {
   Problems problems;
   config.run.train.finish(config.run.parallel);
   config.run.validate(problems);
   check_ranks(config.run.parallel, problems);
+  check_prefix_window(config, problems);
   if ((config.schedule.best || config.schedule.patience > 0) && config.run.train.eval_iters == 0)
     problems.add(Opt{"load-best-model-at-end"}, " and ", Opt{"early-stopping-patience"},
                  " need records to evaluate on; give ", Opt{"eval-data"},
@@ -297,7 +308,7 @@ TuningSets prepare_tuning(FinetuneConfig& config, const ModelSource& model) {
   const int64_t positions = config.method.positions_left(run.model);
   if (positions < 2)
     fail(ErrorKind::kUsage, "--num-prefix-tokens ", config.method.positions_before(), ": the model has ",
-         run.model.usable_positions(), " positions");
+         run.model.max_positions, " positions");
   const LengthLimits limits = length_limits(config.data, positions);
   TuningSets sets;
   if (config.generation.wanted) sets.answer_tokens = answer_length(config, positions);

@@ -36,6 +36,8 @@ constexpr WithdrawnOption kForPretraining[] = {
     {"lr-decay-samples", "give --lr-decay-iters"},
     {"lr-warmup-samples", "give --warmup-steps or --warmup-ratio"},
     {"rampup-batch-size", "give --global-batch-size or --gradient-accumulation-steps"},
+    {"at-epoch-ends", "give --eval-strategy epoch and --save-strategy epoch"},
+    {"count-steps-from-zero", "leave it out: steps are counted from 1"},
     {"eval-only", "give --no-do-train"},
     {"sample-prompt", "give --do-generation, which answers the records to evaluate on"},
     {"sample-tokens", "give --do-generation with --max-new-tokens"},
@@ -160,9 +162,6 @@ void FinetuneConfig::add_to(Options& options) {
     if (options.given("eval-strategy") && schedule.evaluate != Moments::kNo) schedule.do_eval = true;
     if (options.given("eval-strategy") && !options.given("eval-interval"))
       run.train.eval_interval = run.train.log_interval;
-    if (schedule.metric.ends_with("accuracy"))
-      warn("--metric-for-best-model ", schedule.metric,
-           " is not computed: the model with the lowest evaluation loss is the best one");
     // GradScaler of torch begins at 2^16: that of Megatron-LM would skip the steps of a short run.
     if (run.train.fp16 && !options.given("initial-loss-scale")) run.train.initial_loss_scale = 65536;
     if (schedule.only_model) run.checkpoint.save_optim = false;
@@ -280,6 +279,9 @@ void FinetuneConfig::check_combinations(Problems& problems) const {
 }
 
 void FinetuneConfig::check_preferences(Problems& problems) const {
+  if (schedule.by_accuracy())
+    problems.add(Opt{"metric-for-best-model"}, ' ', schedule.metric, " counts the tokens of answers, which ",
+                 Opt{"dpo"}, " does not learn; give eval_loss");
   if (method.is_prefix())
     problems.add(Opt{"dpo"}, " trains all parameters or ", Opt{"lora"},
                  ": a prefix cannot be left out of the reference");

@@ -139,9 +139,7 @@ struct MethodOptions {
   /// Number of positions that the prefix takes before each sequence.
   int64_t positions_before() const { return is_prefix() ? prefix_positions.value_or(kPrefixPositions) : 0; }
   /// Number of the model's positions that are left for a sequence.
-  int64_t positions_left(const ModelConfig& model) const {
-    return model.usable_positions() - positions_before();
-  }
+  int64_t positions_left(const ModelConfig& model) const { return model.max_positions - positions_before(); }
 
  private:
   void check_adapter(Problems&) const;
@@ -176,12 +174,15 @@ struct ScheduleOptions {
     v("saves-per-epoch", saves_per_epoch, "Save this many times in an epoch.", at_least(0), unlisted());
     v("load-best-model-at-end", best,
       "Save at each evaluation that is better than all earlier ones, and write the best model at the end.");
-    v("metric-for-best-model", metric, "The figure that decides which model is best.",
+    v("metric-for-best-model", metric,
+      "The figure that decides which model is best; accuracy: the share of the answers' tokens that the "
+      "model "
+      "would choose, given those before.",
       one_of({"eval_loss", "loss", "accuracy", "eval_accuracy"}));
     v("early-stopping-patience", patience, "Stop after this many evaluations that were no better; 0: never.",
       at_least(0));
-    v("early-stopping-threshold", threshold, "How much lower a loss must be to count as better.",
-      at_least(0));
+    v("early-stopping-threshold", threshold,
+      "How much lower a loss, or greater an accuracy, must be to count as better.", at_least(0));
     v("resume-from-checkpoint", resume_from,
       "Resume from this checkpoint, or from the newest one of this folder.", metavar("DIR"));
     v("save-only-model", only_model, "As --no-save-optim.", unlisted());
@@ -189,6 +190,7 @@ struct ScheduleOptions {
       "Paddle's settings of a pipeline's messages; no effect here.", metavar("WORD"), unlisted());
   }
   void validate(Problems&) const;
+  bool by_accuracy() const { return metric.ends_with("accuracy"); }
 };
 
 /// Options for answers of the tuned model, which are compared with those in the records.

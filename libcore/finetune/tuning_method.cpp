@@ -79,6 +79,7 @@ TuningMethod::TuningMethod(const FinetuneConfig& config, const ModelSource& mode
   tuning_.keep_best = config.schedule.best && config.schedule.do_train;
   tuning_.patience = config.schedule.patience;
   tuning_.threshold = config.schedule.threshold;
+  tuning_.by_accuracy = config.schedule.by_accuracy();
   tuning_.results = config.earlier_results();
   if (config.method.is_prefix())
     set_prefix();
@@ -105,6 +106,7 @@ void TuningMethod::name_run(const std::string& data, const std::string& evaluate
   }
   if (config_.method.is_prefix()) settings += concat(" ", config_.method.positions_before());
   if (config_.method.qlora) settings += " qlora";
+  if (config_.schedule.by_accuracy()) settings += " chosen by accuracy";  // the best figure is of that kind
   Json::Object run = {{"model", tensor_digest(model_.tensors())},
                       {"adapter", adapters_ ? tensor_digest(*adapters_) : std::string()},
                       {"method", settings}};

@@ -225,8 +225,7 @@ bool Generator::take(Slot& slot, const Job& job, std::span<float> logits, Genera
   return static_cast<int64_t>(out.tokens.size()) < slot.max_new;
 }
 
-void Generator::step(std::span<Slot* const> slots, const Job& job, std::vector<Generated>& out) {
-  const auto start = std::chrono::steady_clock::now();
+void Generator::pass(std::span<Slot* const> slots) {
   State& state = *state_;
   state.ids.clear();
   state.caches.clear();
@@ -234,15 +233,19 @@ void Generator::step(std::span<Slot* const> slots, const Job& job, std::vector<G
     state.ids.push_back(slot->tokens.back());
     state.caches.push_back(&*slot->cache);
   }
-  {
-    const ArenaScope inputs_scope(state.inputs), scratch_scope(state.scratch);
-    const View ids = state.inputs.make(DType::kI32, {1, static_cast<int64_t>(slots.size())}, "tokens");
-    stream_.from_host(ids, state.ids.data());
-    const View logits = stage_.next_logits(
-        {.compute = stream_, .tp = state.region, .scratch = state.scratch, .training = false}, ids,
-        state.caches);
-    stream_.to_host(state.logits.data(), logits);
-  }
+  const ArenaScope inputs_scope(state.inputs), scratch_scope(state.scratch);
+  const View ids = state.inputs.make(DType::kI32, {1, static_cast<int64_t>(slots.size())}, "tokens");
+  stream_.from_host(ids, state.ids.data());
+  const View logits = stage_.next_logits(
+      {.compute = stream_, .tp = state.region, .scratch = state.scratch, .training = false}, ids,
+      state.caches);
+  stream_.to_host(state.logits.data(), logits);
+}
+
+void Generator::step(std::span<Slot* const> slots, const Job& job, std::vector<Generated>& out) {
+  const auto start = std::chrono::steady_clock::now();
+  pass(slots);
+  State& state = *state_;
   const auto vocabulary = static_cast<size_t>(stage_.config().vocab_size);
   for (size_t i = 0; i < slots.size(); ++i) {
     Slot& slot = *slots[i];
@@ -274,7 +277,82 @@ void Generator::prepare(const Job& job, size_t sequences) {
   for (Slot& slot : state_->slots) slot.prompt.reset();  // forget the prompts of an earlier job
 }
 
+// The first child of a beam keeps its cache; the others take those of beams without children.
+void Generator::follow_parents(const BeamSearch& search, std::vector<Slot*>& slots) {
+  const std::vector<BeamSearch::Beam>& beams = search.running();
+  std::vector<Slot*> next(slots.size(), nullptr), free = slots;
+  for (size_t i = 0; i < beams.size(); ++i) {
+    const auto own = std::find(free.begin(), free.end(), slots[beams[i].parent]);
+    if (own == free.end()) continue;
+    next[i] = *own;
+    free.erase(own);
+  }
+  for (size_t i = 0; i < next.size(); ++i) {
+    if (next[i]) continue;
+    next[i] = free.back();
+    free.pop_back();
+    if (i >= beams.size()) continue;
+    const KvCache& parent = *slots[beams[i].parent]->cache;
+    next[i]->cache->copy(stream_, parent, parent.past());
+  }
+  for (size_t i = 0; i < beams.size(); ++i) next[i]->tokens = beams[i].tokens;
+  slots = std::move(next);
+}
+
+BeamSearch Generator::search_beams(const Job& job, size_t prompt) {
+  std::vector<Slot*> slots;
+  for (Slot& slot : state_->slots) slots.push_back(&slot);
+  Slot& first = *slots.front();
+  begin(first, job, prompt * static_cast<size_t>(job.continuations));
+  for (Slot* const slot : slots) make_room(*slot, first.cache->capacity());
+  BeamSearch search(
+      {.options = job.beams, .prompt = first.tokens, .max_new = first.max_new, .ends = job.stop_tokens});
+  const auto vocabulary = static_cast<size_t>(stage_.config().vocab_size);
+  const auto start = std::chrono::steady_clock::now();
+  for (;;) {
+    const size_t rows = search.running().size();
+    for (size_t row = 0; row < rows; ++row) {
+      const std::span<float> scores(state_->logits.data() + row * vocabulary, vocabulary);
+      log_softmax(scores);
+      state_->sampler->weigh_by_history(scores, search.running()[row].tokens);
+    }
+    if (!search.extend({state_->logits.data(), rows * vocabulary})) break;
+    follow_parents(search, slots);
+    totals_.later_tokens += static_cast<int64_t>(search.running().size());
+    pass(std::span(slots).first(search.running().size()));
+  }
+  totals_.seconds += seconds_since(start);
+  return search;
+}
+
+std::vector<Generated> Generator::run_beams(const Job& job) {
+  if (limits_.batch < job.beams.beams || job.continuations > job.beams.beams)
+    fail(ErrorKind::kInternal, job.beams.beams, " beams, a batch of ", limits_.batch, " and ",
+         job.continuations, " continuations");
+  prepare(job, static_cast<size_t>(job.beams.beams));
+  std::vector<Generated> out;
+  for (size_t prompt = 0; prompt < job.prompts.size(); ++prompt) {
+    const BeamSearch search = search_beams(job, prompt);
+    const Ending unended = state_->slots.front().cut_short ? Ending::kPositions : Ending::kLength;
+    for (size_t i = 0; i < static_cast<size_t>(job.continuations); ++i) {
+      const BeamSearch::Text& text = search.best()[i];
+      Generated made{.tokens = {}, .ending = text.ended ? Ending::kStopToken : unended};
+      for (const int32_t token : text.tokens) {
+        made.tokens.push_back(token);
+        ++totals_.new_tokens;
+        if (!job.on_token || job.on_token(out.size(), token)) continue;
+        made.ending = Ending::kCaller;
+        break;
+      }
+      if (job.on_end) job.on_end(out.size(), made);
+      out.push_back(std::move(made));
+    }
+  }
+  return out;
+}
+
 std::vector<Generated> Generator::run(const Job& job) {
+  if (job.beams.beams > 1) return run_beams(job);
   const size_t sequences = job.prompts.size() * static_cast<size_t>(job.continuations);
   std::vector<Generated> out(sequences);
   prepare(job, sequences);

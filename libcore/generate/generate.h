@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "libcore/generate/sampling.h"
+#include "libcore/generate/search/beam_search.h"
 #include "libcore/model/stage.h"
 #include "libcore/text/tokenizer.h"
 
@@ -91,6 +92,10 @@ class Generator {
         /// prompt p.
         1;
     SampleOptions sampling;
+    /// With several beams, the prompts are continued one after the other, and the continuations of a prompt
+    /// are the best texts of its search: at most as many as there are beams, which need a batch of that size.
+    /// on_token is then called when the search has ended.
+    BeamOptions beams = {};
     std::vector<int32_t> stop_tokens = {};
     int64_t max_length = 0;  // maximum for prompt and new tokens together; 0: no limit
     /// For one prompt with one continuation: the beginning that the prompt has in common with the sequence
@@ -129,7 +134,13 @@ class Generator {
   void read_prompt(Slot& slot, const Job& job, size_t number);
   /// Chooses the next token from these logits. Returns whether the sequence continues.
   bool take(Slot&, const Job&, std::span<float> logits, Generated&);
+  /// Computes the logits after the last token of each slot, into the state.
+  void pass(std::span<Slot* const> slots);
   void step(std::span<Slot* const> slots, const Job&, std::vector<Generated>&);
+  std::vector<Generated> run_beams(const Job&);
+  BeamSearch search_beams(const Job&, size_t prompt);
+  /// Gives each running beam a cache that holds the keys and values of its parent.
+  void follow_parents(const BeamSearch&, std::vector<Slot*>& slots);
 
   const Stage& stage_;
   Stream& stream_;

@@ -110,7 +110,7 @@ struct ModelTexts {
 Generator generator_of(const GenerateConfig& config, LoadedModel& model) {
   return {model.stage(),
           model.stream(),
-          {.batch = config.run.batch,
+          {.batch = std::max(config.run.batch, config.beams.beams),
            .bf16_cache = config.run.cache == CacheType::kBf16,
            .prefix = model.prefix()}};
 }
@@ -119,6 +119,7 @@ Generator::Job job_of(const GenerateConfig& config, const GenerationFiles& files
   return {.prompts = {},
           .continuations = config.prompt.sequences,
           .sampling = config.sampling,
+          .beams = config.beams,
           .stop_tokens = stop_tokens(config.end, files),
           .max_length = config.end.max_length};
 }

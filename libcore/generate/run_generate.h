@@ -49,8 +49,8 @@ struct PromptOptions {
       "into the prompt. \"-\": stdin. Without FILE: a conversation in the terminal; if stdin is not one, "
       "its lines are the questions.",
       metavar("[FILE]"));
-    v("num-return-sequences", sequences, "Continuations of each prompt; needs --temperature above 0.",
-      at_least(1));
+    v("num-return-sequences", sequences,
+      "Continuations of each prompt; needs --temperature above 0, or as many of --num-beams.", at_least(1));
   }
   void validate(Problems&) const;
 };
@@ -107,6 +107,7 @@ struct GenerateConfig {
   ModelOptions model;
   PromptOptions prompt;
   SampleOptions sampling;
+  BeamOptions beams;
   EndOptions end;
   OutputOptions output;
   RunOptions run;

@@ -67,10 +67,10 @@ class Sampler {
   int32_t choose(std::span<float> logits, std::span<const int32_t> before, const Draw& draw);
   /// The tokens that may be drawn. Valid until the next call. Not for temperature 0.
   std::span<const Candidate> candidates(std::span<float> logits, std::span<const int32_t> before);
+  /// Changes logits, or log-probabilities, as the tokens before demand: those that may not be repeated.
+  void weigh_by_history(std::span<float> logits, std::span<const int32_t> before);
 
  private:
-  /// Changes logits as the tokens before demand.
-  void weigh_by_history(std::span<float> logits, std::span<const int32_t> before);
   void penalise(std::span<float> logits, std::span<const int32_t> before);
   void forbid_ngrams(std::span<float> logits, std::span<const int32_t> before) const;
   void keep_top_k(std::span<const float> logits);

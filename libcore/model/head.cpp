@@ -40,11 +40,13 @@ void Head::forward(const Ctx& ctx, View loss, const Targets& targets, const Save
                        .dx = inside.as_shape({n, h}),
                        .loss = loss.as_shape({n}),
                        .labels = targets.labels.as_shape({n}),
-                       .mask = targets.mask ? targets.mask.as_shape({n}) : ConstView{}};
+                       .mask = targets.mask ? targets.mask.as_shape({n}) : ConstView{},
+                       .gaps = targets.gaps && !ctx.training ? targets.gaps.as_shape({n}) : View{}};
   const int64_t step = block_rows(ctx, normed.shape, normed.dtype);
   for (int64_t row = 0; row < n; row += step)
     row_block(ctx, whole.rows(row, std::min(n, row + step)), targets.grad_scale);
   if (ctx.tp.size() > 1) ctx.tp.tensor().all_reduce(ctx.compute, loss, Reduce::kSum);
+  if (ctx.tp.size() > 1 && whole.gaps) ctx.tp.tensor().all_reduce(ctx.compute, whole.gaps, Reduce::kSum);
   if (!ctx.training) return;
   const View d = ctx.tp.enter_grad(ctx.compute, inside);
   if (d.data != saved.dnormed.data) ctx.compute.copy(saved.dnormed, d);
@@ -83,7 +85,8 @@ Head::RowBlock Head::RowBlock::rows(int64_t begin, int64_t end) const {
           .dx = dx.rows(begin, end),
           .loss = loss.rows(begin, end),
           .labels = labels.rows(begin, end),
-          .mask = mask ? mask.rows(begin, end) : ConstView{}};
+          .mask = mask ? mask.rows(begin, end) : ConstView{},
+          .gaps = gaps ? gaps.rows(begin, end) : View{}};
 }
 
 int64_t Head::block_rows(const Ctx& ctx, const Shape& rows, DType dtype) const {
@@ -112,6 +115,7 @@ void Head::row_block(const Ctx& ctx, const RowBlock& part, float grad_scale) con
     run(ctx.compute, loss);
   else
     share_of_loss(ctx, loss);
+  if (part.gaps) fill_gaps(ctx, part.gaps, loss);
   if (!ctx.training) return;
   if (weight_->grad)
     run(ctx.compute, Gemm{.c = weight_->grad, .a = logits, .b = part.x, .trans_a = true, .accumulate = true});
@@ -124,6 +128,16 @@ void Head::share_of_loss(const Ctx& ctx, const SoftmaxLoss& whole) const {
   CrossEntropy share = whole.cross_entropy();
   share.first_id = static_cast<int32_t>(weight_->offset);
   run(ctx.compute, share);
+}
+
+// The loss of a softmax whose sum is 1 is that difference, without rounding. The other ranks write 0.
+void Head::fill_gaps(const Ctx& ctx, View gaps, const SoftmaxLoss& whole) const {
+  ctx.compute.fill(whole.sum_exp, 1);
+  CrossEntropy gap = whole.cross_entropy();
+  gap.loss = gaps;
+  gap.mask = {};
+  gap.first_id = static_cast<int32_t>(weight_->offset);
+  run(ctx.compute, gap);
 }
 
 void Head::reduce(const Ctx& ctx, View max, View sum_exp) const {

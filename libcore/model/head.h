@@ -21,6 +21,7 @@ class Head {
     ConstView labels;  // [s, b] i32
     ConstView mask;    // [s, b] f32; empty: all ones
     float grad_scale;
+    View gaps = {};  // [s, b] f32, written unless ctx.training: see Microbatch; empty: not wanted
   };
   struct Saved {
     ConstView x;  // [s', b, h]
@@ -54,11 +55,14 @@ class Head {
     View dx;      // [rows, h]
     View loss;    // [rows]
     ConstView labels, mask;
+    View gaps;  // [rows]; may be empty
     RowBlock rows(int64_t begin, int64_t end) const;
   };
   void row_block(const Ctx&, const RowBlock&, float grad_scale) const;
   /// The same as `whole` where each tensor-parallel rank has a share of the vocabulary.
   void share_of_loss(const Ctx&, const SoftmaxLoss& whole) const;
+  /// Fills `gaps` with the difference between each row's largest logit and its target's, which must be known.
+  void fill_gaps(const Ctx&, View gaps, const SoftmaxLoss& whole) const;
   /// Turns a rank's softmax statistics, which cover its share of the vocabulary, into those of the whole
   /// vocabulary: the maximum over the ranks, and the sum of the ranks' sums after rescaling them to that
   /// maximum.

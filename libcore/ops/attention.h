@@ -34,9 +34,9 @@ struct Attention {
   /// The keys and values in qkv are then not read. Empty: qkv holds all positions.
   ConstView kv = {};
   RowPositions rows = {};  // the positions of qkv's rows; default without kv
-  /// For each row, the row at which its document begins, as in Rope: a row sees no row before that. Within a
-  /// sequence the starts never decrease, and no row's start is after the row itself. Empty: one document per
-  /// sequence.
+  /// For each row, the first row that it sees: where its document begins, as in Rope, or its window. Within a
+  /// sequence the starts never decrease, and no row's start is after the row itself. Empty: a row sees all
+  /// before it.
   ConstView starts = {};  // [s, b] i32
   static constexpr const char* kName = "attention";
   void check() const;

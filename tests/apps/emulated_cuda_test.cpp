@@ -546,6 +546,19 @@ TEST_F(EmulatedCudaFinetune, TunesAdaptersAsTheCpuDoes) {
   expect_same_losses("--lora --fp16", 6e-4);
 }
 
+// Records of some ten tokens, of which each sees three.
+TEST_F(EmulatedCudaFinetune, TunesWithinAWindowAsTheCpuDoes) {
+  fs::remove_all(dir_ / "model");
+  fs::copy(test_data("parity/goldens/generate-llama"), dir_ / "model");
+  fs::copy(test_data("text/goldens/trained/tokenizer.json"), dir_ / "model");
+  expect_same_losses("");
+  const std::vector<double> whole = losses("cpu.jsonl");
+  narrow_model(3);
+  for (const char* method : {"", "--packing"}) expect_same_losses(method);
+  EXPECT_NE(losses("cpu.jsonl"), whole);
+  expect_same_losses("--lora --bf16", 5e-3);
+}
+
 // The keys and values are some of the columns of the layer that computes them and the queries.
 TEST_F(EmulatedCudaFinetune, TunesAdaptersOfSomeColumnsAsTheCpuDoes) {
   fs::remove_all(dir_ / "model");

@@ -1,6 +1,8 @@
 // The expected texts come from the pipeline of transformers: tools/golden/make_generate_goldens.py.
 #include <filesystem>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -43,6 +45,33 @@ INSTANTIATE_TEST_SUITE_P(Families, GenerateApp, testing::Values("generate-gpt2",
 
 TEST_P(GenerateApp, GreedyTextIsTransformers) {
   expect_goldens(dir_ / "model");
+}
+
+TEST_P(GenerateApp, PrintsTheBestTextsOfABeamSearch) {
+  const std::string text = "The first of all";
+  const auto json = [&](const std::string& options) {
+    return json_lines(generate(dir_ / "model", text, "--json --ignore-eos --max-new-tokens 6 " + options));
+  };
+  const std::vector<Json> both = json("--num-beams 4 --num-return-sequences 2");
+  ASSERT_EQ(both.size(), 2U);
+  EXPECT_EQ(both[1]["index"].as_int(), 1);
+  EXPECT_NE(both[0]["tokens"].dump(), both[1]["tokens"].dump());
+  EXPECT_EQ(both[0]["tokens"].as_array().size(), 6U);
+  const std::vector<Json> best = json("--num-beams 4");
+  ASSERT_EQ(best.size(), 1U);
+  EXPECT_EQ(best[0]["tokens"].dump(), both[0]["tokens"].dump());
+  // A stop text ends a found text, too.
+  const std::string whole = best[0]["text"].as_string(), stop = whole.substr(whole.size() - 1);
+  const std::vector<Json> cut = json("--num-beams 4 --stop '" + stop + "'");
+  EXPECT_EQ(cut[0]["text"].as_string(), whole.substr(0, whole.find(stop)));
+  EXPECT_EQ(cut[0]["finish_reason"].as_string(), "stop");
+  for (const auto& [options, part] :
+       {std::pair{"--temperature 1", "--temperature contradict each other"},
+        std::pair{"--num-return-sequences 5", "--num-return-sequences 5 is more than --num-beams 4"}}) {
+    const CommandResult refused = generate(dir_ / "model", text, std::string("--num-beams 4 ") + options);
+    EXPECT_EQ(refused.code, 64);
+    EXPECT_NE(refused.err.find(part), std::string::npos) << refused.err;
+  }
 }
 
 TEST_P(GenerateApp, ReadsOurCheckpoints) {

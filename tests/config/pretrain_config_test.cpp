@@ -368,6 +368,11 @@ TEST(PretrainConfig, SaysEverythingThatIsWrongWithALayout) {
 // span.
 TEST(PretrainConfig, SplitsTheSequenceEvenlyOverContextRanks) {
   EXPECT_EQ(complaint(small() + "--context-parallel-size 4 --seq-length 32 --nproc 8"), "");
+  EXPECT_EQ(complaint(small() + "--context-parallel-size 2 --sliding-window 8 --nproc 4"),
+            "--sliding-window 8 is less than --seq-length 32, which needs a whole sample on one rank; leave "
+            "--context-parallel-size at 1");
+  EXPECT_EQ(complaint(small() + "--context-parallel-size 2 --sliding-window 32 --nproc 4"), "");
+  EXPECT_EQ(complaint(small() + "--sliding-window 8"), "");
   EXPECT_EQ(
       complaint(small() + "--context-parallel-size 3 --nproc 3 --global-batch-size 2"),
       "--seq-length 32 is not a multiple of 2 * --context-parallel-size 3 = 6; nearest that work: 30, 36");

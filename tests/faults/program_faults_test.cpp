@@ -56,7 +56,7 @@ const std::vector<Writer>& writers() {
        {"out/latest_checkpointed_iteration.txt", "out/iter_0000002"}},
       {"pretrain_pth",
        kTrainOnSet + "--train-iters 2 --save out --load out --ckpt-format pth",
-       {"out/model_000001.pth", "out/optimizer_000001.pth"}},
+       {"out/model_000000.pth", "out/optimizer_000000.pth"}},
       {"finetune", kTuneModel + "out", {"out/adapter_config.json", "out/adapter_model.safetensors"}},
       {"finetune_answers",
        kTuneModel + "out --merge-weights --eval-data records/train.json --do-generation --max-new-tokens 2",

@@ -1,5 +1,6 @@
 // Documents that share a sequence: each op on a sequence of several documents is compared with the same op on
 // each document alone, for each instruction set of the CPU and for the emulated CUDA device.
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -104,6 +105,46 @@ TEST_P(Documents, AttentionSeesNoOtherDocument) {
         expect_equal(document(all.first, sequence, first, end), alone, tolerance(dtype), "out");
         expect_equal(document(all.second, sequence, first, end), dalone, tolerance(dtype) * 4, "dqkv");
       });
+    }
+}
+
+// A row with a window must have the output of the last row of a sequence that begins where its window does,
+// and its gradient must reach the same rows. The windows begin within blocks of keys and at their ends.
+TEST_P(Documents, AttentionSeesItsWindow) {
+  constexpr int64_t kWindow = 70, kHead = 24;
+  Values starts(static_cast<size_t>(kLength * kBatch));
+  for (int64_t row = 0; row < kLength; ++row)
+    for (int64_t sequence = 0; sequence < kBatch; ++sequence)
+      starts[static_cast<size_t>(row * kBatch + sequence)] =
+          static_cast<double>(std::max<int64_t>(0, row + 1 - kWindow));
+  const View windows = bed_->put(DType::kI32, {kLength, kBatch}, starts);
+  for (const DType dtype : {DType::kF32, DType::kBf16})
+    for (const int64_t row : {int64_t{0}, kWindow - 1, kWindow, int64_t{133}, int64_t{197}, kLength - 1}) {
+      const int64_t first = std::max<int64_t>(0, row + 1 - kWindow), rows = row + 1 - first;
+      Values qkv = random_values(kLength * kBatch * 8 * kHead, 1, 1.5);
+      Values dout(static_cast<size_t>(kLength * kBatch * 4 * kHead));  // the loss is that of this row
+      const Values own = random_values(kBatch * 4 * kHead, 2);
+      std::copy(own.begin(), own.end(), dout.begin() + row * kBatch * 4 * kHead);
+      const auto run_both = [&](Values q, Values d, int64_t s, int64_t b, ConstView from) {
+        const View in = bed_->put(dtype, {s, b, 2, 4, kHead}, q), dy = bed_->put(dtype, {s, b, 4, kHead}, d);
+        const View out = bed_->empty(dtype, {s, b, 4, kHead}), dqkv = bed_->empty(dtype, in.shape);
+        const View lse = bed_->empty(DType::kF32, {b, 4, s});
+        run(*stream_, Attention{.out = out, .qkv = in, .scale = 0.2f, .lse = lse, .starts = from});
+        run(*stream_,
+            AttentionGrad{
+                .dqkv = dqkv, .dout = dy, .out = out, .qkv = in, .lse = lse, .scale = 0.2f, .starts = from});
+        return std::pair(bed_->get(out), bed_->get(dqkv));
+      };
+      const auto [out, dqkv] = run_both(qkv, dout, kLength, kBatch, windows);
+      for (int64_t sequence = 0; sequence < kBatch; ++sequence) {
+        const auto [alone, dalone] = run_both(document(qkv, sequence, first, row + 1),
+                                              document(dout, sequence, first, row + 1), rows, 1, {});
+        const Values last(alone.end() - 4 * kHead, alone.end());
+        expect_equal(document(out, sequence, row, row + 1), last, tolerance(dtype), "out");
+        expect_equal(document(dqkv, sequence, first, row + 1), dalone, tolerance(dtype) * 4, "dqkv");
+        const Values unseen = document(dqkv, sequence, 0, first);
+        EXPECT_TRUE(std::all_of(unseen.begin(), unseen.end(), [](double x) { return x == 0; })) << row;
+      }
     }
 }
 

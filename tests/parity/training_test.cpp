@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -35,7 +36,8 @@ struct Golden {
       tokens.push_back(static_cast<int32_t>(token.as_int()));
   }
   int number(const char* key) const { return static_cast<int>(json[key].as_int()); }
-  bool llama() const { return json["kind"].as_string() == "llama"; }
+  const NameMap& names() const { return llama() ? llama_names() : gpt2_names(); }
+  bool llama() const { return json["kind"].as_string() != "gpt2"; }  // or Mistral, which has its form
 
   std::string folder;
   Json json;
@@ -60,6 +62,7 @@ PretrainConfig config_of(const Golden& golden) {
     model.norm = Normalization::kRmsNorm;
     model.swiglu = model.untied_head = true;
     model.linear_bias = false;
+    if (golden.json.find("window")) model.sliding_window = golden.number("window");
   }
   TrainConfig& train = config.train;
   train.micro_batch = train.global_batch = golden.number("batch");
@@ -90,8 +93,7 @@ class TrainingParity : public testing::TestWithParam<const char*> {};
 void expect_curve(const Golden& golden, const PretrainConfig& config, Communicator& world) {
   const std::unique_ptr<Backend> backend = make_cpu_backend();
   Trainer trainer({config.model, config.parallel, config.train}, *backend, world);
-  load_params(RenamedTensorFile(std::make_unique<WeightsFolder>(golden.folder),
-                                golden.llama() ? llama_names() : gpt2_names(), config.model),
+  load_params(RenamedTensorFile(std::make_unique<WeightsFolder>(golden.folder), golden.names(), config.model),
               trainer.params(), trainer.stream());
   trainer.optimizer().take_values(trainer.stream());
   const SampleReader read = reader_of(golden);
@@ -146,8 +148,56 @@ TEST_P(TrainingParity, FollowsTorchOnTwoRanks) {
   expect_curve(golden, config);
 }
 
+/// Two samples of the golden's tokens. Each second label is the id with the greatest logit in transformers,
+/// the others the id with the greatest but one; the last label of each sample does not count.
+SampleReader chosen_labels(const Golden& golden) {
+  return [&golden](int64_t index, const SampleView& out) {
+    const Json& generation = golden.json["generation"];
+    const auto row = static_cast<size_t>(index % 2);
+    const auto& ids = generation["input_ids"].as_array()[row].as_array();
+    for (size_t i = 0; i < ids.size(); ++i) {
+      std::vector<std::pair<double, int32_t>> logits;
+      for (const Json& logit : generation["logits"].as_array()[row].as_array()[i].as_array())
+        logits.emplace_back(logit.as_double(), static_cast<int32_t>(logits.size()));
+      std::sort(logits.rbegin(), logits.rend());
+      out.tokens[i] = static_cast<int32_t>(ids[i].as_int());
+      out.labels[i] = logits[i % 2].second;
+      out.loss_mask[i] = i + 1 < ids.size() ? 1.0f : 0.0f;
+    }
+  };
+}
+
+TEST_P(TrainingParity, CountsTheLabelsThatTransformersWouldChoose) {
+  const Golden golden(GetParam());
+  for (const auto& [tensor, pipeline] : {std::pair{1, 1}, std::pair{2, 1}, std::pair{1, 2}}) {
+    PretrainConfig config = config_of(golden);
+    if (config.model.layers % pipeline != 0 || config.model.kv_heads() % tensor != 0) continue;
+    config.model.seq_length = 8;
+    config.train.micro_batch = 1;
+    config.train.global_batch = 2;
+    config.parallel = {};
+    config.parallel.tensor = tensor;
+    config.parallel.pipeline = pipeline;
+    config.parallel.finish();
+    run_thread_ranks(config.parallel.world, {}, [&](Communicator& world) {
+      const std::unique_ptr<Backend> backend = make_cpu_backend();
+      RunShape run{config.model, config.parallel, config.train};
+      run.samples.gaps = true;
+      Trainer trainer(run, *backend, world);
+      load_params(
+          RenamedTensorFile(std::make_unique<WeightsFolder>(golden.folder), golden.names(), config.model),
+          trainer.params(), trainer.stream());
+      Trainer::LabelCounts counts;
+      trainer.evaluate(chosen_labels(golden), 0, &counts);
+      EXPECT_EQ(counts.counted, 14);
+      EXPECT_EQ(counts.chosen, 8);
+    });
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Goldens, TrainingParity,
-                         testing::Values("train-gpt2", "train-llama", "train-gpt2-clip", "train-llama-clip"),
+                         testing::Values("train-gpt2", "train-llama", "train-gpt2-clip", "train-llama-clip",
+                                         "train-mistral"),
                          [](const auto& param_info) {
                            std::string name = param_info.param;
                            std::replace(name.begin(), name.end(), '-', '_');

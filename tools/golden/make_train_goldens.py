@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Make tests/parity/goldens/train-*: tiny GPT-2 and LLaMA models as Hugging Face folders, and what transformers
+"""Make tests/parity/goldens/train-*: tiny GPT-2, LLaMA and Mistral models as Hugging Face folders, and what transformers
 and torch compute from them: logits, a greedy continuation, and 20 steps of AdamW.
 
-  python tools/golden/make_train_goldens.py tests/parity/goldens      (torch 2.15.0, transformers 5.23.0)
+  python tools/golden/make_train_goldens.py tests/parity/goldens [NAME …]      (torch 2.15.0, transformers 5.23.0;
+                                                                               train-mistral: transformers 5.24.0)
 
 train-NAME/ holds config.json and model.safetensors (fp32); train-NAME.json holds the shapes, the optimizer, the
 tokens (step k, row r reads seq + 1 ids from (k * batch + r) * seq: the first seq are the input, the last seq the
@@ -26,7 +27,11 @@ CASES = {
     # Another shape, and a clip that bites at every step.
     "train-gpt2-clip": dict(kind="gpt2", layers=3, hidden=20, heads=2, kv_heads=2, ffn=36, seq=13, batch=6, vocab=61, clip=0.1),
     "train-llama-clip": dict(kind="llama", layers=1, hidden=32, heads=4, kv_heads=1, ffn=40, seq=19, batch=2, vocab=77, clip=0.1),
+    # A window that is shorter than the samples.
+    "train-mistral": dict(kind="mistral", layers=2, hidden=16, heads=4, kv_heads=2, ffn=40, seq=19, batch=4, vocab=77, clip=1.0,
+                          window=7),
 }
+CLASSES = dict(gpt2=transformers.GPT2LMHeadModel, llama=transformers.LlamaForCausalLM, mistral=transformers.MistralForCausalLM)
 
 
 def make_tokens(count, vocab, seed):
@@ -45,6 +50,13 @@ def make_model(case):
             n_positions=2 * case["seq"], n_embd=case["hidden"], n_layer=case["layers"], n_head=case["heads"],
             n_inner=case["ffn"], activation_function="gelu_new", resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, **common)
         model = transformers.GPT2LMHeadModel(config)
+    elif case["kind"] == "mistral":
+        config = transformers.MistralConfig(
+            hidden_size=case["hidden"], intermediate_size=case["ffn"], num_hidden_layers=case["layers"],
+            num_attention_heads=case["heads"], num_key_value_heads=case["kv_heads"], head_dim=case["hidden"] // case["heads"],
+            max_position_embeddings=2 * case["seq"], rms_norm_eps=1e-5, tie_word_embeddings=False,
+            sliding_window=case["window"], **common)
+        model = transformers.MistralForCausalLM(config)
     else:
         config = transformers.LlamaConfig(
             hidden_size=case["hidden"], intermediate_size=case["ffn"], num_hidden_layers=case["layers"],
@@ -60,8 +72,7 @@ def make_model(case):
 
 
 def train(folder, case, tokens, dtype):
-    cls = transformers.GPT2LMHeadModel if case["kind"] == "gpt2" else transformers.LlamaForCausalLM
-    model = cls.from_pretrained(folder, attn_implementation="eager", dtype=torch.float32).to(dtype).train()
+    model = CLASSES[case["kind"]].from_pretrained(folder, attn_implementation="eager", dtype=torch.float32).to(dtype).train()
     params = list(model.parameters())
     groups = [dict(params=[p for p in params if p.dim() > 1], weight_decay=0.1),
               dict(params=[p for p in params if p.dim() == 1], weight_decay=0.0)]
@@ -86,8 +97,7 @@ def train(folder, case, tokens, dtype):
 
 
 def generate(folder, case, tokens):
-    cls = transformers.GPT2LMHeadModel if case["kind"] == "gpt2" else transformers.LlamaForCausalLM
-    model = cls.from_pretrained(folder, attn_implementation="eager", dtype=torch.float32).double().eval()
+    model = CLASSES[case["kind"]].from_pretrained(folder, attn_implementation="eager", dtype=torch.float32).double().eval()
     rows = torch.tensor(tokens[:16]).view(2, 8)
     with torch.no_grad():
         logits = model(input_ids=rows).logits
@@ -102,8 +112,8 @@ def spread(a, b):
 
 
 def main():
-    root = sys.argv[1]
-    for name, case in CASES.items():
+    root, names = sys.argv[1], sys.argv[2:] or list(CASES)
+    for name, case in ((name, CASES[name]) for name in names):
         torch.manual_seed(1234)
         folder = os.path.join(root, name)
         make_model(case).save_pretrained(folder)

@@ -154,6 +154,13 @@ int64_t extent_of(Dim dim, const ModelConfig& config) {
   return 0;
 }
 
+const char* head_name(const NameMap& map) {
+  const auto head = std::find_if(map.rows.begin(), map.rows.end(),
+                                 [](const NameRow& row) { return row.presence == Presence::kUntiedHead; });
+  if (head == map.rows.end()) fail(ErrorKind::kInternal, "no name of a head for ", map.architecture);
+  return head->theirs.front();
+}
+
 std::span<const NameMap* const> all_name_maps() {
   static const std::array kMaps = {&gpt2_names(), &llama_names(), &qwen2_names(), &mistral_names()};
   return kMaps;

@@ -53,7 +53,7 @@ struct NameRow {
   Presence presence = Presence::kAlways;
 };
 
-/// The tensor names of a model family in Hugging Face's format, for reading and writing.
+/// The tensor names of a model family in Hugging Face's format, or in another one, for reading and writing.
 struct NameMap {
   const char* family;        // config.json's "model_type"
   const char* architecture;  // config.json's "architectures"
@@ -64,7 +64,11 @@ struct NameMap {
   std::vector<NameRow> rows;
   /// Endings of names that hold no parameter.
   std::vector<const char*> skipped;
+  /// What a user does whose file has a head of its own, although the configuration ties it to the embedding.
+  const char* to_untie = "set \"tie_word_embeddings\" to false";
 };
+/// The name of the head's weight there.
+const char* head_name(const NameMap&);
 const NameMap& gpt2_names();
 const NameMap& llama_names();
 const NameMap& qwen2_names();    // as LLaMA's, plus biases of queries, keys and values

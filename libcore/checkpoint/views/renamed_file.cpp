@@ -12,8 +12,7 @@
 namespace megalith {
 namespace {
 
-constexpr size_t kMaxNamed = 5;  // number of tensor names in one message
-constexpr const char* kHead = "lm_head.weight";
+constexpr size_t kMaxNamed = 5;                        // number of tensor names in one message
 constexpr int64_t kComparedAtOnce = int64_t{1} << 20;  // elements
 
 // The name that a tensor has in the file, which may omit the family's prefix.
@@ -69,12 +68,12 @@ RenamedTensorFile::RenamedTensorFile(std::unique_ptr<TensorFile> theirs, const N
     tensors_.push_back(checked_parts(*theirs_, renamed));
   }
   refuse_unmapped(map);
-  refuse_another_head();
+  refuse_another_head(map);
 }
 
 void RenamedTensorFile::refuse_unmapped(const NameMap& map) const {
   // The file of a tied model may also hold the head, as a second copy of the embedding.
-  std::set<std::string> known{kHead};
+  std::set<std::string> known{head_name(map)};
   for (const RenamedTensor& renamed : renamed_)
     for (const TheirTensor& part : renamed.theirs) known.insert(part.name);
   std::vector<std::string> unknown;
@@ -89,28 +88,29 @@ void RenamedTensorFile::refuse_unmapped(const NameMap& map) const {
 }
 
 // transformers 4 computes such a model with the embedding, transformers 5 with the head.
-void RenamedTensorFile::refuse_another_head() const {
-  const StoredTensor* const head = theirs_->find(kHead);
+void RenamedTensorFile::refuse_another_head(const NameMap& map) const {
+  const char* const name = head_name(map);
+  const StoredTensor* const head = theirs_->find(name);
   const auto embedding = std::find_if(renamed_.begin(), renamed_.end(), [](const RenamedTensor& renamed) {
     return renamed.ours == "embedding.word_embeddings.weight";
   });
-  const auto is_head = [](const RenamedTensor& renamed) { return renamed.theirs.front().name == kHead; };
+  const auto is_head = [&](const RenamedTensor& renamed) { return renamed.theirs.front().name == name; };
   if (!head || embedding == renamed_.end() || std::any_of(renamed_.begin(), renamed_.end(), is_head)) return;
   const TheirTensor& words = embedding->theirs.front();
   if (head->shape() != words.shape) refuse_shape(*theirs_, *head, words.shape);
   const int64_t rows = words.shape[0], columns = words.shape[1];
   const int64_t step = std::max<int64_t>(kComparedAtOnce / columns, 1);
-  const auto values_of = [&](const std::string& name, int64_t row) {
+  const auto values_of = [&](const std::string& tensor, int64_t row) {
     const Shape shape{std::min(step, rows - row), columns};
     std::vector<float> values(static_cast<size_t>(shape.elements()));
-    theirs_->read({name, words.shape, {row, 0}}, {values.data(), DType::kF32, shape});
+    theirs_->read({tensor, words.shape, {row, 0}}, {values.data(), DType::kF32, shape});
     return values;
   };
   for (int64_t row = 0; row < rows; row += step) {
-    const std::vector<float> of_head = values_of(kHead, row), of_words = values_of(words.name, row);
+    const std::vector<float> of_head = values_of(name, row), of_words = values_of(words.name, row);
     if (std::memcmp(of_head.data(), of_words.data(), of_head.size() * sizeof(float)) != 0)
-      fail(ErrorKind::kData, path(), ": tensor ", quote(kHead), " is not equal to ", quote(words.name),
-           ", but the configuration ties them; set \"tie_word_embeddings\" to false, or remove one of them");
+      fail(ErrorKind::kData, path(), ": tensor ", quote(name), " is not equal to ", quote(words.name),
+           ", but the configuration ties them; ", map.to_untie, ", or remove one of them");
   }
 }
 

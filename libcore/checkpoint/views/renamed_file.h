@@ -31,7 +31,7 @@ class RenamedTensorFile final : public TensorFile {
   void read_transposed(const TheirTensor& part, std::span<const RowRun> wanted, MatrixBlock block,
                        View out) const;
   void refuse_unmapped(const NameMap& map) const;
-  void refuse_another_head() const;
+  void refuse_another_head(const NameMap& map) const;
 
   std::unique_ptr<TensorFile> theirs_;
   std::vector<RenamedTensor> renamed_;  // sorted by our name

@@ -183,7 +183,6 @@ ModelConfig llama_config(const Settings& s) {
 
 ModelConfig with_window(ModelConfig c, int window) {
   c.sliding_window = window;
-  c.seq_length = c.usable_positions();
   return c;
 }
 

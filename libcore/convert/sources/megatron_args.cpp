@@ -110,7 +110,6 @@ void set_positions(ModelConfig& c, const Settings& s) {
   c.max_positions = s.count("max_position_embeddings");
   c.seq_length = s.count("seq_length", c.max_positions);
   c.sliding_window = window_of(s);
-  c.seq_length = std::min(c.seq_length, c.usable_positions());
 }
 
 }  // namespace

@@ -26,6 +26,7 @@ struct MegatronRun {
   /// ("optim.master.NAME").
   Json::Object adam = {};
   double weight_decay = 0;
+  bool decay_all = false;               // whether vectors decay, too
   std::optional<Json> loss_scale = {};  // its members are scale, growth_tracker and hysteresis_tracker
 
   bool optimizer() const { return !adam.empty(); }

@@ -214,13 +214,14 @@ void pickle_adam(PickleWriter& pickle, const MegatronRankFile& rank, const std::
   number = 0;
   for (const Group& group : groups) {
     pickle.begin_dict();
-    pickle_members(pickle, {{"wd_mult", group.decays ? 1.0 : 0.0},
+    const bool decays = group.decays || run.decay_all;
+    pickle_members(pickle, {{"wd_mult", decays ? 1.0 : 0.0},
                             {"lr_mult", 1.0},
                             {"is_expert_parallel", false},
                             {"is_decoupled_lr", false}});
     pickle_members(pickle, run.adam);
     pickle.text("weight_decay");
-    pickle.real(group.decays ? run.weight_decay : 0.0);
+    pickle.real(decays ? run.weight_decay : 0.0);
     pickle.text("params");
     pickle.begin_list();
     for (size_t i = 0; i < group.params.size(); ++i) pickle.integer(number++);

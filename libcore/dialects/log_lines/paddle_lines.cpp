@@ -63,6 +63,7 @@ class PaddleLines final : public RunObserver {
     if (report.test) return;
     const auto batches = static_cast<double>(report.batches);
     log(line_head(), "eval_loss: ", format_fixed(report.loss, 8),
+        report.accuracy ? concat(", eval_accuracy: ", format_fixed(*report.accuracy, 8)) : std::string(),
         ", eval_ppl: ", four_digits(perplexity(report.loss)), ", eval_runtime: ", four_digits(report.seconds),
         ", eval_samples_per_second: ", rate(batches * static_cast<double>(global_batch_), report.seconds),
         ", eval_steps_per_second: ", rate(batches, report.seconds), epoch(report.iteration));

@@ -1,10 +1,16 @@
 // --log-style ddp-tutorial: the lines of the PyTorch DDP tutorial, with batches counted from 0 in each epoch
 // and steps from 0 in the run. Every rank prints lines for its own samples, even if muted:
 //   [GPU1] Epoch 1 (Batch 000003): Train loss 9.123
-//   [GPU1] Epoch 1 finished, checkpoint: 000009
+//   [GPU1] Epoch 1 finished, checkpoint: 000001
 // and rank 0: Epoch 1 (Step 000000): Train loss 9.131, Val loss 9.140
+//   =====
+// The last line ends an epoch. Its checkpoint is the number in the name of the pair that was saved then; a
+// run that saves no pair there names its last step.
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
+#include <optional>
+#include <string_view>
 
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
@@ -37,8 +43,23 @@ class TutorialLines final : public RunObserver {
     const std::string head = concat("[GPU", world_.rank(), "] Epoch ", epoch + 1);
     const bool muted = mute_this_thread(false);
     log(head, " (Batch ", six_digits(number - epoch * epoch_steps_), "): Train loss ", loss_text(loss));
-    if (epoch_steps_ > 0 && iteration % epoch_steps_ == 0)
-      log(head, " finished, checkpoint: ", six_digits(number));
+    mute_this_thread(muted);
+  }
+
+  void saved(int64_t iteration, const std::string& path) override {
+    const std::string stem = std::filesystem::path(path).stem().string();
+    constexpr std::string_view kPair = "model_";
+    if (const auto number = stem.starts_with(kPair) ? parse_int(stem.substr(kPair.size())) : std::nullopt)
+      pair_ = {iteration, *number};
+  }
+
+  void step_done(int64_t iteration) override {
+    if (epoch_steps_ == 0 || iteration % epoch_steps_ != 0) return;
+    log("=====");
+    const int64_t checkpoint = pair_.iteration == iteration ? pair_.number : iteration - 1;
+    const bool muted = mute_this_thread(false);
+    log("[GPU", world_.rank(), "] Epoch ", iteration / epoch_steps_,
+        " finished, checkpoint: ", six_digits(checkpoint));
     mute_this_thread(muted);
   }
 
@@ -72,15 +93,18 @@ class TutorialLines final : public RunObserver {
   Communicator& world_;
   Coord at_;
   int64_t epoch_steps_;
+  struct {
+    int64_t iteration = 0, number = 0;
+  } pair_;  // the last pair that was saved
 };
 
-// As in the tutorial, evaluates and saves after step 0, and logs the learning rate that the step used.
-[[maybe_unused]] const bool kAdded =
-    add_log_style(LogStyle::kDdpTutorial,
-                  [](const ObservedRun& run) -> std::unique_ptr<RunObserver> {
-                    return std::make_unique<TutorialLines>(run);
-                  },
-                  {.first_due = 1, .epoch_ends = true, .rate = &StepFigures::rate});
+// As in the tutorial, logs the learning rate that the step used.
+[[maybe_unused]] const bool kAdded = add_log_style(
+    LogStyle::kDdpTutorial,
+    [](const ObservedRun& run) -> std::unique_ptr<RunObserver> {
+      return std::make_unique<TutorialLines>(run);
+    },
+    &StepFigures::rate);
 
 }  // namespace
 }  // namespace megalith

@@ -42,6 +42,9 @@ constexpr Row kRows[] = {
     renamed("callbacks.save_checkpoint_steps", "save-interval"),
     renamed("callbacks.keep_checkpoint_max", "keep-last"),
     renamed("train_dataset.data_loader.dataset_dir", "data-path"),
+    renamed("pet_config.lora_rank model.model_config.pet_config.lora_rank", "lora-rank"),
+    renamed("pet_config.lora_alpha model.model_config.pet_config.lora_alpha", "lora-alpha"),
+    renamed("pet_config.lora_dropout model.model_config.pet_config.lora_dropout", "lora-dropout"),
     renamed("processor.tokenizer.vocab_file", "vocab-file"),
     renamed("processor.tokenizer.merges_file", "merge-file"),
     renamed("output_dir", "save"),
@@ -90,8 +93,9 @@ constexpr Row kRows[] = {
           "only GPT2Config and LlamaConfig are supported", KeyUse::kCombined),
     // Keys of files that train adapters (configs/gpt2/run_gpt2_lora.yaml).
     fixed("pet_config.pet_type model.model_config.pet_config.pet_type", "none",
-          "megalith-finetune --lora trains adapters: give it --model, --data and --output-dir, and "
-          "pet_config's lora_rank, lora_alpha and lora_dropout as options"),
+          "megalith-finetune --config FILE trains adapters of LoRA, with --model, --data and --output-dir "
+          "where "
+          "the file names no folders of this machine"),
     used("use_parallel load_checkpoint resume_training do_eval eval_step_interval micro_batch_interleave_num "
          "context.device_target context.max_device_memory parallel.enable_parallel_optimizer "
          "parallel_config.optimizer_shard parallel_config.micro_batch_num recompute_config.recompute "
@@ -102,6 +106,7 @@ constexpr Row kRows[] = {
          "lr_schedule.total_steps train_dataset.batch_size model.model_config.compute_dtype "
          "model.model_config.expand_ratio model.model_config.multiple_of "
          "model.model_config.ffn_dim_multiplier model.model_config.n_kv_heads "
+         "pet_config.target_modules model.model_config.pet_config.target_modules "
          "model.model_config.checkpoint_name_or_path callbacks.type callbacks.per_print_times",
          KeyUse::kCombined),
     used("train_dataset.* train_dataset_task.* eval_dataset.* eval_dataset_task.* processor.* metric.* "

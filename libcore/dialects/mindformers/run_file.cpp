@@ -17,7 +17,8 @@ namespace {
 
 class Translator {
  public:
-  explicit Translator(FileTranslation& file) : file_(file), trains_(file.knows("lr")) {}
+  explicit Translator(FileTranslation& file)
+      : file_(file), trains_(file.knows("lr")), tunes_(file.knows("lora")) {}
 
   void run() {
     std::vector<FileOption> read;
@@ -32,6 +33,7 @@ class Translator {
     logging(read);
     schedule();
     precision();
+    adapters();
     model();
     loading();
     device();
@@ -45,6 +47,7 @@ class Translator {
   void take(const FileOption& option) {
     const std::string path = option.path();
     const RunKey* const key = find_fate(run_keys(), path);
+    if (tunes_ && take_of_tuning(option)) return;
     if (key && !key->remedy.empty()) return check(option, *key);
     if (is_combined(key)) return;
     const bool alone = alone_ && option.group == "parallel_config";
@@ -54,6 +57,23 @@ class Translator {
       name(path);
     else
       file_.options.push_back(option);
+  }
+
+  /// Takes a key that means something else where records are learned.
+  bool take_of_tuning(const FileOption& option) {
+    constexpr std::pair<const char*, const char*> kOptions[] = {
+        {"train_dataset.data_loader.dataset_dir", "data"}, {"model.model_config.seq_length", "max-length"}};
+    for (const auto& [path, own] : kOptions)
+      if (option.path() == path && !option.is_empty()) {
+        put(own, option);
+        return true;
+      }
+    const bool lora = is_pet_type(option.path()) && is(&option, "lora");
+    if (lora) put("lora", option, {"true"});
+    return lora;
+  }
+  static bool is_pet_type(const std::string& path) {
+    return path == "pet_config.pet_type" || path == "model.model_config.pet_config.pet_type";
   }
 
   void check(const FileOption& option, const RunKey& key) {
@@ -203,11 +223,43 @@ class Translator {
     const bool never = interval && parse_int(interval->words[0]).value_or(1) < 1;
     if (never) {
       log(interval->where, ": eval_step_interval ", interval->words[0], ": no evaluation");
-      put("eval-iters", *interval, {"0"});
+      no_evaluation(*interval);
     } else {
       put("eval-interval", "eval_step_interval");
     }
-    if (flag("do_eval") == false) put("eval-iters", *key("do_eval"), {"0"});
+    if (flag("do_eval") == false) no_evaluation(*key("do_eval"));
+  }
+  void no_evaluation(const FileOption& why) {
+    tunes_ ? put("do-eval", why, {"false"}) : put("eval-iters", why, {"0"});
+  }
+
+  /// The layers of --target-modules for MindFormers' names of layers, which its files give as the ends of
+  /// regular expressions: '.*wq|.*wv', '.*dense1$|.*dense3$'.
+  void adapters() {
+    if (!tunes_) return;
+    for (const std::string path :
+         {"pet_config.target_modules", "model.model_config.pet_config.target_modules"})
+      if (const FileOption* modules = key(path)) put("target-modules", *modules, layers_of(*modules));
+  }
+  std::vector<std::string> layers_of(const FileOption& modules) {
+    static const std::map<std::string, std::string> kLayers = {
+        {"wq", "q_proj"},     {"wk", "k_proj"},    {"wv", "v_proj"},  {"wo", "o_proj"},
+        {"w1", "gate_proj"},  {"w2", "down_proj"}, {"w3", "up_proj"}, {"dense1", "c_attn"},
+        {"dense2", "c_attn"}, {"dense3", "c_attn"}};
+    std::set<std::string> layers;
+    for (const std::string& words : modules.words)
+      for (std::string name : split(words, '|')) {
+        std::erase_if(name, [](char c) { return c == '.' || c == '*' || c == '$'; });
+        const auto layer = kLayers.find(name);
+        if (layer == kLayers.end()) {
+          refuse(modules, "wq, wk, wv, wo, w1, w2 and w3, or dense1, dense2 and dense3, with | between");
+          return {};
+        }
+        layers.insert(layer->second);
+      }
+    if (layers.contains("c_attn"))
+      log(modules.where, ": queries, keys and values of GPT-2 are one layer, with one adapter");
+    return {layers.begin(), layers.end()};
   }
 
   /// MFLossMonitor prints each step, unless its key per_print_times says otherwise.
@@ -340,7 +392,7 @@ class Translator {
     const FileOption* from = key("load_checkpoint");
     if (!from) from = key("model.model_config.checkpoint_name_or_path");
     if (!from) return;
-    if (!trains_) return put("model", *from);
+    if (!trains_ || tunes_) return put("model", *from);
     put("load", *from);
     put("exit-on-missing-checkpoint", *from, {"true"});
     if (!flag("resume_training").value_or(false)) put("finetune", *from, {"true"});
@@ -372,6 +424,7 @@ class Translator {
 
   FileTranslation& file_;
   const bool trains_;                       // the app trains, or plans a run; false: it generates
+  const bool tunes_;                        // the app trains a model on records
   bool alone_ = false;                      // whether use_parallel is False
   std::vector<std::string> named_;          // groups and keys without effect here
   mutable std::set<std::string> obeyed_;    // paths of the keys with an effect
@@ -380,6 +433,12 @@ class Translator {
 };
 
 }  // namespace
+
+bool is_of_mindformers(const FileTranslation& file) {
+  return std::any_of(file.options.begin(), file.options.end(), [](const FileOption& option) {
+    return option.path().starts_with("model.model_config.") || option.path().starts_with("runner_config.");
+  });
+}
 
 void translate_mindformers(FileTranslation& file) {
   Translator(file).run();

@@ -18,6 +18,8 @@ namespace megalith {
 /// steps, and without it the number of epochs decides; dataset_dir is a dataset's prefix; the optimizer is
 /// sharded unless enable_parallel_optimizer or optimizer_shard is false.
 void translate_mindformers(FileTranslation&);
+/// Whether the file is MindFormers', in a program that also reads files of other tools.
+bool is_of_mindformers(const FileTranslation&);
 
 /// The option `run_mode` of an app that trains or plans; MindFormers' script gives it on the command line.
 struct MindFormersRun {

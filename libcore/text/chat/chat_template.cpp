@@ -76,10 +76,18 @@ std::string render_chat(const ChatTemplate& chat, const Json& messages, const Ch
       fail(ErrorKind::kData, "--chat: found the message ", message.dump(),
            "; wanted an object with a text \"role\" and a \"content\"");
   }
-  return chat.render({{"messages", *list},
-                      {"bos_token", tokens.bos_token},
-                      {"eos_token", tokens.eos_token},
-                      {"add_generation_prompt", true}});
+  Json::Object variables{{"messages", *list},
+                         {"bos_token", tokens.bos_token},
+                         {"eos_token", tokens.eos_token},
+                         {"add_generation_prompt", true}};
+  const auto add = [&](const std::string& name, const Json& value) {
+    const auto is_it = [&](const auto& one) { return one.first == name; };
+    if (std::none_of(variables.begin(), variables.end(), is_it)) variables.emplace_back(name, value);
+  };
+  if (messages.is_object())
+    for (const auto& [name, value] : messages.as_object()) add(name, value);
+  for (const char* name : {"tools", "documents"}) add(name, Json());  // as in transformers, they are defined
+  return chat.render(variables);
 }
 
 }  // namespace megalith

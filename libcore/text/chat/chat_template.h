@@ -51,8 +51,9 @@ class ChatTemplate {
 struct ChatTokens {
   std::string bos_token, eos_token;
 };
-/// The prompt for the model's next answer to `messages`, [{"role": text, "content": text}, …] (or an object
-/// that holds this list as "messages"). kData if they are anything else.
+/// The prompt for the model's next answer to `messages`, [{"role": text, "content": text}, …], or an object
+/// that holds this list as "messages", and more variables of the template: "tools", "enable_thinking". kData
+/// if they are anything else.
 std::string render_chat(const ChatTemplate&, const Json& messages, const ChatTokens&);
 
 }  // namespace megalith

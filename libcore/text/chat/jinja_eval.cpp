@@ -276,8 +276,20 @@ Value Renderer::binary(const Expr& expr) {
     all.insert(all.end(), y->as_array().begin(), y->as_array().end());
     return Json(std::move(all));
   }
+  if (sign == "*" && is_text(left) && y && y->is_int())
+    return repeated(x->as_string(), y->as_int(), expr.line);
+  if (sign == "*" && is_text(right) && x && x->is_int())
+    return repeated(y->as_string(), x->as_int(), expr.line);
   if (!are_numbers(x, y)) refuse_operands(sign, left, right, expr.line);
   return arithmetic(expr, *x, *y);
+}
+
+Value Renderer::repeated(const std::string& text, int64_t times, int line) const {
+  if (times <= 0 || text.empty()) return Json(std::string());
+  if (static_cast<uint64_t>(times) > kMaxText / text.size()) refuse_size(line);
+  std::string all;
+  for (int64_t i = 0; i < times; ++i) all += text;
+  return Json(std::move(all));
 }
 
 void Renderer::refuse_operands(const std::string& sign, const Value& left, const Value& right,

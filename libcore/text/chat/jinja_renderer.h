@@ -99,6 +99,8 @@ class Renderer {
   [[noreturn]] void refuse_operands(const std::string& sign, const Value& left, const Value& right,
                                     int line) const;
   Value arithmetic(const Expr& expr, const Json& x, const Json& y) const;
+  /// As Python's text * times.
+  Value repeated(const std::string& text, int64_t times, int line) const;
 
   // Filters, tests, methods and functions (jinja_calls.cpp). argument(), text_argument() and
   // integer_argument() return child `i` of a call (see arrange_arguments), or nothing if that argument is not

@@ -192,7 +192,8 @@ void RunLog::evaluation(const EvaluationReport& report) {
     events_->scalar(tag + " ppl", report.iteration, ppl);
   }
   write(report.test ? kTestEntry : kValidEntry,
-        EvaluationEntry{.iteration = report.iteration, .loss = report.loss, .ppl = ppl});
+        EvaluationEntry{
+            .iteration = report.iteration, .loss = report.loss, .ppl = ppl, .accuracy = report.accuracy});
 }
 
 void RunLog::tasks(const TasksReport& report) {

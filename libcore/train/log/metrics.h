@@ -25,7 +25,7 @@ class TrainLine {
     int ranks = 1;
     bool throughput = false;   // also print Megatron's "throughput per GPU" (here per rank) and MFU
     double machine_flops = 0;  // FLOP/s of the machines of all ranks; 0: unknown, no MFU
-    double StepFigures::*rate = &StepFigures::next_rate;  // see StepNumbering
+    LoggedRate rate = &StepFigures::next_rate;
   };
   explicit TrainLine(const About& about) : about_(about) {}
   void add(const StepFigures&);
@@ -66,11 +66,11 @@ class JsonLines {
 
 /// Where a run's figures go in addition to the log.
 struct RunLogOptions {
-  std::string tensorboard = {};                         // folder; empty: none
-  std::string json = {};                                // file; empty: none
-  int64_t start = 0;                                    // number of iterations that earlier runs did
-  int64_t flush_interval = 1;                           // steps after which TensorBoard's file is flushed
-  double StepFigures::*rate = &StepFigures::next_rate;  // see StepNumbering
+  std::string tensorboard = {};  // folder; empty: none
+  std::string json = {};         // file; empty: none
+  int64_t start = 0;             // number of iterations that earlier runs did
+  int64_t flush_interval = 1;    // steps after which TensorBoard's file is flushed
+  LoggedRate rate = &StepFigures::next_rate;
 };
 
 /// Writes the events of a run to the TensorBoard folder and the JSON lines if these are requested.

@@ -83,11 +83,13 @@ struct StepEntry {
 struct EvaluationEntry {
   int64_t iteration = 0;
   double loss = 0, ppl = 0;
+  std::optional<double> accuracy = {};  // of labels, with megalith-finetune --metric-for-best-model accuracy
   template <class V>
   void fields(V&& v) {
     v("iteration", iteration);
     v("loss", Figure{loss});
     v("ppl", Figure{ppl});
+    v("accuracy", accuracy);
   }
 };
 

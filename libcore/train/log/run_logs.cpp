@@ -19,7 +19,8 @@ namespace {
 class EventLines final : public RunObserver {
  public:
   void evaluation(const EvaluationReport& report) override {
-    log(evaluation_line(report.where, report.loss));
+    log(evaluation_line(report.where, report.loss),
+        report.accuracy ? concat(" accuracy: ", format_fixed(*report.accuracy, 6), " |") : std::string());
   }
   void tasks(const TasksReport& report) override { log(tasks_line(report)); }
   void sample(const SampleReport& report) override {
@@ -41,7 +42,7 @@ class StepLines final : public RunObserver {
                .ranks = world_.size(),
                .throughput = train_.log_throughput,
                .machine_flops = train_.machine_flops * world_.size() / run.ranks_here,
-               .rate = step_numbering(train_.log_style).rate}) {}
+               .rate = logged_rate(train_.log_style)}) {}
 
   void step(const StepReport& report) override {
     line_.add(report.figures);
@@ -104,12 +105,11 @@ void tell_earlier_runs(const RunOutputs& outputs) {
 }
 
 std::unique_ptr<RunLog> begin_run_log(const ObservedRun& run, const std::string& figures) {
-  auto run_log =
-      std::make_unique<RunLog>(RunLogOptions{.tensorboard = run.config.train.tensorboard,
-                                             .json = figures,
-                                             .start = run.start,
-                                             .flush_interval = run.config.train.log_interval,
-                                             .rate = step_numbering(run.config.train.log_style).rate});
+  auto run_log = std::make_unique<RunLog>(RunLogOptions{.tensorboard = run.config.train.tensorboard,
+                                                        .json = figures,
+                                                        .start = run.start,
+                                                        .flush_interval = run.config.train.log_interval,
+                                                        .rate = logged_rate(run.config.train.log_style)});
   run_log->start({.iteration = run.start,
                   .iterations = *run.config.train.iters,
                   .parameters = run.parameters,

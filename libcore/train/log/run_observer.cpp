@@ -8,7 +8,7 @@ namespace {
 
 struct Style {
   ObserverMaker make;
-  StepNumbering numbering;
+  LoggedRate rate;
 };
 
 auto& log_styles() {
@@ -56,17 +56,21 @@ void RunObservers::saved(int64_t iteration, const std::string& path) {
   for (const auto& observer : observers_) observer->saved(iteration, path);
 }
 
+void RunObservers::step_done(int64_t iteration) {
+  for (const auto& observer : observers_) observer->step_done(iteration);
+}
+
 void RunObservers::end(const EndReport& report) {
   for (const auto& observer : observers_) observer->end(report);
 }
 
-bool add_log_style(LogStyle style, ObserverMaker make, const StepNumbering& numbering) {
-  return log_styles().emplace(style, Style{make, numbering}).second;
+bool add_log_style(LogStyle style, ObserverMaker make, LoggedRate rate) {
+  return log_styles().emplace(style, Style{make, rate}).second;
 }
 
-StepNumbering step_numbering(LogStyle style) {
+LoggedRate logged_rate(LogStyle style) {
   const auto found = log_styles().find(style);
-  return found == log_styles().end() ? StepNumbering{} : found->second.numbering;
+  return found == log_styles().end() ? &StepFigures::next_rate : found->second.rate;
 }
 
 std::unique_ptr<RunObserver> make_styled_lines(const ObservedRun& run) {

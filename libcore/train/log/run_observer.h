@@ -42,6 +42,7 @@ struct EvaluationReport {
   int64_t iteration = 0;
   double loss = 0;
   std::optional<double> train_loss = {};  // set if an observer needs it and there are training data
+  std::optional<double> accuracy = {};  // share of the labels that have the largest logit; unset: not counted
   int64_t batches = 0;
   double seconds = 0;
 };
@@ -89,6 +90,8 @@ class RunObserver {
   virtual void sample(const SampleReport&) {}  // only on the first rank
   /// A checkpoint is complete.
   virtual void saved(int64_t /*iteration*/, const std::string& /*path*/) {}
+  /// The evaluation that was due after a step is done, and the save that was due has begun.
+  virtual void step_done(int64_t /*iteration*/) {}
   virtual void end(const EndReport&) {}
 };
 
@@ -105,6 +108,7 @@ class RunObservers final : public RunObserver {
   void tasks(const TasksReport&) override;
   void sample(const SampleReport&) override;
   void saved(int64_t iteration, const std::string& path) override;
+  void step_done(int64_t iteration) override;
   void end(const EndReport&) override;
 
  private:
@@ -123,19 +127,15 @@ struct ObservedRun {
   size_t memory;        // bytes of memory that this rank needs
 };
 
-/// Which steps of a run are due for an evaluation or a save under a --log-style, and which rate is logged.
-struct StepNumbering {
-  int64_t first_due = 0;    // evaluations and saves are due when first_due + k * interval steps are done
-  bool epoch_ends = false;  // saves also at the end of each epoch, in formats with FormatTraits::epoch_ends
-  double StepFigures::*rate = &StepFigures::next_rate;  // the rate that is logged with a step
-};
+/// The rate that is logged with a step.
+using LoggedRate = double StepFigures::*;
 
 /// Creates the observer that writes the additional log lines of a --log-style.
 using ObserverMaker = std::unique_ptr<RunObserver> (*)(const ObservedRun&);
 /// Registers a style. The style's source file calls this before main(). Returns true.
-bool add_log_style(LogStyle, ObserverMaker, const StepNumbering& = {});
-/// The numbering registered with the style, or the default numbering.
-StepNumbering step_numbering(LogStyle);
+bool add_log_style(LogStyle, ObserverMaker, LoggedRate = &StepFigures::next_rate);
+/// The rate registered with the style; otherwise that of the next step, as in Megatron's log.
+LoggedRate logged_rate(LogStyle);
 /// The observer of the run's --log-style; null: the style adds no lines.
 std::unique_ptr<RunObserver> make_styled_lines(const ObservedRun&);
 

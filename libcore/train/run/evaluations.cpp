@@ -51,7 +51,8 @@ bool Evaluations::any_rank_stops() const {
   return std::ranges::find(stops, 1) != stops.end();
 }
 
-std::optional<double> Evaluations::mean_loss(const DataSet& set, int64_t first_sample) const {
+std::optional<double> Evaluations::mean_loss(const DataSet& set, int64_t first_sample,
+                                             Trainer::LabelCounts* counts) const {
   const SampleSource source = repeated(set);
   const int64_t batch = train_.global_batch;
   int64_t batches = train_.eval_iters;
@@ -61,7 +62,7 @@ std::optional<double> Evaluations::mean_loss(const DataSet& set, int64_t first_s
     if (any_rank_stops()) return std::nullopt;
     const int64_t first = first_sample + i * batch;
     const double weight = weight_of(source, first, first + batch);
-    if (weight > 0) sum += weight * trainer_.evaluate(source, first);
+    if (weight > 0) sum += weight * trainer_.evaluate(source, first, counts);
     all += weight;
   }
   return sum / std::max(all, 1.0);
@@ -71,9 +72,12 @@ std::optional<EvaluationReport> Evaluations::validation(const TrainState& state,
   const auto began = std::chrono::steady_clock::now();
   EvaluationReport report{
       .where = std::move(where), .iteration = state.iteration, .batches = train_.eval_iters};
-  const auto loss = mean_loss(data_.valid, data_.valid.from_the_beginning ? 0 : state.consumed_valid);
+  Trainer::LabelCounts labels;
+  const auto loss = mean_loss(data_.valid, data_.valid.from_the_beginning ? 0 : state.consumed_valid,
+                              options_.accuracy ? &labels : nullptr);
   if (!loss) return std::nullopt;
   report.loss = *loss;
+  if (options_.accuracy) report.accuracy = labels.chosen / std::max(labels.counted, 1.0);
   if (options_.train_loss && data_.train.size > 0) {
     report.train_loss = mean_loss(data_.train, epoch_begin(data_.train, state));
     if (!report.train_loss) return std::nullopt;

@@ -15,7 +15,8 @@
 namespace megalith {
 
 struct EvaluationOptions {
-  bool train_loss = false;          // validation() also reports the loss on training samples
+  bool train_loss = false;  // validation() also reports the loss on training samples
+  bool accuracy = false;    // validation() also reports the share of labels that the model would choose
   std::function<bool()> stop = {};  // whether this rank wants the run to end
 };
 
@@ -33,7 +34,8 @@ class Evaluations {
   std::optional<EvaluationReport> test(const TrainState&) const;
 
  private:
-  std::optional<double> mean_loss(const DataSet&, int64_t first_sample) const;
+  std::optional<double> mean_loss(const DataSet&, int64_t first_sample,
+                                  Trainer::LabelCounts* counts = nullptr) const;
   bool any_rank_stops() const;
 
   const TrainConfig& train_;

@@ -33,6 +33,8 @@ struct Tuning {
   bool keep_best = false;  // save a checkpoint after each evaluation that is better than all earlier ones
   int64_t patience = 0;    // end the run after this many evaluations without improvement; 0: never
   double threshold = 0;    // an evaluation is better if its loss is lower by more than this
+  /// The best evaluation is the one with the greatest accuracy of labels, not with the lowest loss.
+  bool by_accuracy = false;
   /// Training with preferences (DPO): the model learns which of two answers is better. The reference is the
   /// base without adapters. `examples` holds every example that SampleSource::example of the run's data can
   /// name, as one sample each.

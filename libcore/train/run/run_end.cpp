@@ -31,7 +31,10 @@ bool RunEnd::due(const TrainState& state) {
     reason_ = signal_;
   } else if (no_better_) {
     log("exiting program at iteration ", state.iteration, ": ", state.worse_evaluations,
-        " evaluations were no better than ", *state.best_loss, " of iteration ", state.best_iteration);
+        " evaluations were no better than ",
+        in_.tuning->by_accuracy ? concat("the accuracy ", format_fixed(1 - *state.best_loss, 6))
+                                : concat(*state.best_loss),
+        " of iteration ", state.best_iteration);
     reason_ = "early-stopping-patience";
   } else if (agreed_) {
     log("exiting program after ", format_duration(seconds_since(began_)));

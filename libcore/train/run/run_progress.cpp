@@ -56,10 +56,10 @@ void RunProgress::add_validation(double loss) {
   losses_.add_valid(state_.iteration, loss);
 }
 
-bool RunProgress::note_loss(double loss, double threshold) {
-  const bool better = !state_.best_loss || loss < *state_.best_loss - threshold;
+bool RunProgress::note_figure(double figure, double threshold) {
+  const bool better = !state_.best_loss || figure < *state_.best_loss - threshold;
   if (better) {
-    state_.best_loss = loss;
+    state_.best_loss = figure;
     state_.best_iteration = state_.iteration;
     state_.worse_evaluations = 0;
   } else {

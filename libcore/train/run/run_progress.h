@@ -36,9 +36,9 @@ class RunProgress {
   void add_validation(double loss);
   /// Records what a signal left undone of the evaluation after the last step; nothing once it is done.
   void set_evaluation_left(std::optional<EvaluationPart> part) { state_.evaluation_left = part; }
-  /// Records the loss of an evaluation, for a run that keeps its best state. Returns whether the loss is
-  /// lower than the best earlier loss by more than `threshold`.
-  bool note_loss(double loss, double threshold);
+  /// Records the figure of an evaluation by which a run's best state is chosen: the loss, or 1 - accuracy.
+  /// Returns whether it is lower than the best earlier one by more than `threshold`.
+  bool note_figure(double figure, double threshold);
 
   const TrainState& state() const { return state_; }
   const LrSchedule& schedule() const { return schedule_; }

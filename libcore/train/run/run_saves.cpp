@@ -31,6 +31,7 @@ void RunSaves::take_folder(const StartPoint* start) {
   if (in_.world.rank() == 0) lock_.emplace(config.save);
   require_own_folder(start);
   replaced_ = replaced_by(config, start);
+  if (start && start->state && !config.finetune) next_number_ = start->next_save;
   if (in_.world.rank() > 0) return;
   for (const auto& [format, store] : checkpoint_stores()) store->clear_leftovers(config.save, *lock_);
   store_of(config.format).enter(config);
@@ -71,11 +72,22 @@ void RunSaves::remove_replaced_start(int64_t saved) {
     store->remove(config.save, [start](int64_t iteration) { return iteration == start; });
 }
 
+// A run that begins afresh replaces no checkpoint that is still there when it saves.
+int64_t RunSaves::first_number() const {
+  const CheckpointConfig& config = config_.checkpoint;
+  if (next_number_) return *next_number_;
+  if (config.overwrite) return 0;
+  int64_t number = 0;
+  if (in_.world.rank() == 0) number = store_of(config.format).next_number(config.save);
+  return rank0_value(in_.world, number);
+}
+
 void RunSaves::begin(Trainer& trainer, RunObserver& observer) {
   if (!wanted()) return;
   const CheckpointConfig& config = config_.checkpoint;
   SaverOptions options{.root = config.save,
                        .store = store_of(config.format),
+                       .first_number = first_number(),
                        .keep_last = config.keep_last,
                        .peer_timeout = config_.parallel.peer_timeout()};
   if (!base_.empty()) options.used.push_back(base_);

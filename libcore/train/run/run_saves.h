@@ -62,6 +62,7 @@ class RunSaves {
  private:
   void require_own_folder(const StartPoint* start) const;
   void remove_replaced_start(int64_t saved);
+  int64_t first_number() const;
 
   const RankInput& in_;
   const PretrainConfig& config_;
@@ -69,11 +70,12 @@ class RunSaves {
   std::string base_;              // path given to protect_base(); empty: none
   std::optional<CheckpointUse> base_use_, best_use_;
   int64_t saved_ = -1, best_ = 0;
-  Replaced replaced_;             // its `start` is -1 once that checkpoint is removed
-  bool has_way_ = false;          // make_way() was called
-  Json data_digests_ = {};        // of the data when the run began; only on the first rank
-  Json products_ = {};            // null: none
-  std::unique_ptr<Saver> saver_;  // null: nothing is saved
+  std::optional<int64_t> next_number_;  // of the run that is resumed; nothing: it has none
+  Replaced replaced_;                   // its `start` is -1 once that checkpoint is removed
+  bool has_way_ = false;                // make_way() was called
+  Json data_digests_ = {};              // of the data when the run began; only on the first rank
+  Json products_ = {};                  // null: none
+  std::unique_ptr<Saver> saver_;        // null: nothing is saved
 };
 
 }  // namespace megalith

@@ -145,6 +145,7 @@ RunShape agreed_shape(const RankInput& in, const PretrainConfig& config, const R
   shape.train.device = device.backend->name();
   if (in.tuning) {
     shape.samples.short_ones = in.tuning->short_samples;
+    shape.samples.gaps = in.tuning->by_accuracy;
     shape.tuning = in.tuning->plan;
   }
   const std::vector<cuda::DeviceMemory> gpus = memory_of_gpus(in.world, *device.backend);

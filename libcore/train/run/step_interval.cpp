@@ -1,19 +1,21 @@
 #include "libcore/train/run/step_interval.h"
 
-#include <algorithm>
+#include "libcore/base/error.h"
 
 namespace megalith {
 
-StepInterval evaluation_interval(int64_t every, const StepNumbering& numbering) {
-  return {.every = every, .first = numbering.first_due};
-}
-
-StepInterval save_interval(const CheckpointConfig& config, const StepNumbering& numbering,
-                           int64_t epoch_steps) {
-  const FormatTraits format = traits_of(config.format);
-  return {.every = config.save_interval.value_or(0),
-          .first = std::max(numbering.first_due, format.first_due),
-          .also_every = numbering.epoch_ends && format.epoch_ends ? epoch_steps : 0};
+StepIntervals step_intervals(const TrainConfig& train, const CheckpointConfig& checkpoint,
+                             int64_t epoch_steps) {
+  if (train.epoch_ends && epoch_steps <= 0)
+    fail(ErrorKind::kUsage,
+         "--at-epoch-ends: these data have no epochs of a known length; give --eval-interval and "
+         "--save-interval");
+  const auto interval = [&](int64_t every) {
+    return StepInterval{
+        .every = every, .first = train.from_zero ? 1 : 0, .also_every = train.epoch_ends ? epoch_steps : 0};
+  };
+  return {.evaluation = interval(train.eval_interval),
+          .save = interval(checkpoint.save_interval.value_or(0))};
 }
 
 }  // namespace megalith

@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "libcore/config/checkpoint_config.h"
-#include "libcore/train/log/run_observer.h"
+#include "libcore/config/train_config.h"
 
 namespace megalith {
 
@@ -24,8 +24,8 @@ struct StepIntervals {
   StepInterval evaluation, save;
 };
 
-StepInterval evaluation_interval(int64_t every, const StepNumbering&);
-/// `epoch_steps`: number of steps in an epoch; 0: unknown.
-StepInterval save_interval(const CheckpointConfig&, const StepNumbering&, int64_t epoch_steps);
+/// When a run evaluates and when it saves. `epoch_steps`: number of steps in an epoch; 0: unknown. kUsage for
+/// --at-epoch-ends without a known epoch.
+StepIntervals step_intervals(const TrainConfig&, const CheckpointConfig&, int64_t epoch_steps);
 
 }  // namespace megalith

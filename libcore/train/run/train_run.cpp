@@ -125,12 +125,11 @@ void TrainRun::observe(std::unique_ptr<RunOutputs> outputs) {
   add_run_logs(observers_, run, std::move(outputs));
   const ObserverNeeds needs = observers_.needs();
   trainer_->keep_own_loss(needs.own_loss);
-  evaluations_.emplace(
-      config_.train, in_.data, *trainer_,
-      EvaluationOptions{.train_loss = needs.train_loss, .stop = [this] { return end_.wanted(); }});
-  const StepNumbering numbering = step_numbering(config_.train.log_style);
-  due_ = {.evaluation = evaluation_interval(config_.train.eval_interval, numbering),
-          .save = save_interval(config_.checkpoint, numbering, epoch_steps)};
+  evaluations_.emplace(config_.train, in_.data, *trainer_,
+                       EvaluationOptions{.train_loss = needs.train_loss,
+                                         .accuracy = in_.tuning && in_.tuning->by_accuracy,
+                                         .stop = [this] { return end_.wanted(); }});
+  due_ = step_intervals(config_.train, config_.checkpoint, epoch_steps);
 }
 
 PretrainResult TrainRun::go() {
@@ -169,6 +168,7 @@ void TrainRun::run_steps() {
     if (due_.evaluation.due_at(progress_.iteration())) evaluate_and_sample(EvaluationPart::kAll);
     saves_.advance();
     if (due_.save.due_at(progress_.iteration())) saves_.save(progress_);
+    observers_.step_done(progress_.iteration());
     if (end_.due(progress_.state())) break;
   }
   if (progress_.moved()) saves_.save(progress_);
@@ -250,7 +250,8 @@ bool TrainRun::validate(const std::string& where) {
   observers_.evaluation(*report);
   if (!in_.tuning) return true;
   // Every rank has the same loss, so all decide alike.
-  if (progress_.note_loss(report->loss, in_.tuning->threshold))
+  const double figure = in_.tuning->by_accuracy ? 1 - *report->accuracy : report->loss;
+  if (progress_.note_figure(figure, in_.tuning->threshold))
     saves_.save_best(progress_);
   else
     end_.note_worse(progress_.state());

@@ -45,6 +45,13 @@ struct SaveRequest {
   const TrainState& state;
   Trainer& trainer;
   const CheckpointExtras& extras;
+  int64_t number;  // of this save, in a format that counts them
+};
+
+/// The newest checkpoint of a folder in a format without a tracker.
+struct UntrackedCheckpoint {
+  std::string name;       // of its file
+  int64_t iteration = 0;  // 0: it holds only weights
 };
 
 /// How a run's state is saved: all ranks write a checkpoint in our format, from which another format's
@@ -75,9 +82,14 @@ class CheckpointStore {
   virtual void enter(const CheckpointConfig&) const {}
   /// The iteration of a checkpoint in --save from which the run resumes although no tracker names it yet.
   virtual std::optional<int64_t> untracked(const CheckpointConfig&) const { return std::nullopt; }
-  /// The iterations of the checkpoints in `folder` that no tracker names because the format has none, in
-  /// ascending order.
-  virtual std::vector<int64_t> without_tracker(const std::string& /*folder*/) const { return {}; }
+  /// The numbers of the checkpoints in `folder`, in ascending order, in a format that counts saves.
+  virtual std::vector<int64_t> numbers(const std::string& /*folder*/) const { return {}; }
+  /// The number of the next save, in such a format.
+  virtual int64_t next_number(const std::string& /*save*/) const { return 0; }
+  /// The newest checkpoint in `folder` that no tracker names because the format has none.
+  virtual std::optional<UntrackedCheckpoint> newest_untracked(const std::string& /*folder*/) const {
+    return std::nullopt;
+  }
   /// Removes the checkpoints of this format in --save whose iterations `gone` selects.
   virtual void remove(const std::string& /*save*/,
                       const std::function<bool(int64_t iteration)>& /*gone*/) const {}

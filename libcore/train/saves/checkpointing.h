@@ -27,7 +27,7 @@ struct TrainState {
   /// step does not change the rate.
   int64_t schedule_samples = 0;
   int64_t skipped = 0;                   // steps without update
-  std::optional<double> best_loss = {};  // with Tuning: the lowest evaluation loss so far
+  std::optional<double> best_loss = {};  // with Tuning: the best figure so far, see note_figure()
   int64_t best_iteration = 0;            // iteration of best_loss
   int64_t worse_evaluations = 0;         // evaluations since best_iteration, none of which was better
   /// What a signal left undone of the evaluation after the last step; a run that resumes does it first.

@@ -37,9 +37,8 @@ std::optional<Held> newest_in(const std::string& save) {
   else if (!names.empty())
     held = held_folder(names.back());
   for (const auto& [format, store] : checkpoint_stores())
-    for (const int64_t iteration : store->without_tracker(save))
-      if (!held || iteration > held->iteration)
-        held = Held{concat("the checkpoint of step ", iteration - 1), iteration, false};
+    if (const auto newest = store->newest_untracked(save))
+      if (!held || newest->iteration > held->iteration) held = Held{newest->name, newest->iteration, false};
   if (!held && (file_exists(save + "/config.json") || holds_foreign_model(save)))
     held = Held{"another program's model"};
   return held;

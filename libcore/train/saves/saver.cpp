@@ -78,6 +78,7 @@ Saver::Saver(Trainer& trainer, SaverOptions options)
       options_(std::move(options)),
       copy_(trainer.memory().save_copy),
       late_(dynamic_cast<LateCopies*>(&trainer.stream().backend())),
+      number_(options_.first_number),
       joint_(trainer.groups().world, options_.peer_timeout) {
   // Also on a rank that saves nothing: all ranks begin to write at the same step.
   if (in_background() && late_) copying_ = trainer.stream().backend().make_queue_stream();
@@ -101,7 +102,7 @@ Saver::~Saver() {
 void Saver::start(const TrainState& state, const CheckpointExtras& extras) {
   finish();
   begun_ = state.iteration;
-  const SaveRequest request{options_.root, state, trainer_, extras};
+  const SaveRequest request{options_.root, state, trainer_, extras, number_++};
   const SavePlan plan = options_.store.save(request);
   path_ = plan.path;
   auto writer = checkpoint_of(plan.root, state, trainer_, extras);

@@ -23,6 +23,7 @@ struct SavePlan;
 struct SaverOptions {
   std::string root;
   const CheckpointStore& store;        // store of the format to write
+  int64_t first_number = 0;            // of the first save, in a format that counts them
   std::optional<int> keep_last = {};   // number of checkpoints to keep in `root`; unset: all
   std::vector<std::string> used = {};  // checkpoints that are never removed
   std::chrono::milliseconds peer_timeout;
@@ -79,6 +80,7 @@ class Saver {
   std::unique_ptr<Beside> touching_;  // touches the copy's memory for the first time; null: has ended
   std::unique_ptr<CheckpointJob> copied_later_;  // the copy that it writes is not yet filled; null: none
   int64_t begun_ = -1;
+  int64_t number_;    // of the next save
   std::string path_;  // path of the checkpoint of iteration begun_
   JointSave joint_;   // its thread reads all members above
 };

@@ -87,8 +87,7 @@ void refuse_what_is_no_checkpoint(const CheckpointConfig& config, const std::str
     if (const auto step = parse_int(name.substr(std::string_view(kIteration).size())))
       steps.push_back(std::to_string(*step));
   for (const auto& [format, store] : checkpoint_stores())
-    for (const int64_t iteration : store->without_tracker(config.load))
-      numbers.push_back(std::to_string(iteration - 1));
+    for (const int64_t number : store->numbers(config.load)) numbers.push_back(std::to_string(number));
   std::string ways;
   if (!steps.empty()) ways += concat("; there are those of ", join(steps, ", "), ": give one of them");
   if (!numbers.empty())
@@ -192,11 +191,10 @@ OptionsToResume options_to_resume(const CheckpointConfig& config, int64_t iterat
   return options;
 }
 
-void count_in_steps(StartPoint& start, const TrainConfig& train, int64_t epoch) {
-  const int64_t theirs = start.step_samples, ours = train.global_batch;
-  if (theirs <= 0 || theirs == ours || !start.schedule || !start.state) return;
-  LrSchedule& schedule = *start.schedule;
-  const int64_t whole = make_lr_schedule(train).decay_end;
+namespace {
+/// Converts a schedule from steps of `theirs` samples to this run's.
+void count_in_steps(LrSchedule& schedule, int64_t theirs, const TrainConfig& train, int64_t epoch) {
+  const int64_t ours = train.global_batch, whole = make_lr_schedule(train).decay_end;
   // An epoch drops its last incomplete batch, so the number of samples in the same epochs depends slightly on
   // the batch size.
   const int64_t epochs = epoch > 0 ? (whole + epoch - 1) / epoch : 0;
@@ -204,12 +202,21 @@ void count_in_steps(StartPoint& start, const TrainConfig& train, int64_t epoch) 
       schedule.decay_end > epochs * (epoch - theirs) && schedule.decay_end < epochs * (epoch + ours);
   schedule.decay_end = same_epochs ? whole : schedule.decay_end / theirs * ours;
   schedule.warmup = schedule.warmup / static_cast<double>(theirs) * static_cast<double>(ours);
+}
+}  // namespace
+
+void count_in_steps(StartPoint& start, const TrainConfig& train, int64_t epoch) {
+  const int64_t theirs = start.step_samples, ours = train.global_batch;
+  if (theirs <= 0 || theirs == ours || !start.state) return;
+  if (start.schedule) count_in_steps(*start.schedule, theirs, train, epoch);
   TrainState& state = *start.state;
   state.schedule_samples = state.schedule_samples / theirs * ours;
   state.consumed_train = state.consumed_train / theirs * ours;
-  log(printable(start.path), ": its steps have ", theirs, " samples, this run's ", ours,
-      ": the run continues after ", state.iteration, " of its own steps, at sample ", state.consumed_train,
-      " of its order");
+  log(printable(start.path), ": its steps ",
+      start.schedule ? concat("have ", theirs, " samples")
+                     : std::string("have samples that it does not count"),
+      ", this run's ", ours, ": the run continues after ", state.iteration, " of its own steps, at sample ",
+      state.consumed_train, " of its order");
 }
 
 LrSchedule agreed_schedule(const LrSchedule& ours, const StartPoint& start, const CheckpointConfig& config) {

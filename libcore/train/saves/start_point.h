@@ -36,6 +36,8 @@ struct StartPoint {
   /// If the saved run's progress is counted in steps: its samples per step. 0: its progress is counted in
   /// samples.
   int64_t step_samples = 0;
+  /// The number of the next save of a run that resumes; nothing if the format does not count saves.
+  std::optional<int64_t> next_save = {};
   /// Why a run with --save must not begin at step 0 from this start point; empty if it may.
   std::string no_fresh_start = {};
   Json loss_scale = {};  // state of a dynamic loss scale; null: there is none
@@ -86,8 +88,8 @@ OptionsToResume options_to_resume(const CheckpointConfig&, int64_t iteration);
 /// Converts the schedule and the position in the data of `start` from its batch size to this run's. The
 /// number of steps stays the same: the run continues as if it had done these steps itself. Changes something
 /// only if the progress of `start` is counted in steps (StartPoint::step_samples) and its steps have another
-/// size. `epoch`: samples of one pass over the data; 0: unknown. If the decay of `start` spans as many epochs
-/// as this run has, this run's decay replaces it.
+/// size. A start without a schedule goes on with this run's. `epoch`: samples of one pass over the data; 0:
+/// unknown. If the decay of `start` spans as many epochs as this run has, this run's decay replaces it.
 void count_in_steps(StartPoint& start, const TrainConfig&, int64_t epoch);
 
 /// The schedule to continue with. kUsage when `ours` differs from the checkpoint's and no option says which

@@ -31,7 +31,9 @@ int64_t all_samples(const TrainConfig& train) {
 }
 
 MegatronRun run_of(const SaveRequest& save) {
-  const auto& [root, state, trainer, extras] = save;
+  const TrainState& state = save.state;
+  Trainer& trainer = save.trainer;
+  const CheckpointExtras& extras = save.extras;
   const TrainConfig& train = trainer.shape().train;
   const int64_t batch = train.global_batch;
   MegatronRun run{.iteration = state.iteration, .options = extras.args.as_object()};
@@ -60,6 +62,7 @@ MegatronRun run_of(const SaveRequest& save) {
               {"bias_correction", true},
               {"step", trainer.optimizer().steps()}};
   run.weight_decay = decay;
+  run.decay_all = train.decay_all;
   if (trainer.loss_scale().dynamic()) run.loss_scale = trainer.loss_scale().to_json();
   return run;
 }

@@ -25,7 +25,9 @@ struct BatchShape {
   std::optional<BatchRamp> ramp = {};      // if set, the first steps have fewer microbatches
   /// The number of rows of a micro-batch shorter than seq_length is rounded up to a multiple of this.
   int64_t length_step = 1;
-  bool attention_starts = false, position_starts = false;  // whether Microbatch has these tensors
+  bool attention_starts = false, position_starts = false;  // whether documents are told apart
+  int64_t window = 0;  // number of rows that a row sees, itself included; 0: all before it
+  bool gaps = false;   // whether Microbatch has them
 
   /// Microbatches of this rank in the step that begins after `consumed` samples.
   int microbatches_at(int64_t consumed) const {
@@ -79,7 +81,9 @@ class Batch {
  private:
   struct BatchViews {
     View tokens, labels, loss_mask, samples;
-    View starts;  // empty unless BatchShape::starts()
+    View starts;      // where documents begin; empty unless BatchShape::starts()
+    View first_seen;  // the first row that a row sees; empty without a window
+    View gaps;        // see Microbatch; empty unless BatchShape::gaps
   };
   class Staging;
   struct Host;

@@ -51,7 +51,9 @@ BatchShape batch_shape(const RunShape& run, const Coord& at) {
           .length_step = (run.parallel.context > 1 ? int64_t{2} * run.parallel.context : 1) *
                          (run.parallel.sequence ? run.parallel.tensor : 1),
           .attention_starts = run.samples.attention_starts,
-          .position_starts = run.samples.position_starts};
+          .position_starts = run.samples.position_starts,
+          .window = run.model.window(),
+          .gaps = run.samples.gaps};
 }
 
 TensorSplit tensor_split(const RunShape& run, const Coord& at) {
@@ -86,6 +88,8 @@ std::vector<Stage> make_stages(const RunShape& run, const Coord& at, ParamTable&
   for (int chunk = 0; chunk < chunks; ++chunk)
     stages.emplace_back(run.model, chunk_layers(run, at, chunk), tensor_split(run, at), params,
                         recompute_plan(run.train));
+  if (run.train.decay_all)
+    for (Param& param : params.all()) param.decay = true;
   return stages;
 }
 

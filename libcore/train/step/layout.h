@@ -22,6 +22,7 @@ namespace megalith {
 struct SampleForm {
   bool attention_starts = false, position_starts = false;  // documents are separated (see Microbatch)
   bool short_ones = false;                                 // micro-batches may be shorter than seq_length
+  bool gaps = false;                                       // evaluations count what the model would choose
 };
 
 /// Model, partition and training settings of a run: what every rank is built from. train.device is the name

@@ -214,7 +214,29 @@ std::vector<double> Trainer::sample_losses(const SampleSource& source, int64_t c
   return losses_of_batch();
 }
 
-double Trainer::evaluate(const SampleSource& source, int64_t consumed) {
+// Each rank with the last stage counts its own rows; of the tensor-parallel ranks, which have the same ones,
+// the first.
+void Trainer::count_labels(LabelCounts& counts) {
+  std::vector<double> mine(2, 0.0);
+  const bool counts_here = groups_.at.tensor == 0 && groups_.at.pipeline == run_.parallel.pipeline - 1;
+  for (const Microbatch& microbatch : batch_->microbatches()) {
+    if (!counts_here) break;
+    std::vector<float> gaps(static_cast<size_t>(microbatch.gaps.elements())), mask(gaps.size(), 1.0f);
+    stream_.to_host(gaps.data(), microbatch.gaps);
+    if (microbatch.loss_mask) stream_.to_host(mask.data(), microbatch.loss_mask);
+    stream_.synchronize();
+    for (size_t i = 0; i < gaps.size(); ++i) {
+      if (mask[i] == 0) continue;
+      mine[0] += 1;
+      mine[1] += gaps[i] == 0 ? 1 : 0;
+    }
+  }
+  const std::vector<double> sums = sum_of_ranks(groups_.world, mine);
+  counts.counted += sums[0];
+  counts.chosen += sums[1];
+}
+
+double Trainer::evaluate(const SampleSource& source, int64_t consumed, LabelCounts* counts) {
   if (judge_) return judge_(source, consumed, sample_losses(source, consumed)).loss;
   const StreamSpan span(stream_, "evaluation");
   evaluated_ = true;
@@ -224,6 +246,7 @@ double Trainer::evaluate(const SampleSource& source, int64_t consumed) {
   sum_scalars();
   double loss = 0;
   stream_.to_host(&loss, scalar(StepScalar::kLoss));
+  if (counts) count_labels(*counts);
   return loss;
 }
 

@@ -52,8 +52,13 @@ class Trainer {
   /// of a signal).
   StepResult step(const SampleSource&, int64_t consumed, double learning_rate,
                   const std::function<bool()>& stop = {});
-  /// Mean loss over the samples of one step, without dropout.
-  double evaluate(const SampleSource&, int64_t consumed);
+  /// How many labels an evaluation has counted in the loss, and how many of them had the largest logit.
+  struct LabelCounts {
+    double counted = 0, chosen = 0;
+  };
+  /// Mean loss over the samples of one step, without dropout. Adds to `counts`, unless null: only with
+  /// SampleForm::gaps, and not after set_judge().
+  double evaluate(const SampleSource&, int64_t consumed, LabelCounts* counts = nullptr);
   /// For each sample of one step, in order, the sum of its token losses, computed without dropout. The result
   /// is the same on all ranks. Only on the CPU.
   std::vector<double> sample_losses(const SampleSource&, int64_t consumed);
@@ -103,6 +108,7 @@ class Trainer {
   View scalar(int which) { return step_scalar(scalars_, which); }
   void make_gradients(const SampleSource&, int64_t consumed, double learning_rate);
   std::vector<double> losses_of_batch();
+  void count_labels(LabelCounts&);
   double judge_batch(const SampleSource&, int64_t consumed);
   void update();
   void begin_scalars(double learning_rate);

@@ -162,7 +162,7 @@ TEST_F(PageCommands, OfTheDdpTutorialTrain) {
                                                                                  {"--eval-iter", "1"},
                                                                                  {"--save-freq", "5"}}));
   EXPECT_NE(result.all().find("[GPU3] Epoch 1 finished, checkpoint: "), std::string::npos) << result.all();
-  EXPECT_TRUE(fs::exists(dir_ / "checkpoint/model_000005.pth"));
+  EXPECT_TRUE(fs::exists(dir_ / "checkpoint/model_000001.pth"));
 }
 
 TEST_F(PageCommands, OfDlcMergeAndPlan) {

@@ -40,6 +40,14 @@ class FinetuneApp : public testing::Test {
     return run("--model_name_or_path model --dataset_name_or_path data --threads 1 --output_dir " + output +
                " " + options);
   }
+  /// Makes a LLaMA "model" a Mistral with a window of so many tokens.
+  void narrow_model(int window) const {
+    Json config = Json::load(dir_ / "model/config.json");
+    config.set("architectures", Json::parse(R"(["MistralForCausalLM"])", "test"));
+    config.set("model_type", "mistral");
+    config.set("sliding_window", window);
+    write_file(dir_ / "model/config.json", config.dump());
+  }
   /// Changes every weight of a model a little.
   void change_weights(const std::string& model) const {
     const std::string path = dir_ / model + "/model.safetensors";

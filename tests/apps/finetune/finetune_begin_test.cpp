@@ -320,6 +320,52 @@ TEST_F(FinetuneBegin, WithoutTrainingNeedsNoRecordsToTrainOn) {
   expect_said(tune(alone + "--val-size 4", "fresh"), "data/train.json, held out: 4 records");
 }
 
+// The best evaluation is the most accurate one: the losses of a rate that is far too great do not agree.
+TEST_F(FinetuneBegin, ChoosesTheBestModelByAccuracy) {
+  const std::string line =
+      "--learning_rate 0.2 --num_train_epochs 20 --eval_steps 2 --load_best_model_at_end "
+      "--early_stopping_patience 3 --metric_for_best_model accuracy --log-style paddle --log-json log.jsonl";
+  const CommandResult result = tune(kLora + line);
+  ASSERT_EQ(result.code, 0) << result.all();
+  double best = -1;
+  int64_t iteration = 0;
+  for (const Json& evaluation : log_lines(dir_ / "log.jsonl", "valid"))
+    if (const double accuracy = evaluation["accuracy"].as_double(); accuracy > best) {
+      best = accuracy;
+      iteration = evaluation["iteration"].as_int();
+    }
+  EXPECT_GT(best, 0);
+  EXPECT_LE(best, 1);
+  EXPECT_NE(result.all().find("evaluations were no better than the accuracy "), std::string::npos)
+      << result.all();
+  EXPECT_NE(result.all().find(", eval_accuracy: "), std::string::npos);
+  EXPECT_NE(result.all().find(concat("of iteration ", iteration, " to out")), std::string::npos)
+      << result.all();
+  write_pairs();
+  expect_refused(tune("--dpo --metric_for_best_model accuracy --load_best_model_at_end", "pairs"),
+                 "does not learn; give eval_loss");
+}
+
+// No record is cut at the window of its model, and the layers see no further.
+TEST_F(FinetuneBegin, TunesRecordsThatAreLongerThanAWindow) {
+  fs::remove_all(dir_ / "model");
+  fs::copy(test_data("parity/goldens/generate-llama"), dir_ / "model");
+  fs::copy(test_data("text/goldens/trained/tokenizer.json"), dir_ / "model");
+  const std::string options = "--max-steps 4 --per-device-train-batch-size 2 --lr 0.001 --log-json ";
+  ASSERT_EQ(tune(options + "whole.jsonl", "whole").code, 0);
+  narrow_model(3);
+  const CommandResult narrow = tune(options + "narrow.jsonl", "narrow");
+  ASSERT_EQ(narrow.code, 0) << narrow.all();
+  EXPECT_NE(narrow.all().find("0 answers and 0 prompts truncated"), std::string::npos) << narrow.all();
+  EXPECT_NE(losses("narrow.jsonl"), losses("whole.jsonl"));
+  const CommandResult prefix = tune("--prefix-tuning --num-prefix-tokens 2 " + options + "p.jsonl", "prefix");
+  EXPECT_EQ(prefix.code, 64);
+  EXPECT_NE(prefix.err.find("exceed the model's window of 3"), std::string::npos) << prefix.err;
+  const CommandResult context = tune("--nproc 2 --context-parallel-size 2 " + options + "c.jsonl", "context");
+  EXPECT_EQ(context.code, 64);
+  EXPECT_NE(context.err.find("needs a whole sample on one rank"), std::string::npos) << context.err;
+}
+
 TEST_F(FinetuneBegin, WithoutTrainingJudgesPairsAlone) {
   write_pairs();
   const std::string pairs = "--dpo --lora --r 4 --per_device_train_batch_size 2 ";

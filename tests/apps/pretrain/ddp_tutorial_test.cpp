@@ -1,4 +1,5 @@
 // Tests training as in the PyTorch DDP tutorial: text folders, epochs, steps counted from 0, and its log.
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -55,7 +56,7 @@ class DdpTutorial : public PretrainApp {
       "4 "
       "--num-epochs 2 --lr 6e-3 --min-lr 1e-5 --lr-warmup-init 3e-4 --lr-warmup-iters 4 --lr-decay-style "
       "cosine --clip-grad 1.0 --clip-grad-after-warmup --seed 123 --eval-freq 5 --eval-iter 2 --threads 1 "
-      "--log-style ddp-tutorial --log-interval 1 --tokenizer-model " +
+      "--log-style ddp-tutorial --count-steps-from-zero --at-epoch-ends --log-interval 1 --tokenizer-model " +
       kTokenizer + " ";
 };
 
@@ -83,13 +84,24 @@ TEST_F(DdpTutorial, PrintsItsLines) {
   ASSERT_FALSE(evaluations.empty()) << log;
   EXPECT_TRUE(evaluations[0].starts_with("Epoch 1 (Step 000000): ")) << evaluations[0];
   EXPECT_TRUE(evaluations[1].starts_with("Epoch 1 (Step 000005): ")) << evaluations[1];
+  // Also at the end of each epoch.
+  for (const int64_t epoch : {1, 2}) {
+    char end[100];
+    std::snprintf(end, sizeof end, "Epoch %d (Step %06d): ", static_cast<int>(epoch),
+                  static_cast<int>(epoch * steps - 1));
+    EXPECT_TRUE(std::any_of(evaluations.begin(), evaluations.end(),
+                            [&](const std::string& line) { return line.starts_with(end); }))
+        << end << log;
+  }
   const std::vector<std::string> ends = grep(log, "\\[GPU0\\] Epoch \\d+ finished, checkpoint: \\d{6}$");
   ASSERT_EQ(ends.size(), 2u) << log;
   char last[100];
   std::snprintf(last, sizeof last, "[GPU0] Epoch 2 finished, checkpoint: %06d",
                 static_cast<int>(2 * steps - 1));
   EXPECT_EQ(ends[1], last);
-  EXPECT_FALSE(grep(log, "Generated Sample Text: ").empty());
+  // A sample follows each evaluation, and a rule the last of an epoch; the run's end has an evaluation more.
+  EXPECT_EQ(grep(log, "Generated Sample Text: ").size() + 1, evaluations.size()) << log;
+  EXPECT_EQ(grep(log, "^=====$").size(), 2u) << log;
   EXPECT_FALSE(grep(log, "iteration +1/").empty());  // Megatron's lines are logged, too
 }
 
@@ -120,12 +132,14 @@ TEST_F(DdpTutorial, SavesThePairThatAnEpochsEndNames) {
     EXPECT_TRUE(fs::exists(dir_ / ("checkpoint/model_" + number + ".pth"))) << end;
     EXPECT_TRUE(fs::exists(dir_ / ("checkpoint/optimizer_" + number + ".pth"))) << end;
   }
-  const auto first = parse_int(ends[0].substr(ends[0].size() - 6));
-  ASSERT_TRUE(first) << ends[0];
-  const CommandResult rest = tutorial(line + concat("--checkpoint ", *first, " --log-json rest.jsonl"));
+  // Number 0 is that of step 0, 1 and 2 those of the epochs.
+  EXPECT_TRUE(ends[0].ends_with(" 000001")) << ends[0];
+  EXPECT_TRUE(ends[1].ends_with(" 000002")) << ends[1];
+  const CommandResult rest = tutorial(line + "--checkpoint 1 --log-json rest.jsonl");
   ASSERT_EQ(rest.code, 0) << rest.err;
+  EXPECT_FALSE(fs::exists(dir_ / "checkpoint/model_000003.pth"));  // number 2 was saved again
   const auto all = lines("whole.jsonl", "train"), after = lines("rest.jsonl", "train");
-  const auto done = static_cast<size_t>(*first + 1);
+  const size_t done = all.size() / 2;
   ASSERT_EQ(after.size(), all.size() - done);
   for (size_t i = 0; i < after.size(); ++i)
     EXPECT_EQ(after[i]["loss"].dump(), all[i + done]["loss"].dump()) << i;
@@ -138,10 +152,13 @@ TEST_F(DdpTutorial, CountsTheDataInStepsWithAnotherBatch) {
   ASSERT_EQ(whole.code, 0) << whole.err;
   const CommandResult first = tutorial(still + "--global-batch-size 8 --exit-interval 6");
   ASSERT_EQ(first.code, 0) << first.err;
-  const CommandResult rest = tutorial(still + "--checkpoint 5 --log-json rest.jsonl");
+  // It is the only pair, or the second, if the end of an epoch is among the six steps.
+  const std::string pair = fs::exists(dir_ / "checkpoint/model_000001.pth") ? "1" : "0";
+  const CommandResult rest = tutorial(still + "--checkpoint " + pair + " --log-json rest.jsonl");
   ASSERT_EQ(rest.code, 0) << rest.err;
   EXPECT_NE((rest.out + rest.err)
-                .find("model_000005.pth: its steps have 8 samples, this run's 4: the run continues after 6 "
+                .find("model_00000" + pair +
+                      ".pth: its steps have 8 samples, this run's 4: the run continues after 6 "
                       "of its own "
                       "steps, at sample 24 of its order"),
             std::string::npos)
@@ -167,10 +184,113 @@ TEST_F(DdpTutorial, SaysWhatAStoppedRunIsGoneOnWith) {
   ASSERT_EQ(said.size(), 1u) << stopped.all();
   EXPECT_TRUE(said[0].ends_with("the same command would begin again where this run did")) << said[0];
   const std::string number = grep(said[0], "\\d+")[0];
+  const int64_t done = lines("s.jsonl", "train").back()["iteration"].as_int();
   const CommandResult rest =
-      run(line + "--checkpoint " + number + " --exit-interval " + std::to_string(*parse_int(number) + 2));
+      run(line + "--checkpoint " + number + " --exit-interval " + std::to_string(done + 1));
   EXPECT_EQ(rest.code, 0) << rest.all();
-  EXPECT_EQ(lines("s.jsonl", "train").back()["iteration"].as_int(), *parse_int(number) + 2);
+  EXPECT_EQ(lines("s.jsonl", "train").back()["iteration"].as_int(), done + 1);
+}
+
+// The rate rises as the tutorial's does until such a run ends.
+TEST_F(DdpTutorial, MayBeShorterThanItsWarmUp) {
+  const CommandResult result = tutorial("--lr-warmup-iters 1000 --log-json l.jsonl");
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_NE(result.all().find("the warm-up of 1000 steps outlasts the run's"), std::string::npos);
+  const std::vector<Json> train = lines("l.jsonl", "train");
+  for (size_t i = 0; i < train.size(); ++i)
+    EXPECT_NEAR(train[i]["lr"].as_double(), 3e-4 + static_cast<double>(i) * (6e-3 - 3e-4) / 1000, 1e-12) << i;
+}
+
+/// The loop of the tutorial as torch runs it, on weights and windows that are given (goldens/tutorial.json).
+class TutorialLoop : public DdpTutorial {
+ protected:
+  TutorialLoop() {
+    for (const char* const name : {"text", "start", "pair"})
+      fs::copy(test_data(concat("dialects/ddp_tutorial/goldens/", name)), dir_ / name,
+               fs::copy_options::recursive);
+  }
+  CommandResult loop(const std::string& options) const {
+    return run(
+        "--num-layers 2 --hidden-size 8 --num-attention-heads 2 --seq-length 16 --no-add-qkv-bias "
+        "--untie-embeddings-and-output-weights --attention-dropout 0 --hidden-dropout 0 "
+        "--train-data-path text/train --valid-data-path text/valid --stride 16 --global-batch-size 2 "
+        "--num-epochs 4 --lr 6e-3 --min-lr 1e-5 --lr-warmup-init 3e-4 --lr-warmup-iters 10 "
+        "--lr-decay-style cosine --clip-grad 0.5 --clip-grad-after-warmup --weight-decay 0.1 "
+        "--weight-decay-all --seed 123 --eval-freq 5 --eval-iter 2 --count-steps-from-zero --at-epoch-ends "
+        "--log-style ddp-tutorial --threads 1 --tokenizer-model " +
+        kTokenizer + " " + options);
+  }
+  /// The steps of a run in fp32, from step `first` on, must be torch's in fp64.
+  void expect_the_loop(const std::string& figures, size_t first) const {
+    const std::vector<Json> train = lines(figures, "train");
+    ASSERT_EQ(train.size() + first, golden_["losses"].as_array().size());
+    for (size_t i = 0; i < train.size(); ++i) {
+      EXPECT_NEAR(train[i]["loss"].as_double(), golden_["losses"].as_array()[first + i].as_double(), kNear)
+          << i;
+      EXPECT_NEAR(train[i]["lr"].as_double(), golden_["rates"].as_array()[first + i].as_double(), 1e-12) << i;
+      EXPECT_NEAR(train[i]["grad_norm"].as_double(), golden_["grad_norms"].as_array()[first + i].as_double(),
+                  kNear)
+          << i;
+    }
+  }
+
+  static constexpr double kNear = 3e-5;  // fp32's rounding over 48 steps
+  const Json golden_ =
+      Json::parse(read_file(test_data("dialects/ddp_tutorial/goldens/tutorial.json")), "golden");
+};
+
+TEST_F(TutorialLoop, Has48StepsOfTorch) {
+  for (const char* const ranks : {"--micro-batch-size 2", "--micro-batch-size 1 --nproc 2",
+                                  "--micro-batch-size 1 --nproc 2 --tensor-model-parallel-size 2"}) {
+    fs::remove(dir_ / "l.jsonl");
+    const CommandResult result = loop(concat("--load start --log-json l.jsonl ", ranks));
+    ASSERT_EQ(result.code, 0) << ranks << result.err;
+    expect_the_loop("l.jsonl", 0);
+    const std::vector<Json> found = lines("l.jsonl", "valid");
+    const Json::Array& wanted = golden_["evaluations"].as_array();
+    ASSERT_EQ(found.size(), wanted.size() + 1) << "with the one at the run's end";
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      EXPECT_EQ(found[i]["iteration"].as_int() - 1, wanted[i].as_array()[0].as_int());
+      EXPECT_NEAR(found[i]["loss"].as_double(), wanted[i].as_array()[1].as_double(), kNear) << i;
+    }
+  }
+}
+
+// The files are torch's own: they do not say which samples were read.
+TEST_F(TutorialLoop, GoesOnWithAPairOfTorch) {
+  const CommandResult result =
+      loop("--micro-batch-size 2 --save pair --ckpt-format pth --checkpoint 1 --log-json l.jsonl");
+  ASSERT_EQ(result.code, 0) << result.err;
+  expect_the_loop("l.jsonl", 24);
+  EXPECT_TRUE(fs::exists(dir_ / "pair/optimizer_000002.pth"));
+  const CommandResult tied =
+      run("--num-layers 2 --hidden-size 8 --num-attention-heads 2 --seq-length 16 --no-add-qkv-bias "
+          "--train-data-path text/train --train-iters 30 --micro-batch-size 2 --save pair --checkpoint 1 "
+          "--tokenizer-model " +
+          kTokenizer);
+  EXPECT_EQ(tied.code, 65);
+  EXPECT_NE(tied.err.find("--untie-embeddings-and-output-weights"), std::string::npos) << tied.err;
+}
+
+// goldens/by_step was written by Megalith at commit 4b6e8587, which numbered pairs by steps and gave them its
+// own names, with the options of this test and --exit-interval 6.
+TEST_F(TutorialLoop, GoesOnWithAPairThatIsNumberedByItsStep) {
+  const std::string options =
+      "--num-layers 1 --hidden-size 4 --num-attention-heads 2 --seq-length 16 --no-add-qkv-bias "
+      "--attention-dropout 0.1 --hidden-dropout 0 --train-data-path text/train --stride 16 "
+      "--micro-batch-size 2 --num-epochs 2 --lr 6e-3 --min-lr 1e-5 --lr-warmup-iters 4 "
+      "--lr-decay-style cosine --seed 123 --threads 1 --ckpt-format pth --tokenizer-model " +
+      kTokenizer;
+  fs::copy(test_data("dialects/ddp_tutorial/goldens/by_step"), dir_ / "by_step");
+  const CommandResult whole = run(options + " --save whole --log-json whole.jsonl");
+  ASSERT_EQ(whole.code, 0) << whole.err;
+  const CommandResult rest = run(options + " --save by_step --checkpoint 5 --log-json rest.jsonl");
+  ASSERT_EQ(rest.code, 0) << rest.err;
+  const auto all = lines("whole.jsonl", "train"), after = lines("rest.jsonl", "train");
+  ASSERT_EQ(after.size() + 6, all.size());
+  for (size_t i = 0; i < after.size(); ++i)
+    EXPECT_NEAR(after[i]["loss"].as_double(), all[i + 6]["loss"].as_double(), 1e-6) << i;
+  EXPECT_TRUE(fs::exists(dir_ / "by_step/model_000006.pth"));
 }
 
 // All gradients exceed the limit, but during the warm-up the steps must equal those of a run without

@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <numbers>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -54,7 +56,7 @@ class PthCheckpoint : public testing::Test {
     first.checkpoint.format = checkpoint_format("pth");
     first.train.exit_interval = 10;
     train(first, tiny_data(), nullptr);
-    EXPECT_TRUE(file_exists(first.checkpoint.save + "/model_000009.pth"));
+    EXPECT_TRUE(file_exists(first.checkpoint.save + "/model_000000.pth"));
     EXPECT_FALSE(fs::exists(first.checkpoint.save + "/.pth"));
     PretrainConfig rest = plain;
     rest.checkpoint.load = first.checkpoint.save;
@@ -99,7 +101,7 @@ TEST_F(PthCheckpoint, KeepsTheScheduleInStepsWithAnotherBatch) {
   c.train.exit_interval = 4;
   train(c, tiny_data(), nullptr);
   c.train.global_batch = 4;
-  c.checkpoint.number = 3;
+  c.checkpoint.number = 0;
   c.train.exit_interval = 8;
   c.train.log_json = dir_ / "log";
   EXPECT_EQ(train(c, tiny_data(), nullptr).iteration, 8);
@@ -117,7 +119,7 @@ TEST_F(PthCheckpoint, KeepsTheScheduleInStepsWithAnotherBatch) {
     ADD_FAILURE() << "another warm-up was accepted";
   } catch (const Error& error) {
     const std::string text = error.what();
-    EXPECT_TRUE(text.starts_with(dir_ / "pth/model_000003.pth")) << text;
+    EXPECT_TRUE(text.starts_with(dir_ / "pth/model_000000.pth")) << text;
     EXPECT_NE(text.find("--lr-warmup-iters, in samples: checkpoint 24, command line 20"), std::string::npos);
   }
 }
@@ -132,7 +134,7 @@ TEST_F(PthCheckpoint, DecaysOverTheSameEpochsWithAnotherBatch) {
   DataSets data = tiny_data();
   data.train.epoch = 48;
   train(c, data, nullptr);
-  StartPoint start = pair(3);
+  StartPoint start = pair(0);
   EXPECT_EQ(start.schedule->decay_end, 96);
   c.train.global_batch = 10;  // an epoch has 4 steps
   c.train.iters = c.train.decay_iters = 2 * 4;
@@ -140,73 +142,131 @@ TEST_F(PthCheckpoint, DecaysOverTheSameEpochsWithAnotherBatch) {
   EXPECT_EQ(start.schedule->decay_end, 80);
   EXPECT_EQ(start.state->schedule_samples, 4 * 10);
   EXPECT_EQ(start.state->consumed_train, 4 * 10);  // so the run continues after 4 steps of its own order
-  StartPoint longer = pair(3);
+  StartPoint longer = pair(0);
   c.train.iters = c.train.decay_iters = 4 * 4;  // another number of epochs gives another decay
   count_in_steps(longer, c.train, 40);
   EXPECT_EQ(longer.schedule->decay_end, 12 * 10);
 }
 
-TEST_F(PthCheckpoint, IsNumberedByStepFromZero) {
+TEST_F(PthCheckpoint, IsNumberedBySavesFromZero) {
   PretrainConfig c = config();
   c.checkpoint.save_interval = 8;
   train(c, tiny_data(), nullptr);
-  std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(dir_ / "pth")) {
-    const std::string name = entry.path().filename().string();
-    if (name.ends_with(".pth")) names.push_back(name);
-  }
-  std::sort(names.begin(), names.end());
-  EXPECT_EQ(join(names, " "),
-            "model_000000.pth model_000008.pth model_000016.pth model_000019.pth "
-            "optimizer_000000.pth optimizer_000008.pth optimizer_000016.pth optimizer_000019.pth");
-  c.checkpoint.number = 8;  // the pair of step 8, after nine steps
-  c.train.iters = 9;
+  const auto names = [&] {
+    std::vector<std::string> all;
+    for (const auto& entry : fs::directory_iterator(dir_ / "pth")) {
+      const std::string name = entry.path().filename().string();
+      if (name.ends_with(".pth")) all.push_back(name);
+    }
+    std::sort(all.begin(), all.end());
+    return join(all, " ");
+  };
+  EXPECT_EQ(names(),
+            "model_000000.pth model_000001.pth model_000002.pth "
+            "optimizer_000000.pth optimizer_000001.pth optimizer_000002.pth");
+  EXPECT_EQ(pair(1).state->iteration, 16);
+  c.checkpoint.number = 1;  // what follows takes the place of number 2
+  c.train.iters = 17;
   c.train.decay_iters = 20;
-  EXPECT_EQ(train(c, tiny_data(), nullptr).iteration, 9);
+  EXPECT_EQ(train(c, tiny_data(), nullptr).iteration, 17);
+  EXPECT_EQ(pair(2).state->iteration, 17);
+  EXPECT_EQ(names().find("000003"), std::string::npos);
   CheckpointConfig newest;
   newest.load = dir_ / "pth";
-  EXPECT_EQ(find_start(newest, c.model).value().path, dir_ / "pth/model_000019.pth");
+  EXPECT_EQ(find_start(newest, c.model).value().path, dir_ / "pth/model_000002.pth");
 }
 
-// The file must have the form of torch.optim.AdamW(...).state_dict().
-TEST_F(PthCheckpoint, HoldsAdamWsState) {
-  PretrainConfig c = config();
+/// A GPTModel that is untied, so that its optimizer has each of its parameters.
+PretrainConfig untied(PretrainConfig c) {
+  c.model.untied_head = true;
   c.train.iters = 2;
-  train(c, tiny_data(), nullptr);
-  const TorchFile file = open_torch(dir_ / "pth/optimizer_000001.pth");
+  return c;
+}
+
+// The file must have the form of torch.optim.AdamW(...).state_dict(), with a parameter for each of
+// GPTModel's.
+TEST_F(PthCheckpoint, HoldsAdamWsState) {
+  train(untied(config()), tiny_data(), nullptr);
+  const TorchFile file = open_torch(dir_ / "pth/optimizer_000000.pth");
   const PickleRef root = file.tree.root();
-  const auto state = file.tree.find_ref(root, "state"), groups = file.tree.find_ref(root, "param_groups");
-  ASSERT_TRUE(state && groups);
-  const TorchFile model = open_torch(dir_ / "pth/model_000001.pth");
-  EXPECT_EQ(file.tensors.size(), 2 * model.tensors.size());  // exp_avg and exp_avg_sq of each parameter
+  ASSERT_TRUE(file.tree.find_ref(root, "state") && file.tree.find_ref(root, "param_groups"));
+  const TorchFile model = open_torch(dir_ / "pth/model_000000.pth");
+  std::set<std::string> names;
+  for (const TorchLeaf& leaf : leaves_of(model.tree, model.tree.root(), "model")) names.insert(leaf.name);
+  for (const char* const name :
+       {"tok_emb.weight", "pos_emb.weight", "trf_blocks.1.att.W_query.weight",
+        "trf_blocks.1.att.W_value.bias", "trf_blocks.0.att.mask", "trf_blocks.1.ff.layers.2.bias",
+        "trf_blocks.0.norm2.shift", "final_norm.scale", "out_head.weight"})
+    EXPECT_TRUE(names.contains(name)) << name;
+  constexpr size_t kMasks = 2;
+  EXPECT_EQ(file.tensors.size(), 2 * (names.size() - kMasks));  // exp_avg and exp_avg_sq of each parameter
+}
+
+// A model that GPTModel has no place for is saved under our names.
+TEST_F(PthCheckpoint, HasOurNamesForOtherModels) {
+  PretrainConfig c = config();
+  c.model.norm = Normalization::kRmsNorm;
+  c.train.exit_interval = 2;
+  train(c, tiny_data(), nullptr);
+  const TorchFile model = open_torch(dir_ / "pth/model_000000.pth");
   for (const TorchLeaf& leaf : leaves_of(model.tree, model.tree.root(), "model"))
     EXPECT_TRUE(leaf.name.starts_with("decoder.") || leaf.name.starts_with("embedding.")) << leaf.name;
+  c.checkpoint.number = 0;
+  c.train.exit_interval = 4;
+  EXPECT_EQ(train(c, tiny_data(), nullptr).iteration, 4);
+  c.checkpoint.number.reset();
+  c.checkpoint.save = dir_ / "gpt";
+  c.model.norm = Normalization::kLayerNorm;
+  c.checkpoint.overwrite = true;
+  train(c, tiny_data(), nullptr);
+  c.checkpoint.number = 0;
+  c.model.norm = Normalization::kRmsNorm;
+  EXPECT_THROW(train(c, tiny_data(), nullptr), Error);
 }
 
+// A tied model's head there is the embedding.
+TEST_F(PthCheckpoint, TiesTheHeadOfATiedModel) {
+  PretrainConfig c = config();
+  c.train.exit_interval = 2;
+  train(c, tiny_data(), nullptr);
+  const TorchFile model = open_torch(dir_ / "pth/model_000000.pth");
+  std::map<std::string, uint64_t> first;
+  for (const TorchLeaf& leaf : leaves_of(model.tree, model.tree.root(), "model"))
+    first[leaf.name] = model.tensor(leaf.value).first;
+  EXPECT_EQ(first.at("out_head.weight"), first.at("tok_emb.weight"));
+  c.model.untied_head = true;
+  c.checkpoint.number = 0;
+  EXPECT_THROW(train(c, tiny_data(), nullptr), Error);  // its optimizer has no moments of a head
+}
+
+// Both of torch's classes load our pair, AdamW with one group.
 TEST_F(PthCheckpoint, IsReadByTorch) {
   const std::string python = std::string(MEGALITH_SOURCE_DIR) + "/.venv/bin/python";
-  if (run_command(python + " -c 'import torch'").code != 0) GTEST_SKIP() << "there is no torch";
-  PretrainConfig c = config();
-  c.train.iters = 2;
+  if (run_command(python + " -c 'import torch, tokenizers'").code != 0) GTEST_SKIP() << "there is no torch";
+  PretrainConfig c = untied(config());
+  c.model.qkv_bias = false;
+  c.train.decay_all = true;
   train(c, tiny_data(), nullptr);
   write_file(dir_ / "check.py", R"(
 import torch
-model = torch.load("pth/model_000001.pth", weights_only=True)
-state = torch.load("pth/optimizer_000001.pth", weights_only=True)
-matrices = [torch.nn.Parameter(t) for n, t in model.items() if t.dim() > 1]
-vectors = [torch.nn.Parameter(t) for n, t in model.items() if t.dim() == 1]
-optimizer = torch.optim.AdamW([{"params": matrices}, {"params": vectors}])
+from make_tutorial_goldens import GPTModel
+model = GPTModel(37, 2, 16, 2, 9)
+model.load_state_dict(torch.load("pth/model_000000.pth", weights_only=True))
+optimizer = torch.optim.AdamW(model.parameters())
+state = torch.load("pth/optimizer_000000.pth", weights_only=True)
 state.pop("megalith")
 optimizer.load_state_dict(state)
-for p in matrices + vectors:
+for p in model.parameters():
     assert optimizer.state[p]["exp_avg"].shape == p.shape and optimizer.state[p]["step"] == 2
     p.grad = torch.ones_like(p)
 optimizer.step()
-print(len(model), optimizer.param_groups[0]["weight_decay"], optimizer.param_groups[1]["weight_decay"])
+print(len(optimizer.param_groups), optimizer.param_groups[0]["weight_decay"])
 )");
-  const CommandResult result = run_command("cd " + dir_.path().string() + " && " + python + " check.py");
+  const CommandResult result =
+      run_command("cd " + dir_.path().string() + " && PYTHONPATH=" + MEGALITH_SOURCE_DIR + "/tools/golden " +
+                  python + " check.py");
   EXPECT_EQ(result.code, 0) << result.err;
-  EXPECT_TRUE(result.out.ends_with(" 0.01 0.0\n")) << result.out;
+  EXPECT_EQ(result.out, "1 0.01\n");
 }
 
 TEST_F(PthCheckpoint, NamesWhatIsNotThere) {
@@ -222,16 +282,16 @@ TEST_F(PthCheckpoint, NamesWhatIsNotThere) {
   PretrainConfig c = config();
   c.train.iters = 2;
   train(c, tiny_data(), nullptr);
-  EXPECT_NE(refusal(3).find("model_000003.pth: is not there; there are 1"), std::string::npos) << refusal(3);
-  const std::string path = dir_ / "pth/optimizer_000001.pth";
+  EXPECT_NE(refusal(3).find("model_000003.pth: is not there; there are 0"), std::string::npos) << refusal(3);
+  const std::string path = dir_ / "pth/optimizer_000000.pth";
   const std::string bytes = read_file(path);
   write_file(path, bytes.substr(0, bytes.size() / 2));
-  EXPECT_NE(refusal(1).find("optimizer_000001.pth"), std::string::npos) << refusal(1);
+  EXPECT_NE(refusal(0).find("optimizer_000000.pth"), std::string::npos) << refusal(0);
   write_file(path, bytes);
-  fs::rename(dir_ / "pth/model_000001.pth", dir_ / "pth/model_000007.pth");
+  fs::rename(dir_ / "pth/model_000000.pth", dir_ / "pth/model_000007.pth");
   fs::rename(path, dir_ / "pth/optimizer_000007.pth");
-  EXPECT_NE(refusal(7).find("optimizer_000007.pth: holds the state after step 1, but its name and the model "
-                            "next to it belong to step 7"),
+  EXPECT_NE(refusal(7).find("optimizer_000007.pth: holds the state after step 1, which is number 0, but its "
+                            "name and the model next to it are number 7"),
             std::string::npos)
       << refusal(7);
   fs::remove(dir_ / "pth/optimizer_000007.pth");
@@ -242,23 +302,23 @@ TEST_F(PthCheckpoint, DoesNotOverwritePairsFromWeightsAlone) {
   PretrainConfig c = config();
   c.train.exit_interval = 2;
   train(c, tiny_data(), nullptr);
-  fs::remove(dir_ / "pth/optimizer_000001.pth");
-  const std::string before = read_file(dir_ / "pth/model_000001.pth");
-  c.checkpoint.number = 1;
+  fs::remove(dir_ / "pth/optimizer_000000.pth");
+  const std::string before = read_file(dir_ / "pth/model_000000.pth");
+  c.checkpoint.number = 0;
   try {
     train(c, tiny_data(), nullptr);
     ADD_FAILURE() << "accepted";
   } catch (const Error& error) {
     const std::string text = error.what();
     EXPECT_EQ(error.kind(), ErrorKind::kNoInput);
-    EXPECT_TRUE(text.starts_with(dir_ / "pth/optimizer_000001.pth: is not there")) << text;
+    EXPECT_TRUE(text.starts_with(dir_ / "pth/optimizer_000000.pth: is not there")) << text;
   }
-  EXPECT_EQ(read_file(dir_ / "pth/model_000001.pth"), before);
+  EXPECT_EQ(read_file(dir_ / "pth/model_000000.pth"), before);
   c.checkpoint.number.reset();  // saving to another folder is allowed
   c.checkpoint.load = dir_ / "pth";
   c.checkpoint.save = dir_ / "other";
   EXPECT_EQ(train(c, tiny_data(), nullptr).iteration, 2);
-  EXPECT_TRUE(file_exists(dir_ / "other/model_000001.pth"));
+  EXPECT_TRUE(file_exists(dir_ / "other/model_000000.pth"));
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ TEST(PaddleLines, GiveMeansAndRatesOfTheInterval) {
                                         .parameters = 0,
                                         .memory = 0});
   ASSERT_NE(lines, nullptr);
-  EXPECT_EQ(step_numbering(config.train.log_style).first_due, 0);
+  EXPECT_EQ(logged_rate(config.train.log_style), &StepFigures::next_rate);
   test::LogLines log;
   lines->step({.figures = {.iteration = 19, .loss = 9.25, .seconds = 1.5}});
   lines->step({.figures = {.iteration = 20, .loss = 9, .next_rate = 1e-5, .seconds = 0.5}});

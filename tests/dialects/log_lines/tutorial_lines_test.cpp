@@ -39,10 +39,13 @@ TEST(TutorialLines, ArePrintedByEveryRankForItsOwnSamples) {
     const int data = world.rank() % 2, stage = world.rank() / 2;
     const auto lines = make_styled_lines(observed(config, world, {.data = data, .pipeline = stage}));
     lines->step({.figures = {.iteration = 5}, .own_loss = stage == 1 ? 9.125 + data : 0});
+    lines->step_done(5);
     lines->step({.figures = {.iteration = 6}, .own_loss = stage == 1 ? 8.0 + data : 0});
+    lines->step_done(6);
   });
   std::sort(log.lines.begin(), log.lines.end());
   EXPECT_EQ(log.lines, (std::vector<std::string>{
+                           "=====",
                            "[GPU0] Epoch 2 (Batch 000001): Train loss 9.125",
                            "[GPU0] Epoch 2 (Batch 000002): Train loss 8.000",
                            "[GPU0] Epoch 2 finished, checkpoint: 000005",
@@ -63,15 +66,32 @@ TEST(TutorialLines, CountStepsFromZeroAtEvaluations) {
   const auto world = make_self_comm();
   const auto lines = make_styled_lines(observed(config, *world, {}));
   EXPECT_TRUE(lines->needs().own_loss && lines->needs().train_loss);
-  const StepNumbering numbering = step_numbering(LogStyle::kDdpTutorial);
-  EXPECT_EQ(numbering.first_due, 1);
-  EXPECT_EQ(numbering.rate, &StepFigures::rate);
+  EXPECT_EQ(logged_rate(LogStyle::kDdpTutorial), &StepFigures::rate);
   test::LogLines log;
   lines->evaluation({.iteration = 1, .loss = 9.14, .train_loss = 9.1312});
   lines->evaluation({.iteration = 0, .loss = 9.5});
   lines->evaluation({.test = true, .iteration = 1, .loss = 9.14});
   EXPECT_EQ(log.lines, (std::vector<std::string>{"Epoch 1 (Step 000000): Train loss 9.131, Val loss 9.140",
                                                  "Epoch 1 (Step 000000): Val loss 9.500"}));
+}
+
+// The end of an epoch names the pair that was saved then, not an earlier one, and not another format's
+// folder.
+TEST(TutorialLines, NameTheNumberOfThePair) {
+  const PretrainConfig config = tutorial();
+  const auto world = make_self_comm();
+  const auto lines = make_styled_lines(observed(config, *world, {}));
+  test::LogLines log;
+  lines->saved(1, "s/model_000000.pth");
+  lines->step_done(1);
+  lines->saved(3, "s/model_000001.pth");
+  lines->step_done(3);
+  lines->step_done(6);
+  lines->saved(9, "s/iter_0000009");
+  lines->step_done(9);
+  EXPECT_EQ(log.lines, (std::vector<std::string>{"=====", "[GPU0] Epoch 1 finished, checkpoint: 000001",
+                                                 "=====", "[GPU0] Epoch 2 finished, checkpoint: 000005",
+                                                 "=====", "[GPU0] Epoch 3 finished, checkpoint: 000008"}));
 }
 
 }  // namespace

@@ -382,13 +382,13 @@ TEST(MindFormers, NamesTheToolThatTrainsAdapters) {
       "      lora_dropout: 0.1\n      target_modules: '.*dense1|.*dense3'\n";
   text.insert(text.find("    num_layers"), lora);
   const std::string error = train_on(text).error;
-  EXPECT_TRUE(
-      error.ends_with("run.yaml:5: model.model_config.pet_config.pet_type is \"lora\", which is not "
-                      "supported; megalith-finetune --lora trains adapters: give it --model, --data and "
-                      "--output-dir, and pet_config's lora_rank, lora_alpha and lora_dropout as options"))
+  EXPECT_TRUE(error.ends_with(
+      "run.yaml:5: model.model_config.pet_config.pet_type is \"lora\", which is not "
+      "supported; megalith-finetune --config FILE trains adapters of LoRA, with --model, --data "
+      "and --output-dir where the file names no folders of this machine"))
       << error;
   EXPECT_EQ(error.find('\n'), std::string::npos) << error;
-  EXPECT_NE(train_on(small("pet_config:\n  pet_type: lora\n")).error.find("megalith-finetune --lora"),
+  EXPECT_NE(train_on(small("pet_config:\n  pet_type: lora\n")).error.find("megalith-finetune --config FILE"),
             std::string::npos);
 }
 

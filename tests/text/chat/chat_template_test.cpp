@@ -294,6 +294,13 @@ TEST(RenderChat, RefusesWhatAreNoMessages) {
   const ChatTemplate chat("{{ messages|length }}", "t");
   EXPECT_EQ(render_chat(chat, Json::parse(R"({"messages": [{"role": "user", "content": "a"}]})", ""), {}),
             "1");
+  const std::string more =
+      R"({"messages": [{"role": "user", "content": "a"}], "tools": [1], "x": 2, "bos_token": 3})";
+  const ChatTemplate variables("{{ tools is defined }}{{ tools }}{{ documents }}{{ x }}{{ bos_token }}", "t");
+  EXPECT_EQ(render_chat(variables, Json::parse(more, ""), {.bos_token = "<s>", .eos_token = ""}),
+            "True[1]None2<s>");
+  EXPECT_EQ(render_chat(variables, Json::parse(R"([{"role": "user", "content": "a"}])", ""), {}),
+            "TrueNoneNone");
   for (const char* bad : {"[]", "{}", "3", R"(["a"])", R"([{"role": "user"}])", R"([{"content": "x"}])",
                           R"([{"role": 1, "content": "x"}])"})
     EXPECT_THROW(render_chat(chat, Json::parse(bad, ""), {}), Error) << bad;

@@ -36,12 +36,12 @@ TEST_F(RunProgressTest, WarmsUpToTheStepOfItsLength) {
 
 // A loss is the new best only if it is lower than the old one by more than the threshold.
 TEST_F(RunProgressTest, NotesTheBestLoss) {
-  EXPECT_TRUE(progress_.note_loss(4.0, 0.5));
-  EXPECT_FALSE(progress_.note_loss(3.5, 0.5));
-  EXPECT_FALSE(progress_.note_loss(5.0, 0.5));
+  EXPECT_TRUE(progress_.note_figure(4.0, 0.5));
+  EXPECT_FALSE(progress_.note_figure(3.5, 0.5));
+  EXPECT_FALSE(progress_.note_figure(5.0, 0.5));
   EXPECT_EQ(progress_.state().best_loss, 4.0);
   EXPECT_EQ(progress_.state().worse_evaluations, 2);
-  EXPECT_TRUE(progress_.note_loss(3.25, 0.5));
+  EXPECT_TRUE(progress_.note_figure(3.25, 0.5));
   EXPECT_EQ(progress_.state().best_loss, 3.25);
   EXPECT_EQ(progress_.state().worse_evaluations, 0);
 }

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include "libcore/base/error.h"
+
 namespace megalith {
 namespace {
 
@@ -15,33 +17,41 @@ std::vector<int64_t> due_steps(const StepInterval& interval, int64_t steps) {
   return found;
 }
 
-CheckpointConfig saves(CheckpointFormat format, std::optional<int64_t> interval) {
+CheckpointConfig saves(std::optional<int64_t> interval) {
   CheckpointConfig config;
-  config.format = format;
   config.save_interval = interval;
   return config;
 }
 
-const StepNumbering kTutorial{.first_due = 1, .epoch_ends = true};
-
-TEST(StepInterval, IsDueAtItsMultiples) {
-  EXPECT_EQ(due_steps(evaluation_interval(4, {}), 9), (std::vector<int64_t>{0, 4, 8}));
-  EXPECT_EQ(due_steps(save_interval(saves(checkpoint_format("megalith"), 3), {}, 2), 7),
-            (std::vector<int64_t>{0, 3, 6}));
-  EXPECT_EQ(due_steps(StepInterval{}, 9), (std::vector<int64_t>{}));
+TrainConfig evaluates(int64_t interval) {
+  TrainConfig config;
+  config.eval_interval = interval;
+  return config;
 }
 
-// As in the PyTorch DDP tutorial: `if global_step % interval == 0` with steps 0, 1, 2, …, and a pair saved at
-// the end of each epoch.
+TEST(StepInterval, IsDueAtItsMultiples) {
+  const StepIntervals due = step_intervals(evaluates(4), saves(3), 2);
+  EXPECT_EQ(due_steps(due.evaluation, 9), (std::vector<int64_t>{0, 4, 8}));
+  EXPECT_EQ(due_steps(due.save, 7), (std::vector<int64_t>{0, 3, 6}));
+  EXPECT_EQ(due_steps(step_intervals(evaluates(4), saves({}), 2).save, 9), (std::vector<int64_t>{}));
+}
+
+// As in the PyTorch DDP tutorial: `if global_step % interval == 0` with steps 0, 1, 2, …
 TEST(StepInterval, IsDueAfterTheFirstStepWhereStepsAreCountedFromZero) {
-  EXPECT_EQ(due_steps(evaluation_interval(4, kTutorial), 9), (std::vector<int64_t>{1, 5, 9}));
-  const CheckpointConfig pairs = saves(checkpoint_format("pth"), 4),
-                         ours = saves(checkpoint_format("torch"), 4);
-  EXPECT_EQ(due_steps(save_interval(pairs, {}, 3), 9), (std::vector<int64_t>{1, 5, 9}));
-  EXPECT_EQ(due_steps(save_interval(ours, kTutorial, 3), 9), (std::vector<int64_t>{1, 5, 9}));
-  EXPECT_EQ(due_steps(save_interval(pairs, kTutorial, 3), 9), (std::vector<int64_t>{0, 1, 3, 5, 6, 9}));
-  EXPECT_EQ(due_steps(save_interval(saves(checkpoint_format("pth"), {}), kTutorial, 3), 9),
-            (std::vector<int64_t>{0, 3, 6, 9}));
+  TrainConfig train = evaluates(4);
+  train.from_zero = true;
+  const StepIntervals due = step_intervals(train, saves(3), 2);
+  EXPECT_EQ(due_steps(due.evaluation, 9), (std::vector<int64_t>{1, 5, 9}));
+  EXPECT_EQ(due_steps(due.save, 9), (std::vector<int64_t>{1, 4, 7}));
+}
+
+TEST(StepInterval, IsAlsoDueAtTheEndsOfEpochsOfAKnownLength) {
+  TrainConfig train = evaluates(4);
+  train.epoch_ends = true;
+  EXPECT_EQ(due_steps(step_intervals(train, saves({}), 3).evaluation, 9),
+            (std::vector<int64_t>{0, 3, 4, 6, 8, 9}));
+  EXPECT_EQ(due_steps(step_intervals(train, saves({}), 3).save, 9), (std::vector<int64_t>{0, 3, 6, 9}));
+  EXPECT_THROW(step_intervals(train, saves({}), 0), Error);
 }
 
 }  // namespace

@@ -53,7 +53,7 @@ TEST(CheckpointStores, AreAskedInTheirOrder) {
   CheckpointConfig from;
   from.load = dir / "s";
   const auto path = [&] { return find_checkpoint(from)->start(from, config.model, Trained::kModel).path; };
-  EXPECT_EQ(path(), dir / "s/model_000001.pth");
+  EXPECT_EQ(path(), dir / "s/model_000000.pth");
   add("torch", 2);
   EXPECT_EQ(path(), dir / "s/iter_0000002");
   EXPECT_EQ(find_checkpoint(from)->start(from, config.model, Trained::kModel).args.find("lr"), nullptr);
@@ -61,8 +61,8 @@ TEST(CheckpointStores, AreAskedInTheirOrder) {
   EXPECT_EQ(path(), dir / "s/iter_0000003");
   from = {};
   from.save = dir / "s";
-  from.number = 1;
-  EXPECT_EQ(path(), dir / "s/model_000001.pth");
+  from.number = 0;
+  EXPECT_EQ(path(), dir / "s/model_000000.pth");
   from.save = dir / "none";
   from.number.reset();
   EXPECT_EQ(find_checkpoint(from), nullptr);
