@@ -6,13 +6,13 @@
 #include <memory>
 #include <numeric>
 #include <set>
-#include <thread>
 #include <utility>
 
 #include <malloc.h>
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
+#include "libcore/base/machine/proc.h"
 #include "libcore/base/process.h"
 #include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
@@ -222,7 +222,7 @@ std::string PreprocessConfig::prefix_of(const std::string& key) const {
 }
 
 void PreprocessConfig::finish() {
-  if (workers == 0) workers = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  if (workers == 0) workers = usable_cpus();
 }
 
 void PreprocessConfig::validate(Problems& problems) const {
