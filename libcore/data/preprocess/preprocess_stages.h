@@ -13,6 +13,7 @@
 
 #include "libcore/base/log.h"
 #include "libcore/data/indexed/indexed_dataset.h"
+#include "libcore/data/indexed/sidecar.h"
 #include "libcore/data/preprocess/content_set.h"
 #include "libcore/data/preprocess/preprocess.h"
 #include "libcore/io/files/file.h"
@@ -42,6 +43,7 @@ struct InputFile {
   std::string path;
   uint64_t size = 0;
   int64_t modified = 0;     // nanoseconds
+  StreamPart part = {};     // what of the file is read; `size` counts only that
   bool pipe = false;        // not a regular file: size is not known
   bool compressed = false;  // compressed, as far as is known before reading
 };
@@ -50,7 +52,18 @@ struct InputFile {
 /// work begins, so that a wrong name at the end of a list costs seconds, not hours. kNoInput.
 std::vector<InputFile> look_at_inputs(const std::vector<std::string>& inputs,
                                       TextUnit unit = TextUnit::kNone);
+/// What a shard reads of a file.
+InputFile look_at_part(const PlannedFile& file, const FilePart& part);
 std::string shown_input(const std::string& path);  // "stdin" for "-"
+/// A place in an input, for messages: "FILE:LINE:BYTE". In a part of a file, which may begin anywhere, these
+/// are counted from its first byte, which is named.
+std::string shown_place(const InputFile& file, const TextPlace& at);
+
+/// What a run reads.
+struct RunInputs {
+  std::vector<InputFile> files;
+  std::optional<ShardRecord> shard = {};  // set if these are the inputs of a shard; without its rejects
+};
 
 /// The tokenizer and the sentence splitter, which turn a document's texts into sequences.
 struct TextTools {
@@ -269,10 +282,13 @@ class PreprocessJournal {
   std::optional<PreprocessState> state_;
 };
 
+/// A hash of the tokenizer and of all options that determine what is written, but for the inputs.
+std::string options_digest(const PreprocessConfig& config, const TextTools& tools);
+
 /// The pipeline's sink: writes the batches to the files, in order.
 class DocumentOutput {
  public:
-  DocumentOutput(const PreprocessConfig& config, const TextTools& tools, std::vector<InputFile> files);
+  DocumentOutput(const PreprocessConfig& config, const TextTools& tools, RunInputs inputs);
   ~DocumentOutput();
 
   /// The place in the inputs at which the source must begin.
@@ -294,6 +310,7 @@ class DocumentOutput {
   bool remember(const ContentHash& hash);
   void count_documents(int64_t more);
   void take_bad_line(const DocumentBatch& batch, const BadLine& bad);
+  std::optional<ShardRecord> shard_record() const;
   [[noreturn]] void fail_at(const DocumentBatch& batch, const BadLine& bad, const std::string& place) const;
   void reject(const DocumentBatch& batch, const BadLine& bad);
   void show_progress(uint64_t consumed);
@@ -308,7 +325,7 @@ class DocumentOutput {
   int64_t tokens() const;
 
   const PreprocessConfig& config_;
-  std::vector<InputFile> files_;
+  RunInputs inputs_;
   PreprocessState state_;  // `hashes` and `keys` in it are up to date only when it is saved
   std::optional<PreprocessJournal> journal_;
   std::vector<std::unique_ptr<Key>> keys_;
@@ -325,5 +342,27 @@ class DocumentOutput {
   bool taking_ = false;  // true inside take(), and after take() has thrown
   Progress progress_;
 };
+
+// ---- what a run of all the work and one of shards have in common (preprocess.cpp)
+
+/// Throws kUsage if an output is also an input, or is not a file.
+void check_files(const PreprocessConfig& config, const TokenizerConfig& tokenizer,
+                 const std::vector<InputFile>& inputs, RunFiles files);
+std::unique_ptr<Tokenizer> open_tokenizer(const PreprocessConfig& config, const TokenizerConfig& files,
+                                          const std::vector<InputFile>& inputs);
+TextTools text_tools(const PreprocessConfig& config, const Tokenizer& tokenizer);
+/// Logs the vocabulary and the output prefix in the lines that Megatron's tool prints.
+void log_settings(const PreprocessConfig& config, const Tokenizer& tokenizer);
+
+/// What all stages of one call of preprocess() share.
+struct Job {
+  const PreprocessConfig& config;
+  const TextTools& tools;
+  const Interrupt& interrupt;
+};
+/// Adds a problem for each option that contradicts --shard (preprocess_shards.cpp).
+void validate_shards(const PreprocessConfig& config, Problems& problems);
+/// Does the work. Throws Stopped if a StopSignal exists and receives a signal; the state is then saved.
+PreprocessSummary run_job(const Job& job, const RunInputs& inputs);
 
 }  // namespace megalith

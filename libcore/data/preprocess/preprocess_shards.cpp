@@ -1,0 +1,225 @@
+// megalith-preprocess --shard.
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "libcore/base/error.h"
+#include "libcore/base/log.h"
+#include "libcore/base/process.h"
+#include "libcore/base/terminal.h"
+#include "libcore/base/text.h"
+#include "libcore/data/indexed/index_check.h"
+#include "libcore/data/preprocess/preprocess_stages.h"
+#include "libcore/data/shards/shard_failure.h"
+#include "libcore/data/shards/shard_plan.h"
+#include "libcore/io/run/lock_file.h"
+#include "libcore/io/streams/stop_signal.h"
+
+namespace megalith {
+namespace {
+
+constexpr std::string_view kAuto = "auto";
+
+/// The options of a run of one shard.
+PreprocessConfig config_of(const PreprocessConfig& config, const Shard& shard) {
+  PreprocessConfig own = config;
+  own.output_prefix += shard.suffix();
+  if (!own.rejects.empty()) own.rejects += shard.suffix();
+  own.resume = true;
+  return own;
+}
+
+/// What the names of a run's datasets end with: "text_document".
+std::vector<std::string> dataset_names(const PreprocessConfig& config) {
+  std::vector<std::string> names;
+  for (const std::string& key : config.json_keys)
+    names.push_back(config.prefix_of(key).substr(config.output_prefix.size() + 1));
+  return names;
+}
+
+bool has_size(const std::string& path, uint64_t bytes) {
+  return file_exists(path) && file_size(path) == bytes;
+}
+
+/// Whether the dataset is complete, with the files that its sidecar describes.
+bool is_complete(const std::string& prefix, const ShardRecord& wanted) {
+  const std::optional<Sidecar> sidecar = read_sidecar(prefix);
+  if (!sidecar || !sidecar->shard || sidecar->bin_parts.size() != 1) return false;
+  ShardRecord found = wanted;
+  found.rejects = sidecar->shard->rejects;  // which are not known before
+  const IndexHeader header{.sequences = sidecar->sequences, .entries = sidecar->documents + 1};
+  return found == *sidecar->shard && has_size(prefix + ".bin", sidecar->bin_parts.front().bytes) &&
+         has_size(prefix + ".idx", header.file_size());
+}
+
+/// One shard's run.
+class ShardRun {
+ public:
+  ShardRun(const PreprocessConfig& config, const Shard& shard, const TextTools& tools)
+      : shard_(shard), config_(config_of(config, shard)), tools_(tools) {}
+
+  /// Does what is not done yet. Calls `check` before anything is written.
+  void go(const ShardPlan& plan, const std::vector<PlannedFile>& files, const Interrupt& interrupt,
+          const std::function<void()>& check) {
+    inputs_.shard = record(plan);
+    const std::vector<FilePart> parts = plan.parts(shard_.index);
+    inputs_.shard->content = plan.content(parts);
+    if (is_done()) {
+      log(name(), ": already complete");
+      return;
+    }
+    for (const FilePart& part : parts) inputs_.files.push_back(look_at_part(files[part.file], part));
+    check();
+    remove_file(failure_path(config_.output_prefix));
+    log(name(), ": reading ", describe(parts));
+    if (!locks_work()) {
+      log(name(), ": the file system has no locks, so this shard cannot be resumed");
+      config_.resume = false;
+    }
+    run_job({config_, tools_, interrupt}, inputs_);
+  }
+
+  std::string name() const { return concat("shard ", shard_.index, " of ", shard_.count); }
+  const PreprocessConfig& config() const { return config_; }
+  const RunInputs& inputs() const { return inputs_; }
+
+ private:
+  ShardRecord record(const ShardPlan& plan) const {
+    return {.index = shard_.index,
+            .count = shard_.count,
+            .plan = plan.digest(),
+            .options = options_digest(config_, tools_),
+            .begin = plan.edge(shard_.index),
+            .end = plan.edge(shard_.index + 1),
+            .datasets = dataset_names(config_)};
+  }
+
+  bool is_done() const {
+    try {
+      const bool rejects = config_.rejects.empty() || file_exists(config_.rejects);
+      return rejects && std::all_of(config_.json_keys.begin(), config_.json_keys.end(), [&](const auto& key) {
+               return is_complete(config_.prefix_of(key), *inputs_.shard);
+             });
+    } catch (const Error& error) {
+      log(error.what(), "; doing ", name(), " again");
+      return false;
+    }
+  }
+
+  std::string describe(const std::vector<FilePart>& parts) const {
+    uint64_t bytes = 0;
+    for (const FilePart& part : parts) bytes += part.bytes;
+    return concat(format_bytes(static_cast<double>(bytes)), " of ", parts.size(),
+                  parts.size() == 1 ? " file" : " files");
+  }
+
+  bool locks_work() const {
+    make_directories(parent_or_here(config_.output_prefix));
+    return LockFile(config_.output_prefix).held();
+  }
+
+  Shard shard_;
+  PreprocessConfig config_;
+  const TextTools& tools_;
+  RunInputs inputs_;
+};
+
+/// Whether another attempt would end in the same way.
+bool is_final(ErrorKind kind) {
+  return kind == ErrorKind::kUsage || kind == ErrorKind::kData || kind == ErrorKind::kNoInput;
+}
+
+/// Leaves the reason with each of the shards.
+void leave_reason(const PreprocessConfig& config, const ShardRange& shards, const Error& error) {
+  if (!is_final(error.kind())) return;
+  for (int64_t index = shards.first; index <= shards.last; ++index)
+    write_failure(config.output_prefix + Shard{index, shards.count}.suffix(),
+                  {exit_code(error.kind()), error.what()});
+}
+
+/// Does the shards, also those after one that cannot be done. Returns the exit code of the first that failed.
+int run_each(const PreprocessConfig& config, const TokenizerConfig& tokenizer_config,
+             const ShardRange& shards, const RunFiles& files, const Interrupt& interrupt) {
+  const std::vector<PlannedFile> planned = planned_files(config.inputs, config.text);
+  const ShardPlan plan(planned, config.text, shards.count, config.shard_by);
+  InputFile all;
+  for (const PlannedFile& file : planned) all.size += file.size / static_cast<uint64_t>(shards.count);
+  const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(config, tokenizer_config, {all});
+  const TextTools tools = text_tools(config, *tokenizer);
+  log_settings(config, *tokenizer);
+  int code = 0;
+  for (int64_t index = shards.first; index <= shards.last; ++index) {
+    ShardRun run(config, {index, shards.count}, tools);
+    try {
+      run.go(plan, planned, interrupt,
+             [&] { check_files(run.config(), tokenizer_config, run.inputs().files, files); });
+    } catch (const Error& error) {
+      if (!is_final(error.kind()) || shards.first == shards.last) throw;
+      tell("preprocess: error: ", run.name(), ": ", error.what());
+      leave_reason(config, {index, index, shards.count}, error);
+      if (code == 0) code = exit_code(error.kind());
+    }
+  }
+  return code;
+}
+
+}  // namespace
+
+ShardRange PreprocessConfig::named_shards() const {
+  if (shard != kAuto) return *parse_shards(shard);
+  const std::optional<EngineIndex> engine = engine_index();
+  if (!engine)
+    fail(ErrorKind::kUsage,
+         "--shard auto: none of MEGALITH_SHARD, SLURM_ARRAY_TASK_ID, SLURM_PROCID (in a step) "
+         "and JOB_COMPLETION_INDEX is set; give the number, as in --shard 0/",
+         *shards);
+  if (engine->index >= *shards)
+    fail(ErrorKind::kUsage, "--shard auto: ", engine->variable, "=", engine->index, " is not below --shards ",
+         *shards, "; shards are numbered from 0: an array of Slurm is --array=0-", *shards - 1);
+  log("--shard auto: shard ", engine->index, " of ", *shards, ", by ", engine->variable);
+  return {engine->index, engine->index, *shards};
+}
+
+void validate_shards(const PreprocessConfig& config, Problems& problems) {
+  if (config.shard.empty()) {
+    if (config.shards) problems.add(Opt{"shards"}, " needs ", Opt{"shard"}, " auto");
+    if (config.shard_by != ShardBy::kBytes) problems.add(Opt{"shard-by"}, " needs ", Opt{"shard"});
+    return;
+  }
+  const auto named = parse_shards(config.shard);
+  if (config.shard == kAuto && !config.shards)
+    problems.add(Opt{"shard"}, " auto needs ", Opt{"shards"},
+                 ", the number of all shards (engines give the number of those that run now)");
+  if (config.shard != kAuto && !named)
+    problems.add(Opt{"shard"}, ' ', quote(config.shard),
+                 ": wanted I/N or I-J/N with 0 <= I <= J < N <= ", kMaxShards, ", or auto");
+  if (named && config.shards && *config.shards != named->count)
+    problems.add(Opt{"shard"}, ' ', config.shard, " and ", Opt{"shards"}, ' ', *config.shards,
+                 " contradict each other; leave the second out");
+  if (std::count(config.inputs.begin(), config.inputs.end(), "-") > 0)
+    problems.add(Opt{"shard"}, ": stdin (\"-\") cannot be divided; wanted files");
+  if (config.dedup != Dedup::kNone)
+    problems.add(Opt{"dedup"}, " exact and ", Opt{"shard"},
+                 " contradict each other: a shard does not know the documents of the others");
+}
+
+int run_preprocess_shards(const PreprocessConfig& config, const TokenizerConfig& tokenizer_config,
+                          const RunFiles& files) {
+  const Interrupt interrupt;
+  const StopSignal signal(&interrupt);
+  const ShardRange shards = config.named_shards();
+  try {
+    return run_each(config, tokenizer_config, shards, files, interrupt);
+  } catch (const Stopped& stopped) {
+    tell("stopped by ", stopped.name, "; run the same command to resume");
+    return exit_code(ErrorKind::kComm);
+  } catch (const Error& error) {
+    leave_reason(config, shards, error);
+    throw;
+  }
+}
+
+}  // namespace megalith
