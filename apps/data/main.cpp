@@ -15,6 +15,7 @@
 #include "libcore/data/indexed/sidecar.h"
 #include "libcore/data/indexed/token_file.h"
 #include "libcore/data/inspect/dataset_tool.h"
+#include "libcore/data/preprocess/shard_hashes.h"
 #include "libcore/options/cli.h"
 #include "libcore/text/formats/make_tokenizer.h"
 
@@ -34,10 +35,15 @@ struct DataToolConfig {
       "What to do: inspect (counts, histogram of lengths, first documents), verify (structure and hashes), "
       "cat (documents), stats (inspect's figures and the frequencies of ids), from-nanogpt (make "
       "NAME_document of NAME.bin, the ids that nanoGPT's prepare.py writes), shards (how megalith-preprocess "
-      "--shard divides inputs, or which shards are missing).",
-      positional(), required(), one_of({"inspect", "verify", "cat", "stats", "from-nanogpt", "shards"}));
-    v("prefix", prefixes, "Datasets, without .bin and .idx; for from-nanogpt files NAME.bin.", positional(),
-      metavar("PREFIX"));
+      "--shard divides inputs, or which shards are missing), dedup (find the documents that are twice in "
+      "several "
+      "shards, between megalith-preprocess --dedup-write and --dedup-read).",
+      positional(), required(),
+      one_of({"inspect", "verify", "cat", "stats", "from-nanogpt", "shards", "dedup"}));
+    v("prefix", prefixes,
+      "Datasets, without .bin and .idx; for from-nanogpt files NAME.bin, for dedup the folder of "
+      "--dedup-write.",
+      positional(), metavar("PREFIX"));
     v("eod", end, "The id that ends a document for from-nanogpt.", between(0, 65535),
       default_text("50256, GPT-2's"));
     v("json", json, "Print inspect, stats, verify and the plan of shards as one JSON object a line.");
@@ -134,6 +140,17 @@ int index_files(const DataToolConfig& config) {
   return 0;
 }
 
+int dedup(const DataToolConfig& config) {
+  for (const std::string& folder : config.prefixes) {
+    const SeenSummary summary = find_seen(folder);
+    std::cout << printable(folder) << ": " << format_count(static_cast<int64_t>(summary.documents))
+              << " different documents in " << summary.shards
+              << (summary.shards == 1 ? " shard, " : " shards, ")
+              << format_count(static_cast<int64_t>(summary.seen)) << " of them in an earlier one, too\n";
+  }
+  return 0;
+}
+
 int run(const DataToolConfig& config, const TokenizerConfig& tokenizer_config) {
   if (config.command == "verify") return verify(config);
   if (config.command == "from-nanogpt") return index_files(config);
@@ -180,6 +197,7 @@ int main(int argc, char** argv) {
     if (shards.given())
       fail(ErrorKind::kUsage, "--plan, --missing and --shards belong to the command shards, not to ",
            config.command);
+    if (config.command == "dedup") return dedup(config);
     return run(config, tokenizer);
   });
 }

@@ -67,7 +67,7 @@ PipelineLimits limits_of(const PreprocessConfig& config, const std::vector<Input
 /// The pipeline: lines of the inputs -> tokens -> the datasets' files.
 class DocumentPipeline {
  public:
-  DocumentPipeline(const Job& job, const std::vector<InputFile>& files, DocumentOutput& output)
+  DocumentPipeline(const Job& job, const std::vector<InputFile>& files, BatchSink& output)
       : job_(job),
         output_(output),
         limits_(limits_of(job.config, files)),
@@ -109,7 +109,7 @@ class DocumentPipeline {
   }
 
   Job job_;
-  DocumentOutput& output_;
+  BatchSink& output_;
   PipelineLimits limits_;
   size_t batch_bytes_;
   DocumentSource lines_;
@@ -164,10 +164,14 @@ std::unique_ptr<DocumentOutput> open_output(const Job& job, const RunInputs& inp
 
 }  // namespace
 
+void run_pipeline(const Job& job, const std::vector<InputFile>& files, BatchSink& sink) {
+  DocumentPipeline(job, files, sink).run();
+}
+
 PreprocessSummary run_job(const Job& job, const RunInputs& inputs) {
   const std::unique_ptr<DocumentOutput> output = open_output(job, inputs);
   try {
-    DocumentPipeline(job, inputs.files, *output).run();
+    run_pipeline(job, inputs.files, *output);
   } catch (const Stopped&) {
     output->save();
     throw;

@@ -41,6 +41,7 @@ struct PreprocessConfig {
   std::string shard;              // empty: all of the work
   std::optional<int64_t> shards;  // with --shard auto
   ShardBy shard_by = ShardBy::kBytes;
+  std::string dedup_write, dedup_read;
   std::string dataset_impl = "mmap";
   int workers = 0;     // 0: finish() sets the number of cores that the process may use
   int chunk_size = 0;  // lines of a batch; 0: at most 4,096
@@ -100,6 +101,16 @@ struct PreprocessConfig {
     v("shards", shards, "The number of shards, for --shard auto.", between(1, kMaxShards),
       default_text("N of --shard"));
     v("shard-by", shard_by, kShardByHelp);
+    v("dedup-write", dedup_write,
+      "Write the hashes of the shard's documents to this folder, and no dataset: the first of three steps "
+      "that "
+      "leave out exact duplicates of all shards. The second is megalith-data dedup DIR.",
+      metavar("DIR"));
+    v("dedup-read", dedup_read,
+      "The third step: leave out a document whose texts equal those of an earlier one, in this shard or "
+      "another. "
+      "Together the shards hold what one process with --dedup exact writes.",
+      metavar("DIR"));
     v("workers", workers, "Threads that parse and tokenize; the output does not depend on it.", at_least(0),
       default_text("all cores that the process may use"));
     v("chunk-size", chunk_size, "Maximum number of lines that a worker takes at a time.", at_least(0),

@@ -95,6 +95,13 @@ const KeyState& state_of(const PreprocessState& state, const std::string& key) {
 
 }  // namespace
 
+HashesOf hashes_of(const PreprocessConfig& config, const ShardRecord& shard) {
+  Json options = Json::object();
+  const Json all = to_json(config);
+  for (const char* name : {"json_keys", "min_chars", "max_document_bytes"}) options.set(name, all[name]);
+  return {{shard.index, shard.count}, shard.plan, hex64(xxh64(options.dump()))};
+}
+
 std::string options_digest(const PreprocessConfig& config, const TextTools& tools) {
   Json all = options_json(config, tools);
   all.set("tokenizer", tools.tokenizer.name() + " " + tools.tokenizer_hash);
@@ -102,6 +109,20 @@ std::string options_digest(const PreprocessConfig& config, const TextTools& tool
   all.set("json_keys", to_json(config)["json_keys"]);
   all.set("rejects", !config.rejects.empty());
   return hex64(xxh64(all.dump()));
+}
+
+void fail_at(const PreprocessConfig& config, const InputFile& file, const DocumentBatch& batch,
+             const BadLine& bad) {
+  BadRecord record = bad_record(file.path, batch.lines, bad.line);
+  record.fault = bad.fault;
+  record.byte = bad.byte;
+  record.plain_text = config.text != TextUnit::kNone;
+  const std::string place = shown_place(file, batch.lines.place(bad.line, bad.byte));
+  const std::string what = concat(place, ": ", name(bad.fault), ": ", bad.detail, "; ");
+  if (const std::string form = other_form(record); !form.empty()) fail(ErrorKind::kData, what, form);
+  const std::string encoding = other_encoding(record), unit = config.unit();
+  fail(ErrorKind::kData, what, encoding.empty() ? "correct the " + unit : encoding, ", or leave such ", unit,
+       "s out with --on-error skip (and --rejects FILE to keep them)");
 }
 
 /// The output files of one JSON key.
@@ -203,6 +224,9 @@ DocumentOutput::DocumentOutput(const PreprocessConfig& config, const TextTools& 
       fail(ErrorKind::kData, "--resume: ", error.what(), "; remove ", journal_->path(), " to start over");
     throw;
   }
+  if (inputs_.shard && !config_.dedup_read.empty())
+    read_seen(config_.dedup_read, hashes_of(config_, *inputs_.shard), contents_);
+  seen_before_ = contents_.size();
   if (from) resume_from(*from);
   state_.texts.resize(inputs_.files.size());
 }
@@ -254,7 +278,7 @@ void DocumentOutput::save() {
   for (const auto& key : keys_) state_.keys.emplace_back(key->key(), key->save());
   if (rejects_) rejects_->sync();
   state_.rejects = {rejects_ ? rejects_->size() : 0, rejects_hash_.digest()};
-  state_.hashes = contents_.size();
+  state_.hashes = contents_.size() - seen_before_;
   state_.hashes_hash = saved_hashes_ ? saved_hashes_->save().hash : 0;
   journal_->write(state_);
   saved_ = std::chrono::steady_clock::now();
@@ -346,26 +370,12 @@ void DocumentOutput::count_documents(int64_t more) {
 }
 
 void DocumentOutput::take_bad_line(const DocumentBatch& batch, const BadLine& bad) {
-  const TextPlace at = batch.lines.place(bad.line, bad.byte);
-  const std::string place = shown_place(inputs_.files[state_.source.input], at);
-  if (config_.on_error == OnError::kStrict) fail_at(batch, bad, place);
+  const InputFile& file = inputs_.files[state_.source.input];
+  if (config_.on_error == OnError::kStrict) fail_at(config_, file, batch, bad);
+  const std::string place = shown_place(file, batch.lines.place(bad.line, bad.byte));
   SkippedLines& skipped = state_.summary.faults[static_cast<size_t>(bad.fault)];
   if (skipped.count++ < static_cast<int64_t>(kLinesNamed)) skipped.places.push_back(place);
   if (rejects_) reject(batch, bad);
-}
-
-/// Ends the run at a bad line. If the input seems to be neither loose JSON nor text, the message says what it
-/// seems to be. Otherwise it says that such lines can be left out.
-void DocumentOutput::fail_at(const DocumentBatch& batch, const BadLine& bad, const std::string& place) const {
-  BadRecord record = bad_record(inputs_.files[state_.source.input].path, batch.lines, bad.line);
-  record.fault = bad.fault;
-  record.byte = bad.byte;
-  record.plain_text = config_.text != TextUnit::kNone;
-  const std::string what = concat(place, ": ", name(bad.fault), ": ", bad.detail, "; ");
-  if (const std::string form = other_form(record); !form.empty()) fail(ErrorKind::kData, what, form);
-  const std::string encoding = other_encoding(record), unit = config_.unit();
-  fail(ErrorKind::kData, what, encoding.empty() ? "correct the " + unit : encoding, ", or leave such ", unit,
-       "s out with --on-error skip (and --rejects FILE to keep them)");
 }
 
 /// Writes the original bytes of a bad line to the rejects. If the "line" is an element of a JSON array, its

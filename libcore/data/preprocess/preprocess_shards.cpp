@@ -1,5 +1,6 @@
 // megalith-preprocess --shard.
 #include <algorithm>
+#include <deque>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -28,7 +29,8 @@ PreprocessConfig config_of(const PreprocessConfig& config, const Shard& shard) {
   PreprocessConfig own = config;
   own.output_prefix += shard.suffix();
   if (!own.rejects.empty()) own.rejects += shard.suffix();
-  own.resume = true;
+  if (!own.dedup_read.empty()) own.dedup = Dedup::kExact;
+  own.resume = own.dedup_write.empty();
   return own;
 }
 
@@ -55,6 +57,28 @@ bool is_complete(const std::string& prefix, const ShardRecord& wanted) {
          has_size(prefix + ".idx", header.file_size());
 }
 
+/// Keeps the hashes of a shard's documents.
+class HashSink final : public BatchSink {
+ public:
+  HashSink(const PreprocessConfig& config, const std::vector<InputFile>& files)
+      : config_(config), files_(files) {}
+
+  const SourceMark& start() const override { return begin_; }
+  void take(DocumentBatch& batch) override {
+    if (config_.on_error == OnError::kStrict && !batch.bad.empty())
+      fail_at(config_, files_[batch.end.input], batch, batch.bad.front());
+    hashes_.insert(hashes_.end(), batch.hashes.begin(), batch.hashes.end());
+    if (batch.lines.capacity() > kKeptBatch) batch = DocumentBatch{};
+  }
+  std::deque<ContentHash> take_hashes() { return std::move(hashes_); }
+
+ private:
+  const PreprocessConfig& config_;
+  const std::vector<InputFile>& files_;
+  SourceMark begin_;
+  std::deque<ContentHash> hashes_;  // of which no part is copied when there are more
+};
+
 /// One shard's run.
 class ShardRun {
  public:
@@ -67,7 +91,8 @@ class ShardRun {
     inputs_.shard = record(plan);
     const std::vector<FilePart> parts = plan.parts(shard_.index);
     inputs_.shard->content = plan.content(parts);
-    if (is_done()) {
+    const HashesOf of = hashes_of(config_, *inputs_.shard);
+    if (config_.dedup_write.empty() ? is_done() : has_hashes(config_.dedup_write, of)) {
       log(name(), ": already complete");
       return;
     }
@@ -75,6 +100,7 @@ class ShardRun {
     check();
     remove_file(failure_path(config_.output_prefix));
     log(name(), ": reading ", describe(parts));
+    if (!config_.dedup_write.empty()) return hash_documents(of, interrupt);
     if (!locks_work()) {
       log(name(), ": the file system has no locks, so this shard cannot be resumed");
       config_.resume = false;
@@ -87,6 +113,14 @@ class ShardRun {
   const RunInputs& inputs() const { return inputs_; }
 
  private:
+  void hash_documents(const HashesOf& of, const Interrupt& interrupt) {
+    HashSink sink(config_, inputs_.files);
+    run_pipeline({config_, tools_, interrupt}, inputs_.files, sink);
+    std::deque<ContentHash> hashes = sink.take_hashes();
+    log(name(), ": ", format_count(static_cast<int64_t>(hashes.size())), " documents");
+    write_hashes(config_.dedup_write, of, std::move(hashes));
+  }
+
   ShardRecord record(const ShardPlan& plan) const {
     return {.index = shard_.index,
             .count = shard_.count,
@@ -184,6 +218,12 @@ ShardRange PreprocessConfig::named_shards() const {
 }
 
 void validate_shards(const PreprocessConfig& config, Problems& problems) {
+  for (const auto& [folder, name] :
+       {std::pair(&config.dedup_write, "dedup-write"), {&config.dedup_read, "dedup-read"}})
+    if (config.shard.empty() && !folder->empty()) problems.add(Opt{name}, " needs ", Opt{"shard"});
+  if (!config.dedup_write.empty() && !config.dedup_read.empty())
+    problems.add(Opt{"dedup-write"}, " and ", Opt{"dedup-read"},
+                 " are two runs, with megalith-data dedup between them");
   if (config.shard.empty()) {
     if (config.shards) problems.add(Opt{"shards"}, " needs ", Opt{"shard"}, " auto");
     if (config.shard_by != ShardBy::kBytes) problems.add(Opt{"shard-by"}, " needs ", Opt{"shard"});
@@ -203,7 +243,8 @@ void validate_shards(const PreprocessConfig& config, Problems& problems) {
     problems.add(Opt{"shard"}, ": stdin (\"-\") cannot be divided; wanted files");
   if (config.dedup != Dedup::kNone)
     problems.add(Opt{"dedup"}, " exact and ", Opt{"shard"},
-                 " contradict each other: a shard does not know the documents of the others");
+                 " contradict each other: a shard does not know the documents of the others; give ",
+                 Opt{"dedup-write"}, ", then ", Opt{"dedup-read"});
 }
 
 int run_preprocess_shards(const PreprocessConfig& config, const TokenizerConfig& tokenizer_config,

@@ -16,6 +16,7 @@
 #include "libcore/data/indexed/sidecar.h"
 #include "libcore/data/preprocess/content_set.h"
 #include "libcore/data/preprocess/preprocess.h"
+#include "libcore/data/preprocess/shard_hashes.h"
 #include "libcore/io/files/file.h"
 #include "libcore/io/files/kept_bytes.h"
 #include "libcore/io/files/scratch_file.h"
@@ -285,17 +286,34 @@ class PreprocessJournal {
 /// A hash of the tokenizer and of all options that determine what is written, but for the inputs.
 std::string options_digest(const PreprocessConfig& config, const TextTools& tools);
 
-/// The pipeline's sink: writes the batches to the files, in order.
-class DocumentOutput {
+/// The pipeline's sink.
+class BatchSink {
  public:
-  DocumentOutput(const PreprocessConfig& config, const TextTools& tools, RunInputs inputs);
-  ~DocumentOutput();
+  virtual ~BatchSink() = default;
+  BatchSink() = default;
+  BatchSink(const BatchSink&) = delete;
+  BatchSink& operator=(const BatchSink&) = delete;
 
   /// The place in the inputs at which the source must begin.
-  const SourceMark& start() const { return state_.source; }
-  /// Writes the batch's documents. In strict mode, throws at the first bad line of the batch. Otherwise
-  /// counts the bad lines and writes them to the rejects.
-  void take(DocumentBatch& batch);
+  virtual const SourceMark& start() const = 0;
+  /// Takes the batches in order. In strict mode, throws at the first bad line of a batch.
+  virtual void take(DocumentBatch& batch) = 0;
+};
+
+/// Throws kData for a bad line. If the input seems to be neither loose JSON nor text, the message says what
+/// it seems to be. Otherwise it says that such lines can be left out.
+[[noreturn]] void fail_at(const PreprocessConfig& config, const InputFile& file, const DocumentBatch& batch,
+                          const BadLine& bad);
+
+/// Writes the batches to the files.
+class DocumentOutput final : public BatchSink {
+ public:
+  DocumentOutput(const PreprocessConfig& config, const TextTools& tools, RunInputs inputs);
+  ~DocumentOutput() override;
+
+  const SourceMark& start() const override { return state_.source; }
+  /// Writes the batch's documents. If it does not throw, counts the bad lines and writes them to the rejects.
+  void take(DocumentBatch& batch) override;
   /// Saves the state of the run, if the run can be interrupted. Does nothing after take() has thrown: the
   /// batch may have been written in part, so only the state saved before it is valid.
   void save();
@@ -311,7 +329,6 @@ class DocumentOutput {
   void count_documents(int64_t more);
   void take_bad_line(const DocumentBatch& batch, const BadLine& bad);
   std::optional<ShardRecord> shard_record() const;
-  [[noreturn]] void fail_at(const DocumentBatch& batch, const BadLine& bad, const std::string& place) const;
   void reject(const DocumentBatch& batch, const BadLine& bad);
   void show_progress(uint64_t consumed);
   void save_if_due();
@@ -333,6 +350,7 @@ class DocumentOutput {
   std::optional<AtomicFile> rejects_;
   Xxh64 rejects_hash_;
   ContentSet contents_;
+  uint64_t seen_before_ = 0;  // hashes in contents_ that earlier shards have
   // the hashes of contents_ on the disk, if the run can be interrupted
   std::optional<ScratchFile> saved_hashes_;
   uint64_t decoder_memory_ = 0;
@@ -362,6 +380,11 @@ struct Job {
 };
 /// Adds a problem for each option that contradicts --shard (preprocess_shards.cpp).
 void validate_shards(const PreprocessConfig& config, Problems& problems);
+/// The pipeline: lines of the inputs -> documents -> the sink. Throws Stopped if a StopSignal exists and
+/// receives a signal.
+void run_pipeline(const Job& job, const std::vector<InputFile>& files, BatchSink& sink);
+/// What the hashes of a shard's documents depend on.
+HashesOf hashes_of(const PreprocessConfig& config, const ShardRecord& shard);
 /// Does the work. Throws Stopped if a StopSignal exists and receives a signal; the state is then saved.
 PreprocessSummary run_job(const Job& job, const RunInputs& inputs);
 

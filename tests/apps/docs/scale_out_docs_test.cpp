@@ -24,6 +24,7 @@ class ScaleOutFolder : public testing::Test {
       std::string lines;
       for (int i = 0; i < 200; ++i)
         lines += concat("{\"text\": \"Document ", i, name, " of the harbour\"}\n");
+      lines += "{\"text\": \"The same in both\"}\n";
       write_file(dir_ / concat("corpus/", name, ".jsonl"), lines);
     }
   }
@@ -60,7 +61,7 @@ using ScaleOutExamples = ScaleOutFolder;
 
 TEST_F(ScaleOutDocs, EveryCommandWorks) {
   const std::vector<std::string> commands = doc_commands("scale-out.md");
-  EXPECT_EQ(commands.size(), 9U);
+  EXPECT_EQ(commands.size(), 13U);
   for (const std::string& command : commands) {
     const CommandResult result = run(command);
     EXPECT_EQ(result.code, 0) << command << '\n' << result.all();
@@ -68,6 +69,9 @@ TEST_F(ScaleOutDocs, EveryCommandWorks) {
       EXPECT_EQ(result.out, "2\n2 is missing\n");
     }
   }
+  const CommandResult counts = run("megalith-data inspect --json all_text_document unique_text_document");
+  EXPECT_NE(counts.out.find("\"documents\": 402"), std::string::npos) << counts.out;
+  EXPECT_NE(counts.out.find("\"documents\": 401"), std::string::npos) << counts.out;
 }
 
 TEST_F(ScaleOutExamples, AreShort) {

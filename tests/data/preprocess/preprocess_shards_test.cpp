@@ -14,6 +14,7 @@
 #include "libcore/base/text.h"
 #include "libcore/data/merge/merge_shards.h"
 #include "libcore/data/preprocess/preprocess.h"
+#include "libcore/data/preprocess/shard_hashes.h"
 #include "libcore/io/files/file.h"
 #include "tests/data/shards/member_files.h"
 #include "tests/support/faults.h"
@@ -82,6 +83,14 @@ class PreprocessShards : public testing::Test {
     config_.rejects = dir_ / "out/rejects";
     config_.shard = shard;
     return run_preprocess_shards(config_, tokenizer_, {});
+  }
+  /// The exit code, also that of an error.
+  int code_of(const std::string& shard) {
+    try {
+      return run(shard);
+    } catch (const Error& error) {
+      return exit_code(error.kind());
+    }
   }
   /// Runs in a child process with a fault.
   test::FaultRun run_with(const Fault& fault, const std::string& shard) {
@@ -288,6 +297,52 @@ TEST_F(PreprocessShards, LeaveOneWholeSetAfterTwoAttemptsAtOnce) {
   no_locks = false;
 }
 
+TEST_F(PreprocessShards, LeaveOutTheDocumentsOfEarlierShards) {
+  write_file(dir_ / "in/e.jsonl", corpus(100, 500) + corpus(300, 200) + corpus(950, 100));
+  config_.dedup = Dedup::kExact;
+  config_.min_chars = 8;
+  const auto expected = whole();
+  config_.dedup = Dedup::kNone;
+  for (const int count : {1, 3, 7, 64}) {
+    SCOPED_TRACE(count);
+    fs::remove_all(dir_ / "out");
+    fs::remove_all(dir_ / "hashes");
+    const std::string all = concat("0-", count - 1, '/', count);
+    config_.dedup_write = dir_ / "hashes";
+    EXPECT_EQ(run(all), 0);
+    EXPECT_FALSE(file_exists(dir_ / "out"));
+    EXPECT_EQ(run(all), 0);
+    EXPECT_NE(logged_.find("shard 0 of " + std::to_string(count) + ": already complete"), std::string::npos);
+    config_.dedup_write.clear();
+    config_.dedup_read = dir_ / "hashes";
+    EXPECT_EQ(code_of(all), 65) << "megalith-data dedup is missing";
+    EXPECT_GT(find_seen(dir_ / "hashes").documents, 500U);
+    EXPECT_EQ(run(all), 0);
+    EXPECT_EQ(merged(), expected);
+    config_.dedup_read.clear();
+  }
+}
+
+TEST_F(PreprocessShards, LeaveOutTheSameDocumentsAfterKills) {
+  write_file(dir_ / "in/e.jsonl", corpus(100, 500) + corpus(300, 200));
+  config_.dedup = Dedup::kExact;
+  const auto expected = whole();
+  config_.dedup = Dedup::kNone;
+  config_.chunk_size = 20;
+  std::mt19937 random(11);
+  int kills = 0;
+  for (const bool reads : {false, true}) {
+    config_.dedup_write = reads ? "" : dir_ / "hashes";
+    config_.dedup_read = reads ? dir_ / "hashes" : "";
+    for (int shard = 0; shard < 3; ++shard)
+      kill_until_done(
+          random, [&](const Fault& fault) { return run_with(fault, concat(shard, "/3")); }, kills);
+    if (!reads) find_seen(dir_ / "hashes");
+  }
+  EXPECT_GT(kills, 0);
+  EXPECT_EQ(merged(), expected);
+}
+
 TEST_F(PreprocessShards, RefuseWhatContradictsThem) {
   const auto complaint = [&](auto&& change) {
     PreprocessConfig config = config_;
@@ -311,9 +366,10 @@ TEST_F(PreprocessShards, RefuseWhatContradictsThem) {
             "--shard-by needs --shard");
   EXPECT_EQ(complaint([](auto& c) { c.inputs = {"-"}; }),
             "--shard: stdin (\"-\") cannot be divided; wanted files");
-  EXPECT_EQ(
-      complaint([](auto& c) { c.dedup = Dedup::kExact; }),
-      "--dedup exact and --shard contradict each other: a shard does not know the documents of the others");
+  EXPECT_EQ(complaint([](auto& c) { c.dedup = Dedup::kExact; }),
+            "--dedup exact and --shard contradict each other: a shard does not know the documents of the "
+            "others; give "
+            "--dedup-write, then --dedup-read");
 }
 
 }  // namespace
