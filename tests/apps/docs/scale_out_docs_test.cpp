@@ -125,7 +125,7 @@ TEST_F(ScaleOutExamples, OfKubernetesRunsTheCommandOfTheJob) {
 }
 
 // The parallel of this test starts one command after another, as GNU's does with one job;
-// tools/peers/parallel.sh runs the same script with that.
+// tools/peers/scale_out.sh runs the same script with that.
 TEST_F(ScaleOutExamples, OfParallelContinueWithWhatIsMissing) {
   write_program(
       "parallel",
