@@ -2,11 +2,11 @@
 #include <filesystem>
 #include <map>
 #include <random>
-#include <thread>
 
 #include <gtest/gtest.h>
 #include <sys/file.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "libcore/base/error.h"
@@ -225,6 +225,7 @@ void kill_until_done(std::mt19937& random, const std::function<test::FaultRun(co
 
 TEST_F(PreprocessShards, AreTheSameAfterKills) {
   const auto expected = whole();
+  config_.chunk_size = 20;
   std::mt19937 random(7);
   const int wanted = test::large_tests_wanted() ? 100 : 10;
   int kills = 0;
@@ -269,26 +270,28 @@ TEST_F(PreprocessShards, BeginAgainWithAStateOfNoUse) {
   }
 }
 
-/// Runs two attempts at one shard, each in a process of its own that is killed or not.
 TEST_F(PreprocessShards, LeaveOneWholeSetAfterTwoAttemptsAtOnce) {
   const auto expected = whole();
+  config_.chunk_size = 20;
   std::mt19937 random(3);
   for (const bool locks : {true, false}) {
     no_locks = !locks;
     for (int turn = 0; turn < 6; ++turn) {
       fs::remove_all(dir_ / "out");
-      int codes[2] = {1, 1};
-      const auto attempt = [&](int number) {
-        const Fault fault{.mode = number == 1 ? Fault::kKill : Fault::kNone,
-                          .at = static_cast<int>(1 + random() % 300)};
-        const test::FaultRun done = run_with(fault, "0-1/2");
-        codes[number] = done.killed ? 0 : done.exit_code;
-      };
-      std::thread other(attempt, 1);
-      attempt(0);
-      other.join();
-      for (const int code : codes) EXPECT_TRUE(code == 0 || (locks && code == 75)) << code;
-      if (codes[0] != 0) {
+      test::FaultWatch watch;
+      const int kill_at = static_cast<int>(1 + random() % 2000);
+      const pid_t other = ::fork();
+      if (other == 0) {
+        watch.arm({.mode = turn % 2 == 0 ? Fault::kKill : Fault::kNone, .at = kill_at});
+        ::_exit(code_of("0-1/2"));
+      }
+      const int code = run_with({}, "0-1/2").exit_code;
+      int status = 0;
+      ASSERT_EQ(::waitpid(other, &status, 0), other);
+      EXPECT_TRUE(code == 0 || (locks && code == 75)) << code;
+      EXPECT_TRUE(WIFSIGNALED(status) || WEXITSTATUS(status) == 0 || (locks && WEXITSTATUS(status) == 75))
+          << status;
+      if (code != 0) {
         EXPECT_EQ(run("0-1/2"), 0);
       }
       EXPECT_EQ(merged(), expected);
