@@ -34,6 +34,7 @@ int main(int argc, char** argv) {
                 {"PREFIX-00003-of-00020.failed.json", "Why a shard cannot be done."}});
     set_log_console(LogConsole::kStdout);  // to stdout, like upstream's log, for `| tee log`
     if (!parse_options(options, argc, argv)) return 0;
+    if (config.output_prefix == "-") set_log_console(LogConsole::kStderr);  // the archive goes to stdout
     RunFiles files;
     files.reads("--config", options.config_file());
     if (!config.shard.empty()) return run_preprocess_shards(config, tokenizer, files);

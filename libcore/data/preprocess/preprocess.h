@@ -61,7 +61,9 @@ struct PreprocessConfig {
       "quoted pattern for the files that match; - is stdin.",
       required(), metavar("FILE"));
     v("output-prefix", output_prefix,
-      "Path of the datasets: PREFIX_KEY_document.bin and .idx (PREFIX_KEY_sentence with --split-sentences).",
+      "Path of the datasets: PREFIX_KEY_document.bin and .idx (PREFIX_KEY_sentence with --split-sentences). "
+      "With "
+      "--shard I/N, - is a tar archive of the shard's files on stdout.",
       required(), metavar("PREFIX"));
     v("text", text, kTextHelp);
     v("json-keys", json_keys,

@@ -1,5 +1,8 @@
 // megalith-preprocess --shard.
 #include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
 #include <deque>
 #include <filesystem>
 #include <functional>
@@ -16,7 +19,10 @@
 #include "libcore/data/preprocess/preprocess_stages.h"
 #include "libcore/data/shards/shard_failure.h"
 #include "libcore/data/shards/shard_plan.h"
+#include "libcore/data/shards/tar_writer.h"
+#include "libcore/io/files/temporary_folder.h"
 #include "libcore/io/run/lock_file.h"
+#include "libcore/io/streams/standard_streams.h"
 #include "libcore/io/streams/stop_signal.h"
 
 namespace megalith {
@@ -24,13 +30,65 @@ namespace {
 
 constexpr std::string_view kAuto = "auto";
 
+bool reads_stdin(const PreprocessConfig& config) {
+  return config.inputs == std::vector<std::string>{"-"};
+}
+bool writes_stdout(const PreprocessConfig& config) {
+  return config.output_prefix == "-";
+}
+
+/// A folder for the files of a shard that go to stdout. Removes them.
+class Spool {
+ public:
+  Spool() : path_((temporary_folder() / "megalith-XXXXXX").string()) {
+    if (!::mkdtemp(path_.data()))
+      fail(ErrorKind::kIo, path_, ": cannot make this folder: ", std::strerror(errno));
+  }
+  ~Spool() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  Spool(const Spool&) = delete;
+  Spool& operator=(const Spool&) = delete;
+
+  const std::string& path() const { return path_; }
+
+  /// Writes all files to stdout. The sidecars are the last, so that an archive that was cut off has no
+  /// dataset.
+  void write() const {
+    std::vector<std::string> names, sidecars;
+    for (const auto& entry : std::filesystem::directory_iterator(path_)) {
+      std::string name = entry.path().filename().string();
+      (name.ends_with(".json") ? sidecars : names).push_back(std::move(name));
+    }
+    TarWriter tar(write_stdout);
+    for (std::vector<std::string>* list : {&names, &sidecars}) {
+      std::sort(list->begin(), list->end());
+      for (const std::string& name : *list) tar.add(name, path_ + "/" + name);
+    }
+    tar.finish();
+  }
+
+ private:
+  std::string path_;
+};
+
+/// The options of a run whose output goes to the folder of a spool.
+PreprocessConfig config_of(const PreprocessConfig& config, const Spool& spool) {
+  PreprocessConfig own = config;
+  own.output_prefix = spool.path() + "/shard";
+  if (!own.rejects.empty())
+    own.rejects = spool.path() + "/" + std::filesystem::path(own.rejects).filename().string();
+  own.resume = false;
+  return own;
+}
+
 /// The options of a run of one shard.
 PreprocessConfig config_of(const PreprocessConfig& config, const Shard& shard) {
   PreprocessConfig own = config;
   own.output_prefix += shard.suffix();
   if (!own.rejects.empty()) own.rejects += shard.suffix();
   if (!own.dedup_read.empty()) own.dedup = Dedup::kExact;
-  own.resume = own.dedup_write.empty();
   return own;
 }
 
@@ -97,11 +155,12 @@ class ShardRun {
       return;
     }
     for (const FilePart& part : parts) inputs_.files.push_back(look_at_part(files[part.file], part));
+    if (reads_stdin(config_)) inputs_.files = look_at_inputs(config_.inputs, config_.text);
     check();
     remove_file(failure_path(config_.output_prefix));
     log(name(), ": reading ", describe(parts));
     if (!config_.dedup_write.empty()) return hash_documents(of, interrupt);
-    if (!locks_work()) {
+    if (config_.resume && !locks_work()) {
       log(name(), ": the file system has no locks, so this shard cannot be resumed");
       config_.resume = false;
     }
@@ -132,6 +191,7 @@ class ShardRun {
   }
 
   bool is_done() const {
+    if (reads_stdin(config_)) return false;  // other lines may come than before
     try {
       const bool rejects = config_.rejects.empty() || file_exists(config_.rejects);
       return rejects && std::all_of(config_.json_keys.begin(), config_.json_keys.end(), [&](const auto& key) {
@@ -168,7 +228,7 @@ bool is_final(ErrorKind kind) {
 
 /// Leaves the reason with each of the shards.
 void leave_reason(const PreprocessConfig& config, const ShardRange& shards, const Error& error) {
-  if (!is_final(error.kind())) return;
+  if (!is_final(error.kind()) || writes_stdout(config)) return;
   for (int64_t index = shards.first; index <= shards.last; ++index)
     write_failure(config.output_prefix + Shard{index, shards.count}.suffix(),
                   {exit_code(error.kind()), error.what()});
@@ -177,7 +237,8 @@ void leave_reason(const PreprocessConfig& config, const ShardRange& shards, cons
 /// Does the shards, also those after one that cannot be done. Returns the exit code of the first that failed.
 int run_each(const PreprocessConfig& config, const TokenizerConfig& tokenizer_config,
              const ShardRange& shards, const RunFiles& files, const Interrupt& interrupt) {
-  const std::vector<PlannedFile> planned = planned_files(config.inputs, config.text);
+  const std::vector<PlannedFile> planned =
+      reads_stdin(config) ? std::vector<PlannedFile>() : planned_files(config.inputs, config.text);
   const ShardPlan plan(planned, config.text, shards.count, config.shard_by);
   InputFile all;
   for (const PlannedFile& file : planned) all.size += file.size / static_cast<uint64_t>(shards.count);
@@ -224,6 +285,9 @@ void validate_shards(const PreprocessConfig& config, Problems& problems) {
   if (!config.dedup_write.empty() && !config.dedup_read.empty())
     problems.add(Opt{"dedup-write"}, " and ", Opt{"dedup-read"},
                  " are two runs, with megalith-data dedup between them");
+  if (writes_stdout(config) && (config.shard.empty() || !config.dedup_write.empty()))
+    problems.add(Opt{"output-prefix"}, " -, a tar archive on stdout, is for the datasets of one shard; give ",
+                 Opt{"shard"}, " I/N, or the prefix of files");
   if (config.shard.empty()) {
     if (config.shards) problems.add(Opt{"shards"}, " needs ", Opt{"shard"}, " auto");
     if (config.shard_by != ShardBy::kBytes) problems.add(Opt{"shard-by"}, " needs ", Opt{"shard"});
@@ -239,8 +303,14 @@ void validate_shards(const PreprocessConfig& config, Problems& problems) {
   if (named && config.shards && *config.shards != named->count)
     problems.add(Opt{"shard"}, ' ', config.shard, " and ", Opt{"shards"}, ' ', *config.shards,
                  " contradict each other; leave the second out");
-  if (std::count(config.inputs.begin(), config.inputs.end(), "-") > 0)
-    problems.add(Opt{"shard"}, ": stdin (\"-\") cannot be divided; wanted files");
+  const bool several = named && named->first != named->last,
+             stdin_given = std::count(config.inputs.begin(), config.inputs.end(), "-") > 0;
+  if (stdin_given && (several || config.inputs.size() > 1))
+    problems.add(Opt{"shard"}, ": stdin (\"-\") holds the lines of one shard; wanted it alone, or files");
+  if (writes_stdout(config) && several)
+    problems.add(Opt{"output-prefix"}, " - is for one shard, not for ", config.shard);
+  if (writes_stdout(config) && config.resume)
+    problems.add(Opt{"resume"}, " needs files, and ", Opt{"output-prefix"}, " - is stdout");
   if (config.dedup != Dedup::kNone)
     problems.add(Opt{"dedup"}, " exact and ", Opt{"shard"},
                  " contradict each other: a shard does not know the documents of the others; give ",
@@ -252,10 +322,19 @@ int run_preprocess_shards(const PreprocessConfig& config, const TokenizerConfig&
   const Interrupt interrupt;
   const StopSignal signal(&interrupt);
   const ShardRange shards = config.named_shards();
+  const bool resumes = config.dedup_write.empty() && !reads_stdin(config) && !writes_stdout(config);
   try {
-    return run_each(config, tokenizer_config, shards, files, interrupt);
+    if (writes_stdout(config)) {
+      const Spool spool;
+      run_each(config_of(config, spool), tokenizer_config, shards, files, interrupt);
+      spool.write();
+      return 0;
+    }
+    PreprocessConfig own = config;
+    own.resume = resumes;
+    return run_each(own, tokenizer_config, shards, files, interrupt);
   } catch (const Stopped& stopped) {
-    tell("stopped by ", stopped.name, "; run the same command to resume");
+    tell("stopped by ", stopped.name, resumes ? "; run the same command to resume" : "; nothing was written");
     return exit_code(ErrorKind::kComm);
   } catch (const Error& error) {
     leave_reason(config, shards, error);

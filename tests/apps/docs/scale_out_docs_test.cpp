@@ -61,7 +61,7 @@ using ScaleOutExamples = ScaleOutFolder;
 
 TEST_F(ScaleOutDocs, EveryCommandWorks) {
   const std::vector<std::string> commands = doc_commands("scale-out.md");
-  EXPECT_EQ(commands.size(), 13U);
+  EXPECT_EQ(commands.size(), 18U);
   for (const std::string& command : commands) {
     const CommandResult result = run(command);
     EXPECT_EQ(result.code, 0) << command << '\n' << result.all();

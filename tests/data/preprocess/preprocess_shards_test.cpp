@@ -367,8 +367,20 @@ TEST_F(PreprocessShards, RefuseWhatContradictsThem) {
   EXPECT_EQ(complaint([](auto& c) { c.shard = "", c.shards = 30; }), "--shards needs --shard auto");
   EXPECT_EQ(complaint([](auto& c) { c.shard = "", c.shard_by = ShardBy::kFiles; }),
             "--shard-by needs --shard");
-  EXPECT_EQ(complaint([](auto& c) { c.inputs = {"-"}; }),
-            "--shard: stdin (\"-\") cannot be divided; wanted files");
+  EXPECT_EQ(complaint([](auto& c) { c.inputs = {"-"}; }), "");
+  EXPECT_EQ(complaint([](auto& c) {
+              c.inputs = {"-", "a"};
+            }),
+            "--shard: stdin (\"-\") holds the lines of one shard; wanted it alone, or files");
+  EXPECT_EQ(complaint([](auto& c) { c.output_prefix = "-"; }), "");
+  EXPECT_EQ(complaint([](auto& c) { c.output_prefix = "-", c.shard = "3-4/20"; }),
+            "--output-prefix - is for one shard, not for 3-4/20");
+  EXPECT_EQ(complaint([](auto& c) { c.output_prefix = "-", c.resume = true; }),
+            "--resume needs files, and --output-prefix - is stdout");
+  EXPECT_EQ(complaint([](auto& c) { c.output_prefix = "-", c.shard = ""; }),
+            "--output-prefix -, a tar archive on stdout, is for the datasets of one shard; give --shard I/N, "
+            "or the "
+            "prefix of files");
   EXPECT_EQ(complaint([](auto& c) { c.dedup = Dedup::kExact; }),
             "--dedup exact and --shard contradict each other: a shard does not know the documents of the "
             "others; give "
