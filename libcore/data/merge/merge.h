@@ -11,7 +11,7 @@ namespace megalith {
 /// Options of merge_datasets() and merge_shards(). Names are those of Megatron's tools/merge_datasets.py.
 struct MergeConfig {
   std::vector<std::string> inputs;
-  std::string shards, rejects;
+  std::string shards = {}, rejects = {};
   std::string output_prefix;
   bool recursive = false;
   bool natural_sort = false;

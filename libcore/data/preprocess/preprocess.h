@@ -91,7 +91,7 @@ struct PreprocessConfig {
     v("resume", resume,
       "Keep the state next to the output, so that the same command resumes where it was interrupted.");
     v("shard", shard,
-      "Do this part of the work, shard I of N from 0, or several. Its outputs are "
+      "Do this part of the work: shard I of N, from 0; I-J/N: several. Its outputs are "
       "PREFIX-00003-of-00020_KEY_document.bin and so on, which megalith-merge --shards joins. It resumes "
       "where it "
       "was interrupted (exit code 75), on any machine, and what is complete is not done again. auto: I is "
@@ -99,7 +99,7 @@ struct PreprocessConfig {
       "number that the engine gives this process (MEGALITH_SHARD, SLURM_ARRAY_TASK_ID, SLURM_PROCID of a "
       "step, "
       "JOB_COMPLETION_INDEX).",
-      metavar("I/N|I-J/N|auto"));
+      metavar("I/N"));
     v("shards", shards, "The number of shards, for --shard auto.", between(1, kMaxShards),
       default_text("N of --shard"));
     v("shard-by", shard_by, kShardByHelp);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <queue>
+#include <set>
 #include <span>
 #include <utility>
 #include <vector>
@@ -107,7 +108,6 @@ class HashReader {
     last_ = hash;
     return hash;
   }
-  const FileRecord& record() const { return record_; }
 
  private:
   bool fill() {
@@ -138,27 +138,34 @@ class HashReader {
   Xxh64 sum_;
 };
 
-/// The shards of the run whose hashes are in the folder. Throws unless all are there, and of one run.
-std::vector<FileRecord> all_hashes(const std::string& folder) {
+/// The number of shards of the run whose hashes are in the folder. Throws if there are none, or several runs.
+int64_t count_of_shards(const std::string& folder) {
   namespace fs = std::filesystem;
-  std::optional<int64_t> count;
+  std::set<int64_t> counts;
   std::error_code reason;
   for (auto entry = fs::directory_iterator(folder, reason); !reason && entry != fs::directory_iterator();
        entry.increment(reason)) {
     if (entry->path().extension() != kHashes) continue;
-    if (const auto record = read_record(entry->path().string())) count = record->of.shard.count;
-    if (count) break;
+    if (const auto record = read_record(entry->path().string())) counts.insert(record->of.shard.count);
   }
-  if (!count)
+  if (counts.empty())
     fail(ErrorKind::kNoInput, folder,
-         ": there are no hashes; write them with megalith-preprocess --shard I/N "
-         "--dedup-write ",
+         ": there are no hashes; write them with megalith-preprocess --shard I/N --dedup-write ",
          shell_word(folder));
+  if (counts.size() > 1)
+    fail(ErrorKind::kData, folder, ": holds hashes of ", *counts.begin(), " and of ", *counts.rbegin(),
+         " shards; remove those of the wrong run");
+  return *counts.begin();
+}
+
+/// The shards of the run whose hashes are in the folder. Throws unless all are there, and of one run.
+std::vector<FileRecord> all_hashes(const std::string& folder) {
+  const int64_t count = count_of_shards(folder);
   std::vector<FileRecord> records;
   std::vector<int64_t> missing;
-  for (int64_t index = 0; index < *count; ++index) {
-    auto record = read_record(path_of(folder, {index, *count}, kHashes));
-    if (!record || record->of.shard != Shard{index, *count}) {
+  for (int64_t index = 0; index < count; ++index) {
+    auto record = read_record(path_of(folder, {index, count}, kHashes));
+    if (!record || record->of.shard != Shard{index, count}) {
       missing.push_back(index);
       continue;
     }
@@ -170,7 +177,7 @@ std::vector<FileRecord> all_hashes(const std::string& folder) {
     records.push_back(std::move(*record));
   }
   if (!missing.empty())
-    fail(ErrorKind::kData, folder, ": the hashes of ", missing.size(), " of ", *count,
+    fail(ErrorKind::kData, folder, ": the hashes of ", missing.size(), " of ", count,
          " shards are missing: ", ranges_text(missing), "; write them first");
   return records;
 }

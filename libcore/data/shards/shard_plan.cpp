@@ -39,8 +39,8 @@ bool is_compressed(const std::string& path) {
   return make_decoder({head.data(), bytes}) != nullptr;
 }
 
-constexpr uint64_t kHashed =
-    4096;  // bytes at a place by which two processes see whether they read the same file
+/// The number of bytes at a place by which two processes see whether they read the same file.
+constexpr uint64_t kHashed = 4096;
 
 /// Adds bytes [begin, end) of a file, which is at most kHashed bytes.
 void hash_bytes(const PlannedFile& file, uint64_t begin, uint64_t end, Xxh64& hash) {

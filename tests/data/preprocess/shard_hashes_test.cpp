@@ -94,6 +94,10 @@ TEST_F(ShardHashes, RefuseWhatIsMissingOrOfAnotherRun) {
   EXPECT_NE(
       std::string(refusal([&] { find_seen(folder_); }).what()).find("is of a run with other options than"),
       std::string::npos);
+  write_hashes(folder_, of(0, 4), {});
+  EXPECT_NE(
+      std::string(refusal([&] { find_seen(folder_); }).what()).find("holds hashes of 4 and of 5 shards"),
+      std::string::npos);
   ContentSet set;
   const Error unread = refusal([&] { read_seen(folder_, of(0, 5), set); });
   EXPECT_EQ(unread.kind(), ErrorKind::kData);
