@@ -43,7 +43,7 @@ std::string corpus(int first, int count) {
   std::string text;
   for (int i = first; i < first + count; ++i) {
     std::string numbers;
-    for (int n = 0; n < i % 23; ++n) numbers += concat(n > 0 ? " " : "", (i * 31 + n) % 60'000);
+    for (int n = 0; n <= i % 23; ++n) numbers += concat(n > 0 ? " " : "", (i * 31 + n) % 60'000);
     text += i % 9 == 4 ? concat("bad line ", i, "\n")
                        : concat("{\"text\":\"", numbers, "\",\"t\":\"", i, "\"}", i % 4 == 0 ? "\r\n" : "\n");
   }
@@ -153,7 +153,7 @@ TEST_F(PreprocessShards, GiveTheBytesOfOneProcess) {
 
 TEST_F(PreprocessShards, CutPlainTextBetweenParagraphs) {
   std::string text;
-  for (int i = 0; i < 300; ++i) text += concat(i, ' ', i + 1, i % 3 == 0 ? "\n\n" : "\n");
+  for (int i = 0; i < 300; ++i) text += concat(i, ' ', i + 1, i % 3 == 0 ? "\n\n\n" : "\n \n");
   write_file(dir_ / "in/a.txt", text);
   config_.text = TextUnit::kParagraph;
   config_.json_keys = {"text"};
