@@ -32,8 +32,9 @@ int ranks_beside(const std::vector<RankPlace>&, int rank);
 int number_beside(const std::vector<RankPlace>&, int rank);
 
 /// The number of threads for `rank`, at least 1. Each CPU is divided equally among the ranks of its machine
-/// that may use that CPU. A limit of its control groups is divided equally among the ranks of its host name: a
-/// container has a host name of its own, and of ranks that share one it is not known whether each has the limit.
+/// that may use that CPU. A limit of its control groups is divided equally among the ranks of its host name:
+/// a container has a host name of its own, and of ranks that share one it is not known whether each has the
+/// limit.
 int cpu_share(const std::vector<RankPlace>&, int rank);
 
 }  // namespace megalith

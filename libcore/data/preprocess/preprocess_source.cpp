@@ -48,7 +48,7 @@ std::string shown_input(const std::string& path) {
 }
 
 std::string shown_place(const InputFile& file, const TextPlace& at) {
-  const std::string place = concat(shown_input(file.path), ":", at.line, ":", at.byte);
+  std::string place = concat(shown_input(file.path), ":", at.line, ":", at.byte);
   const StreamPlace& begin = file.part.begin;
   if (begin == StreamPlace{}) return place;
   const std::string skipped = begin.skip > 0 ? concat(" and ", begin.skip, " decompressed ones") : "";

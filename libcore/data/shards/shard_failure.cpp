@@ -17,7 +17,7 @@ std::string failure_path(const std::string& prefix) {
   return prefix + ".failed.json";
 }
 
-void write_failure(const std::string& prefix, ShardFailure failure) {
+void write_failure(const std::string& prefix, const ShardFailure& failure) {
   make_directories(parent_or_here(prefix));
   Json json = Json::Object{{"format", kFormat}, {"version", 1}};
   add_fields(json, failure);

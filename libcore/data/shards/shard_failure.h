@@ -21,7 +21,7 @@ struct ShardFailure {
 /// `prefix`: the name that the shard's outputs have in common, with its suffix.
 std::string failure_path(const std::string& prefix);
 /// Writes the file; its folder is made if it does not exist. kIo.
-void write_failure(const std::string& prefix, ShardFailure failure);
+void write_failure(const std::string& prefix, const ShardFailure& failure);
 /// Reads the file; nothing if there is none. kData if it is damaged.
 std::optional<ShardFailure> read_failure(const std::string& prefix);
 
