@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "apps/app.h"
+#include "apps/data/shards_command.h"
 #include "apps/manual_notes.h"
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
@@ -14,6 +15,7 @@
 #include "libcore/data/indexed/sidecar.h"
 #include "libcore/data/indexed/token_file.h"
 #include "libcore/data/inspect/dataset_tool.h"
+#include "libcore/data/preprocess/shard_hashes.h"
 #include "libcore/options/cli.h"
 #include "libcore/text/formats/make_tokenizer.h"
 
@@ -32,16 +34,28 @@ struct DataToolConfig {
     v("command", command,
       "What to do: inspect (counts, histogram of lengths, first documents), verify (structure and hashes), "
       "cat (documents), stats (inspect's figures and the frequencies of ids), from-nanogpt (make "
-      "NAME_document of NAME.bin, the ids that nanoGPT's prepare.py writes).",
-      positional(), required(), one_of({"inspect", "verify", "cat", "stats", "from-nanogpt"}));
-    v("prefix", prefixes, "Datasets, without .bin and .idx; for from-nanogpt files NAME.bin.", positional(),
-      required(), metavar("PREFIX"));
+      "NAME_document of NAME.bin, the ids that nanoGPT's prepare.py writes), shards (how megalith-preprocess "
+      "--shard divides inputs, or which shards are missing), dedup (find the documents that are twice in "
+      "several "
+      "shards, between megalith-preprocess --dedup-write and --dedup-read).",
+      positional(), required(),
+      one_of({"inspect", "verify", "cat", "stats", "from-nanogpt", "shards", "dedup"}));
+    v("prefix", prefixes,
+      "Datasets, without .bin and .idx; for from-nanogpt files NAME.bin, for dedup the folder of "
+      "--dedup-write.",
+      positional(), metavar("PREFIX"));
     v("eod", end, "The id that ends a document for from-nanogpt.", between(0, 65535),
       default_text("50256, GPT-2's"));
-    v("json", json, "Print inspect, stats and verify as one JSON object a line.");
+    v("json", json, "Print inspect, stats, verify and the plan of shards as one JSON object a line.");
     v("from", from, "First document of cat.", at_least(0));
     v("count", count, "Documents of cat and inspect.", at_least(0), default_text("10, of inspect 3"));
     v("frequent", frequent, "Most frequent ids of stats.", at_least(0));
+  }
+  void validate(Problems& problems) const {
+    if (command.empty()) return;
+    if (command != "shards" && prefixes.empty()) problems.add("PREFIX is missing");
+    if (command == "shards" && !prefixes.empty())
+      problems.add("shards takes no PREFIX; give ", Opt{"missing"}, ' ', quote(prefixes.front()));
   }
 };
 
@@ -126,6 +140,17 @@ int index_files(const DataToolConfig& config) {
   return 0;
 }
 
+int dedup(const DataToolConfig& config) {
+  for (const std::string& folder : config.prefixes) {
+    const SeenSummary summary = find_seen(folder);
+    std::cout << printable(folder) << ": " << format_count(static_cast<int64_t>(summary.documents))
+              << " different documents in " << summary.shards
+              << (summary.shards == 1 ? " shard, " : " shards, ")
+              << format_count(static_cast<int64_t>(summary.seen)) << " of them in an earlier one, too\n";
+  }
+  return 0;
+}
+
 int run(const DataToolConfig& config, const TokenizerConfig& tokenizer_config) {
   if (config.command == "verify") return verify(config);
   if (config.command == "from-nanogpt") return index_files(config);
@@ -150,19 +175,29 @@ int main(int argc, char** argv) {
   using namespace megalith;  // NOLINT(google-build-using-namespace): a main of a few lines
   return run_app("data", [&] {
     DataToolConfig config;
+    ShardsCommand shards;
     TokenizerConfig tokenizer;
     Options options("data", "Look into indexed datasets.");
-    options.add("Datasets", config).add("Tokenizer, for text in place of ids", tokenizer);
+    options.add("Datasets", config)
+        .add("Shards", shards)
+        .add("Tokenizer, for text in place of ids", tokenizer);
     options
         .epilog(
             "megalith-data inspect corpus_text_document --tokenizer-model tokenizer\n"
             "megalith-data cat corpus_text_document --from 100 --count 5\n"
             "megalith-data verify corpus_text_document\n"
-            "megalith-data from-nanogpt train.bin val.bin\n")
+            "megalith-data from-nanogpt train.bin val.bin\n"
+            "megalith-data shards --plan corpus/ --shards 20\n"
+            "megalith-data shards --missing out/corpus --format slurm\n")
         .environment(tokenizer_variables())
         .files({{"PREFIX.bin, PREFIX.idx", "The dataset: token ids, and where each document begins."},
                 {"PREFIX.json", "What made it, and hashes of both, as megalith-preprocess writes it."}});
     if (!parse_options(options, argc, argv)) return 0;
+    if (config.command == "shards") return run_shards_command(shards, config.json);
+    if (shards.given())
+      fail(ErrorKind::kUsage, "--plan, --missing and --shards belong to the command shards, not to ",
+           config.command);
+    if (config.command == "dedup") return dedup(config);
     return run(config, tokenizer);
   });
 }

@@ -22,16 +22,22 @@ int main(int argc, char** argv) {
             "  --tokenizer-model tokenizer --append-eod --workers 8\n"
             "megalith-preprocess --input notes --text file --output-prefix notes \\\n"
             "  --tokenizer-model tokenizer --append-eod\n"
+            "megalith-preprocess --input corpus/ --output-prefix out/corpus --shard auto --shards 20 \\\n"
+            "  --tokenizer-model tokenizer --append-eod\n"
             "zcat dump.jsonl.gz | megalith-preprocess --input - --output-prefix dump \\\n"
             "  --vocab-file vocab.json --merge-file merges.txt --json-keys content\n")
         .environment({{"NLTK_DATA", "Folders with Punkt's parameters, for --split-sentences."}})
         .environment(tokenizer_variables())
         .files({{"PREFIX_KEY_document.bin, .idx", "The dataset of a key, as Megatron-LM reads it."},
-                {"PREFIX_KEY_document.json", "What made it, and hashes of both."}});
+                {"PREFIX_KEY_document.json", "What made it, and hashes of both."},
+                {"PREFIX-00003-of-00020_KEY_document.*", "The same of a shard."},
+                {"PREFIX-00003-of-00020.failed.json", "Why a shard cannot be done."}});
     set_log_console(LogConsole::kStdout);  // to stdout, like upstream's log, for `| tee log`
     if (!parse_options(options, argc, argv)) return 0;
+    if (config.output_prefix == "-") set_log_console(LogConsole::kStderr);  // the archive goes to stdout
     RunFiles files;
     files.reads("--config", options.config_file());
+    if (!config.shard.empty()) return run_preprocess_shards(config, tokenizer, files);
     return run_preprocess(config, tokenizer, std::move(files));
   });
 }

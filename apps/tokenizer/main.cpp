@@ -2,11 +2,11 @@
 #include <filesystem>
 #include <iostream>
 #include <optional>
-#include <thread>
 
 #include "apps/app.h"
 #include "apps/manual_notes.h"
 #include "libcore/base/log.h"
+#include "libcore/base/machine/proc.h"
 #include "libcore/base/text.h"
 #include "libcore/config/thread_limit.h"
 #include "libcore/config/tokenizer_config.h"
@@ -57,7 +57,7 @@ struct TokenizerAppConfig {
       default_text("all cores that the process may use"));
   }
   void finish() {
-    if (workers == 0) workers = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    if (workers == 0) workers = usable_cpus();
   }
   void validate(Problems& problems) const {
     constexpr int kMin = 257;

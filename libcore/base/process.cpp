@@ -7,10 +7,8 @@
 #include <optional>
 #include <string_view>
 #include <system_error>
-#include <thread>
 #include <vector>
 
-#include <sched.h>
 #include <sys/resource.h>
 
 #include "libcore/base/text.h"
@@ -29,13 +27,6 @@ uint64_t peak_memory() {
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);  // cannot fail with RUSAGE_SELF
   return static_cast<uint64_t>(usage.ru_maxrss) * 1024;
-}
-
-int usable_cpus() {
-  cpu_set_t mask;
-  if (::sched_getaffinity(0, sizeof mask, &mask) == 0) return CPU_COUNT(&mask);
-  return static_cast<int>(
-      std::max(1U, std::thread::hardware_concurrency()));  // there are more CPUs than a mask can hold
 }
 
 std::vector<std::string> own_words() {

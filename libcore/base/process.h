@@ -16,9 +16,6 @@ double seconds_since_1970();
 /// The largest amount of physical memory, in bytes, that this process has used so far.
 uint64_t peak_memory();
 
-/// CPUs that this process may use, at least 1.
-int usable_cpus();
-
 /// The words of this process's command line, the name of its program first.
 std::vector<std::string> own_words();
 

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "libcore/base/error.h"
+#include "libcore/base/machine/proc.h"
 #include "libcore/base/process.h"
 #include "libcore/base/text.h"
 #include "libcore/config/model_config.h"

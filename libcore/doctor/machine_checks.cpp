@@ -9,7 +9,6 @@
 #include "libcore/base/error.h"
 #include "libcore/base/machine/isa.h"
 #include "libcore/base/machine/proc.h"
-#include "libcore/base/process.h"
 #include "libcore/base/refusals.h"
 #include "libcore/base/text.h"
 #include "libcore/doctor/disk_checks.h"

@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include "libcore/base/machine/proc.h"
 #include "libcore/base/text.h"
 #include "libcore/io/files/file.h"
 
@@ -35,8 +36,11 @@ std::vector<int> allowed_cpus() {
 }  // namespace
 
 RankPlace this_place(const std::string& address, std::optional<int> local_rank) {
-  RankPlace place{
-      .host = host_name(), .address = address, .cpus = allowed_cpus(), .local_rank = local_rank.value_or(-1)};
+  RankPlace place{.host = host_name(),
+                  .address = address,
+                  .cpus = allowed_cpus(),
+                  .cpu_limit = group_cpu_limit().value_or(0),
+                  .local_rank = local_rank.value_or(-1)};
   place.machine = file_exists(kBootId) ? std::string(trim(read_file(kBootId))) : place.host;
   return place;
 }
@@ -66,6 +70,12 @@ int cpu_share(const std::vector<RankPlace>& places, int rank) {
         1.0 / static_cast<double>(std::count_if(places.begin(), places.end(), [&](const RankPlace& p) {
           return p.machine == mine.machine && std::find(p.cpus.begin(), p.cpus.end(), cpu) != p.cpus.end();
         }));
+  if (mine.cpu_limit > 0) {
+    const auto sharing = std::count_if(places.begin(), places.end(), [&](const RankPlace& p) {
+      return p.machine == mine.machine && p.host == mine.host;
+    });
+    share = std::min(share, mine.cpu_limit / static_cast<double>(sharing));
+  }
   constexpr double kRounding = 1e-9;  // so that three thirds of a CPU count as a whole one
   return std::max(1, static_cast<int>(share + kRounding));
 }

@@ -12,11 +12,12 @@ struct RankPlace {
   std::string machine = {};    // equal for processes that share cores, even if their host names differ
   std::string address = {};    // of its network interface
   std::vector<int> cpus = {};  // those that the rank may use
+  double cpu_limit = 0;        // CPUs whose time its control groups grant (group_cpu_limit()); 0: no limit
   int local_rank = -1;         // its place on its machine, as its launcher says; -1: unknown
 
   template <class V>
   void members(V&& visit) {
-    visit(host, machine, address, cpus, local_rank);
+    visit(host, machine, address, cpus, cpu_limit, local_rank);
   }
 };
 
@@ -31,7 +32,9 @@ int ranks_beside(const std::vector<RankPlace>&, int rank);
 int number_beside(const std::vector<RankPlace>&, int rank);
 
 /// The number of threads for `rank`, at least 1. Each CPU is divided equally among the ranks of its machine
-/// that may use that CPU.
+/// that may use that CPU. A limit of its control groups is divided equally among the ranks of its host name:
+/// a container has a host name of its own, and of ranks that share one it is not known whether each has the
+/// limit.
 int cpu_share(const std::vector<RankPlace>&, int rank);
 
 }  // namespace megalith

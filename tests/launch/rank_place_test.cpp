@@ -1,10 +1,11 @@
 #include "libcore/launch/rank_place.h"
 
+#include <numeric>
 #include <utility>
 
 #include <gtest/gtest.h>
 
-#include "libcore/base/process.h"
+#include "libcore/base/machine/proc.h"
 #include "libcore/parallel/exchange.h"
 
 namespace megalith::test {
@@ -16,7 +17,8 @@ RankPlace place(const std::string& machine, std::vector<int> cpus) {
 
 TEST(RankPlace, ComesBackFromItsBytes) {
   const RankPlace here = this_place("127.0.0.1");
-  EXPECT_EQ(here.cpus.size(), static_cast<size_t>(usable_cpus()));
+  EXPECT_FALSE(here.cpus.empty());
+  EXPECT_EQ(here.cpu_limit, group_cpu_limit().value_or(0));
   EXPECT_FALSE(here.host.empty());
   EXPECT_FALSE(here.machine.empty());
   const auto back = unpacked<RankPlace>(packed(here));
@@ -24,6 +26,7 @@ TEST(RankPlace, ComesBackFromItsBytes) {
   EXPECT_EQ(back.machine, here.machine);
   EXPECT_EQ(back.address, "127.0.0.1");
   EXPECT_EQ(back.cpus, here.cpus);
+  EXPECT_EQ(back.cpu_limit, here.cpu_limit);
   EXPECT_EQ(back.local_rank, -1);
   EXPECT_EQ(unpacked<RankPlace>(packed(this_place("127.0.0.1", 3))).local_rank, 3);
 }
@@ -66,6 +69,20 @@ TEST(NumberBeside, CountsLowerRanksWhereLocalRanksAreUnknownOrTheSame) {
     EXPECT_EQ(number_beside(places, 1), 0);
     EXPECT_EQ(number_beside(places, 2), 1);
   }
+}
+
+// A pod of 8 CPUs on a machine of 64, with 2 ranks, beside another pod of 1.5 CPUs.
+TEST(CpuShare, IsAShareOfWhatTheControlGroupsGrant) {
+  std::vector<int> all(64);
+  std::iota(all.begin(), all.end(), 0);
+  std::vector<RankPlace> places(3, place("a", all));
+  for (RankPlace& rank : places) rank.cpu_limit = 8;
+  places[2].host = "other";
+  places[2].cpu_limit = 1.5;
+  EXPECT_EQ(cpu_share(places, 0), 4);
+  EXPECT_EQ(cpu_share(places, 1), 4);
+  EXPECT_EQ(cpu_share(places, 2), 1);
+  EXPECT_EQ(cpu_share({place("a", all)}, 0), 64) << "without a limit";
 }
 
 // mpirun may bind each rank to cores of its own; these must not be divided again.

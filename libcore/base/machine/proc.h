@@ -25,4 +25,13 @@ std::optional<size_t> group_memory_limit(const std::string& root = {});
 /// system does not report it.
 std::optional<size_t> available_memory(const std::string& root = {});
 
+/// The CPUs whose time the control groups of this process grant it (cpu.max of version 2, cpu.cfs_quota_us of
+/// version 1): 1.5 for 150 ms in each 100 ms. Nothing if none sets a limit. A container or a pod of a few
+/// CPUs may run on all cores of its machine, but only for so long.
+std::optional<double> group_cpu_limit(const std::string& root = {});
+
+/// The number of threads that this process can keep busy, at least 1: the CPUs that it may run on, or fewer
+/// if a control group limits their time (a part of a CPU counts as one).
+int usable_cpus(const std::string& root = {});
+
 }  // namespace megalith

@@ -36,6 +36,17 @@ std::string bin_path(const std::string& prefix, uint64_t kept) {
   return path;
 }
 
+/// Removes the sidecar and the .idx of a dataset that the pair replaces; returns whether there was an .idx.
+/// Only what was there and differs is removed: where nothing locks, another process may be putting the same
+/// files in place, and then each of the two replaces a file by one with the same bytes.
+bool remove_other(const DatasetPair& pair) {
+  const std::string path = sidecar_path(pair.prefix);
+  const bool described = is_sidecar(path), indexed = file_exists(pair.idx.path());
+  if (described && read_own_file(path) == pair.described) return false;
+  if (described) remove_sidecar(pair.prefix);
+  return indexed && remove_idx(pair.idx.path());
+}
+
 void sync_folders(std::span<DatasetPair* const> pairs) {
   std::set<std::filesystem::path> folders;
   for (const DatasetPair* pair : pairs) folders.insert(parent_or_here(pair->prefix));
@@ -53,8 +64,9 @@ DatasetPair::DatasetPair(std::string name, uint64_t kept)
       bin(bin_path(prefix, kept), kept),
       idx(prefix + ".idx") {}
 
-void DatasetPair::add_sidecar(const Sidecar& described) {
-  sidecar = make_sidecar(prefix, described);
+void DatasetPair::add_sidecar(const Sidecar& dataset) {
+  sidecar = make_sidecar(prefix, dataset);
+  described = sidecar ? sidecar_text(dataset) : std::string();
   if (sidecar) sidecar->start_sync();
 }
 
@@ -76,8 +88,8 @@ void commit(std::span<DatasetPair* const> pairs) {
   }
   bool removed = false;
   for (DatasetPair* pair : pairs) {
-    remove_sidecar(pair->prefix);
-    removed |= remove_idx(pair->idx.path());
+    pair->lock.check();
+    removed |= remove_other(*pair);
   }
   if (removed) sync_folders(pairs);
   for (DatasetPair* pair : pairs) pair->bin.publish();

@@ -25,19 +25,21 @@ struct DatasetPair {
   DatasetPair(std::string name, uint64_t kept);
 
   /// Adds PREFIX.json (see make_sidecar()). commit() puts it in place together with the pair.
-  void add_sidecar(const Sidecar& described);
+  void add_sidecar(const Sidecar& dataset);
   void commit();
 
   std::string prefix;
   LockFile lock;
   AtomicFile bin, idx;
   std::unique_ptr<AtomicFile> sidecar;  // may be null
+  std::string described = {};           // what the sidecar will hold
 };
 
 /// Puts all files of the pairs in place once all their bytes are on the disk, in this order: existing .idx
-/// files and sidecars of the prefixes are removed; each .bin gets its name; each .idx and sidecar gets its
-/// name. Each step begins only when the previous one would survive a power failure, so that there is never an
-/// .idx without its complete .bin.
+/// files and sidecars of the prefixes are removed, unless that sidecar is the same (the files of two attempts
+/// at one shard then replace each other, each with the same bytes); each .bin gets its name; each .idx and
+/// sidecar gets its name. Each step begins only when the previous one would survive a power failure, so that
+/// there is never an .idx without its complete .bin.
 void commit(std::span<DatasetPair* const> pairs);
 
 }  // namespace megalith

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fstream>
 #include <system_error>
+#include <tuple>
 #include <utility>
 
 #include <unistd.h>
@@ -48,6 +49,13 @@ void check_counts(const Sidecar& sidecar, const std::string& path) {
 
 }  // namespace
 
+bool ShardRecord::operator==(const ShardRecord& other) const {
+  const auto members = [](const ShardRecord& r) {
+    return std::tie(r.index, r.count, r.plan, r.content, r.options, r.begin, r.end, r.datasets, r.rejects);
+  };
+  return members(*this) == members(other);
+}
+
 bool is_sidecar(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error)) return false;
@@ -81,6 +89,14 @@ std::optional<Sidecar> read_sidecar(const std::string& prefix) {
   return sidecar;
 }
 
+std::string sidecar_text(const Sidecar& sidecar) {
+  Json json = Json::object();
+  json.set("format", std::string(kFormat));
+  json.set("version", 1);
+  add_fields(json, sidecar);
+  return sealed(json);
+}
+
 std::unique_ptr<AtomicFile> make_sidecar(const std::string& prefix, const Sidecar& sidecar) {
   const std::string path = sidecar_path(prefix);
   if (file_exists(path) && !is_sidecar(path)) {
@@ -88,12 +104,8 @@ std::unique_ptr<AtomicFile> make_sidecar(const std::string& prefix, const Sideca
          " is therefore not noted");
     return nullptr;
   }
-  Json json = Json::object();
-  json.set("format", std::string(kFormat));
-  json.set("version", 1);
-  add_fields(json, sidecar);
   auto file = std::make_unique<AtomicFile>(path);
-  file->write(sealed(json));
+  file->write(sidecar_text(sidecar));
   return file;
 }
 

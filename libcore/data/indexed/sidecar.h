@@ -8,9 +8,65 @@
 
 #include "libcore/data/indexed/content.h"
 #include "libcore/io/files/file.h"
+#include "libcore/io/streams/stream_part.h"
 #include "libcore/json/json.h"
+#include "libcore/json/json_fields.h"
 
 namespace megalith {
+
+/// A place in the inputs of a run at which one shard ends and the next begins.
+struct ShardEdge {
+  int64_t file = 0;  // its number among the inputs; their number at the end
+  StreamPlace place = {};
+  uint64_t hash = 0;  // XXH64 of up to 4096 bytes of the file behind it; 0 at the end
+  bool operator==(const ShardEdge&) const = default;
+
+  template <class V>
+  void fields(V&& v) {
+    v("file", file);
+    v("place", place);
+    v("xxh64", Hex64{hash});
+  }
+};
+
+/// The lines that a shard rejected, in a file of their own.
+struct ShardRejects {
+  int64_t lines = 0;
+  ContentPart content = {};
+  bool operator==(const ShardRejects&) const = default;
+
+  template <class V>
+  void fields(V&& v) {
+    v("lines", lines);
+    v("bytes", content.bytes);
+    v("xxh64", content.xxh64);
+  }
+};
+
+/// What the sidecar of a shard's dataset says so that shards of one run are told from those of another.
+struct ShardRecord {
+  int64_t index = 0, count = 1;
+  std::string plan = {};     // ShardPlan::digest()
+  std::string content = {};  // ShardPlan::content()
+  std::string options = {};  // a hash of the tokenizer and the options that determine the bytes
+  ShardEdge begin = {}, end = {};
+  std::vector<std::string> datasets = {};  // what the names of the shard's datasets end with: "text_document"
+  std::optional<ShardRejects> rejects = {};
+  bool operator==(const ShardRecord& other) const;
+
+  template <class V>
+  void fields(V&& v) {
+    v("index", index);
+    v("count", count);
+    v("plan", plan);
+    v("content", content);
+    v("options", options);
+    v("begin", begin);
+    v("end", end);
+    v("datasets", datasets);
+    v("rejects", rejects);
+  }
+};
 
 /// The description of a dataset in PREFIX.json next to it. It is a separate file, since .bin and .idx must be
 /// as Megatron writes them and have no room for it. It is optional: a dataset is complete without a sidecar.
@@ -28,7 +84,8 @@ struct Sidecar {
   // bytes again. If idx_hash is empty, no hash is known.
   std::string idx_hash = {};
   std::vector<ContentPart> bin_parts = {};
-  Json options = Json::object();  // how the dataset was made, for people to read
+  Json options = Json::object();          // how the dataset was made, for people to read
+  std::optional<ShardRecord> shard = {};  // set if the dataset is a shard's
 
   template <class V>
   void fields(V&& v) {  // see json/json_fields.h
@@ -42,6 +99,7 @@ struct Sidecar {
     v("idx_xxh64", idx_hash);
     v("bin_parts", bin_parts);
     v("options", options);
+    v("shard", shard);
   }
 };
 
@@ -53,6 +111,8 @@ bool is_sidecar(const std::string& path);
 /// corpus may have that name. Throws kData if the sidecar is damaged, kNoInput if PREFIX.json is not a file.
 std::optional<Sidecar> read_sidecar(const std::string& prefix);
 
+/// The text of PREFIX.json.
+std::string sidecar_text(const Sidecar& sidecar);
 /// Writes PREFIX.json; the caller must call AtomicFile::commit() on the result. If a file of that name exists
 /// and is not a sidecar, warns, leaves the file unchanged and returns null.
 std::unique_ptr<AtomicFile> make_sidecar(const std::string& prefix, const Sidecar& sidecar);

@@ -5,12 +5,12 @@
 #include <cstring>
 #include <functional>
 #include <optional>
-#include <thread>
 #include <type_traits>
 #include <vector>
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
+#include "libcore/base/machine/proc.h"
 #include "libcore/base/text.h"
 #include "libcore/data/indexed/sidecar.h"
 #include "libcore/hash/sha256.h"
@@ -144,8 +144,7 @@ void TokenizerCheck::check(std::span<const IndexedDataset> datasets) {
 
 TokenRange scan_tokens(const IndexedDataset& data, const WorkCheck& check) {
   const int64_t steps = (data.tokens() + kStep - 1) / kStep;
-  const auto workers = static_cast<size_t>(
-      std::clamp<int64_t>(std::thread::hardware_concurrency(), 1, std::max<int64_t>(steps, 1)));
+  const auto workers = static_cast<size_t>(std::min<int64_t>(usable_cpus(), std::max<int64_t>(steps, 1)));
   std::vector<TokenRange> ranges(workers);
   std::atomic<int64_t> next{0};
   Progress progress("checking token ids of " + data.prefix(), data.tokens(), "tokens");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "libcore/base/log.h"
 #include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
+#include "libcore/config/thread_limit.h"
 #include "libcore/data/indexed/content.h"
 #include "libcore/data/indexed/dataset_pair.h"
 #include "libcore/data/merge/merge_sources.h"
@@ -154,7 +156,10 @@ class Merge {
       if (config_.verify) verify_index(source);
       index.add(source, [&](uint64_t bytes) { advance(bytes, source); });
     }
-    for (const MergeSource& source : sources_) add_tokens(source);
+    if (copies_alone())
+      copy_tokens();
+    else
+      for (const MergeSource& source : sources_) add_tokens(source);
     if (sidecar_) {
       describe(index.tokens());
       files_.add_sidecar(*sidecar_);
@@ -193,6 +198,25 @@ class Merge {
       checker.update(block.data(), block.size());
       advance(block.size(), source);
     });
+  }
+
+  /// Whether no byte of a token passes through memory, so that several threads may copy.
+  bool copies_alone() const {
+    return config_.jobs > 1 && !config_.verify &&
+           std::all_of(sources_.begin(), sources_.end(),
+                       [&](const MergeSource& source) { return source.header.dtype == header_.dtype; });
+  }
+
+  void copy_tokens() {
+    std::vector<FileWriter::Piece> pieces;
+    uint64_t at = 0;
+    for (const MergeSource& source : sources_)
+      pieces.push_back({source.prefix + ".bin", std::exchange(at, at + source.bin_size), source.bin_size});
+    files_.bin.fill(pieces, static_cast<size_t>(config_.jobs), [&](size_t piece, uint64_t bytes) {
+      const std::lock_guard lock(progress_mutex_);
+      advance(bytes, sources_[piece]);
+    });
+    for (const MergeSource& source : sources_) keep_parts(source);
   }
 
   void add_tokens(const MergeSource& source) {
@@ -263,10 +287,23 @@ class Merge {
   std::optional<Sidecar> sidecar_;
   DatasetPair files_;
   Progress progress_;
+  std::mutex progress_mutex_;  // guards progress_ and done_ while several threads copy
   int64_t done_ = 0;
 };
 
 }  // namespace
+
+void MergeConfig::validate(Problems& problems) const {
+  if (inputs.empty() && shards.empty()) problems.missing(Opt{"input"}, ", or ", Opt{"shards"});
+  if (!inputs.empty() && !shards.empty())
+    problems.add(Opt{"input"}, " and ", Opt{"shards"}, " contradict each other; leave one of them out");
+  if (shards.empty() && !rejects.empty()) problems.add(Opt{"rejects"}, " needs ", Opt{"shards"});
+  require_possible_threads(jobs, "jobs", problems);
+  for (const auto& [given, name] : {std::pair(recursive, "recursive"),
+                                    std::pair(natural_sort, "natural-sort"), std::pair(widen, "widen")})
+    if (given && !shards.empty())
+      problems.add(Opt{name}, " and ", Opt{"shards"}, " contradict each other; leave the first out");
+}
 
 MergeSummary merge_datasets(const MergeConfig& config) {
   const MergeSummary summary = Merge(config).run();

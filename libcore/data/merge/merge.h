@@ -8,22 +8,35 @@
 
 namespace megalith {
 
-/// Options of merge_datasets(). Names are those of Megatron's tools/merge_datasets.py.
+/// Options of merge_datasets() and merge_shards(). Names are those of Megatron's tools/merge_datasets.py.
 struct MergeConfig {
   std::vector<std::string> inputs;
+  std::string shards = {}, rejects = {};
   std::string output_prefix;
   bool recursive = false;
   bool natural_sort = false;
   bool widen = false;
   bool verify = false;
+  int jobs = 1;
+  bool sidecars_needed = false;  // not an option: a sidecar that does not describe its dataset is an error
 
   template <class V>
   void fields(V&& v) {
     v("input", inputs,
       "Folder of datasets, joined in the order of their names; or the prefixes of datasets, joined as given.",
-      required(), metavar("DIR"));
-    v("output-prefix", output_prefix, "Path of the joined dataset, without .bin and .idx.", required(),
+      metavar("DIR"));
+    v("output-prefix", output_prefix,
+      "Path of the joined dataset, without .bin and .idx. With --shards: of the datasets, as for "
+      "megalith-preprocess (PREFIX_KEY_document).",
+      required(), metavar("PREFIX"));
+    v("shards", shards,
+      "Join the shards of megalith-preprocess --shard, whose --output-prefix this is, in place of --input: "
+      "each "
+      "of their datasets, in order. Shards that are missing, twice there, or of another run are refused.",
       metavar("PREFIX"));
+    v("rejects", rejects,
+      "With --shards: join the lines that the shards left out, too; the --rejects of megalith-preprocess.",
+      metavar("FILE"));
     v("recursive", recursive,
       "Also take the datasets in folders below --input, in the order of their paths.");
     v("natural-sort", natural_sort,
@@ -34,7 +47,9 @@ struct MergeConfig {
     v("verify", verify,
       "Compare the content of each dataset with the hashes in its sidecar, which must exist. Structure "
       "and sizes are always checked.");
+    v("jobs", jobs, "Threads that copy the tokens, each its own part of the file.", at_least(1));
   }
+  void validate(Problems&) const;
 };
 
 /// The order in which find_datasets() returns prefixes.

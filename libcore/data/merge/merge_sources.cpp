@@ -93,7 +93,7 @@ void check_output(const MergeConfig& config, const std::vector<std::string>& pre
 }
 
 /// The sidecar of a source. Returns nothing if there is none, or if its counts do not match the dataset.
-std::optional<Sidecar> sidecar_of(const MergeSource& source) {
+std::optional<Sidecar> sidecar_of(const MergeSource& source, bool needed) {
   auto sidecar = read_sidecar(source.prefix);
   if (!sidecar) return std::nullopt;
   const int64_t documents = source.header.entries - 1,
@@ -102,6 +102,10 @@ std::optional<Sidecar> sidecar_of(const MergeSource& source) {
                             sidecar->sequences == source.header.sequences;
   const bool hashed = !sidecar->idx_hash.empty();
   if (counts_agree && (!hashed || cover(sidecar->bin_parts, source.bin_size))) return sidecar;
+  if (needed)
+    fail(ErrorKind::kData, sidecar_path(source.prefix), ": describes ", sidecar->tokens, " tokens in ",
+         sidecar->documents, " documents, the dataset has ", tokens, " in ", documents,
+         "; it was cut off or changed: do this shard again");
   warn(sidecar_path(source.prefix), ": describes ", sidecar->tokens, " tokens in ", sidecar->documents,
        " documents, the dataset has ", tokens, " in ", documents,
        counts_agree ? "; its hashes cover a different number of bytes, so it is not used"
@@ -109,7 +113,7 @@ std::optional<Sidecar> sidecar_of(const MergeSource& source) {
   return std::nullopt;
 }
 
-MergeSource look_at(const std::string& prefix) {
+MergeSource look_at(const std::string& prefix, bool sidecar_needed) {
   MergeSource source{.prefix = existing_dataset(prefix)};
   const ReadableFile idx(prefix + ".idx");
   std::array<std::byte, kIndexedHeaderBytes> head{};
@@ -117,7 +121,7 @@ MergeSource look_at(const std::string& prefix) {
   idx.read_at(0, head.data(), held);
   source.header = read_index_header({head.data(), held}, idx.size(), idx.path());
   source.bin_size = ReadableFile(prefix + ".bin").size();
-  source.sidecar = sidecar_of(source);
+  source.sidecar = sidecar_of(source, sidecar_needed);
   return source;
 }
 
@@ -189,7 +193,7 @@ std::vector<MergeSource> look_at_sources(const MergeConfig& config) {
   std::vector<MergeSource> sources;
   sources.reserve(prefixes.size());
   for (const std::string& prefix : prefixes) {
-    sources.push_back(look_at(prefix));
+    sources.push_back(look_at(prefix, config.sidecars_needed));
     if (config.verify) check_hashes_known(sources.back());
   }
   return sources;
@@ -221,6 +225,7 @@ std::optional<Sidecar> joined_sidecar(const std::vector<MergeSource>& sources) {
     joined.max_token_id = std::max(joined.max_token_id, source.sidecar->max_token_id);
     if (!(joined.options == source.sidecar->options)) joined.options = Json::object();
   }
+  joined.shard.reset();
   joined.idx_hash.clear();
   joined.bin_parts.clear();
   return joined;

@@ -1,6 +1,8 @@
 #include "libcore/data/preprocess/corpus_files.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <set>
 #include <string_view>
@@ -142,6 +144,20 @@ void require_no_keys(const std::vector<std::string>& json_keys, TextUnit unit, P
   if (unit != TextUnit::kNone && json_keys != std::vector<std::string>{"text"})
     problems.add(Opt{"text"}, " and ", Opt{"json-keys"},
                  " contradict each other: plain text has no keys; leave one of them out");
+}
+
+std::vector<PlannedFile> planned_files(const std::vector<std::string>& inputs, TextUnit unit) {
+  std::vector<PlannedFile> files;
+  for (const std::string& path : corpus_files(inputs, unit)) {
+    struct stat info {};
+    if (::stat(path.c_str(), &info) != 0)
+      fail(ErrorKind::kNoInput, path, ": cannot open: ", std::strerror(errno));
+    if (!S_ISREG(info.st_mode))
+      fail(ErrorKind::kUsage, "--shard: ", path,
+           " is not a regular file, so it cannot be divided; wanted files");
+    files.push_back({path, static_cast<uint64_t>(info.st_size)});
+  }
+  return files;
 }
 
 std::vector<std::string> corpus_files(const std::vector<std::string>& inputs, TextUnit unit) {

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "libcore/data/shards/shard_plan.h"
 #include "libcore/io/streams/text_reader.h"
 #include "libcore/options/fields.h"
 
@@ -25,5 +26,17 @@ void require_no_keys(const std::vector<std::string>& json_keys, TextUnit unit, P
 /// paths. Sidecars of datasets are left out of folders, and a file is taken from folders only once. The files
 /// themselves are not opened. kNoInput if a pattern or a folder has no file.
 std::vector<std::string> corpus_files(const std::vector<std::string>& inputs, TextUnit unit);
+
+/// The files of corpus_files() as shards divide them. kNoInput if one does not exist, kUsage if one is not a
+/// regular file.
+std::vector<PlannedFile> planned_files(const std::vector<std::string>& inputs, TextUnit unit);
+
+inline std::vector<EnumName<ShardBy>> enum_names(ShardBy) {
+  return {{"bytes", ShardBy::kBytes}, {"files", ShardBy::kFiles}};
+}
+/// Help of the option --shard-by of the programs that make or show a plan.
+inline constexpr const char* kShardByHelp =
+    "bytes: cut the inputs in parts of equal size: plain files at line ends, zstd with a seek table and BGZF "
+    "where a member begins; JSON arrays and other compressed files stay whole. files: cut between files.";
 
 }  // namespace megalith

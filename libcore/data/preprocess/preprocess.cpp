@@ -6,13 +6,13 @@
 #include <memory>
 #include <numeric>
 #include <set>
-#include <thread>
 #include <utility>
 
 #include <malloc.h>
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
+#include "libcore/base/machine/proc.h"
 #include "libcore/base/process.h"
 #include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
@@ -43,24 +43,16 @@ constexpr size_t kMinBatch = size_t{1} << 16, kLinesPerBatch = 4096;
 constexpr size_t kBatchesAhead = 6;
 static_assert(kLongLine > kBatchBytes && kLongLine < kBytesInFlight);
 
-/// What all stages of one call of preprocess() share.
-struct Job {
-  const PreprocessConfig& config;
-  const TextTools& tools;
-  const Interrupt& interrupt;
-
-  /// Whether a line that is too long ends the run. If so, the end of the line need not be found.
-  bool ends_at_long_lines() const {
-    return config.max_document_bytes > 0 && config.on_error == OnError::kStrict;
-  }
-  LineLimits line_limits(size_t bytes) const {
-    return {.bytes = bytes,
-            .lines = config.chunk_size > 0 ? static_cast<size_t>(config.chunk_size) : kLinesPerBatch,
-            .longest = static_cast<size_t>(config.max_document_bytes),
-            .refused =
-                ends_at_long_lines() ? static_cast<size_t>(config.max_document_bytes) + kSurelyNoBlanks : 0};
-  }
-};
+/// Limits of the batches of `bytes` bytes. If a line that is too long ends the run, its end need not be
+/// found.
+LineLimits line_limits(const PreprocessConfig& config, size_t bytes) {
+  const bool ends_at_long_lines = config.max_document_bytes > 0 && config.on_error == OnError::kStrict;
+  const auto longest = static_cast<size_t>(config.max_document_bytes);
+  return {.bytes = bytes,
+          .lines = config.chunk_size > 0 ? static_cast<size_t>(config.chunk_size) : kLinesPerBatch,
+          .longest = longest,
+          .refused = ends_at_long_lines ? longest + kSurelyNoBlanks : 0};
+}
 
 /// The limits of the pipeline. If the input is compressed, there is one thread more than config.workers,
 /// since decompressing is as much work as tokenizing.
@@ -75,13 +67,13 @@ PipelineLimits limits_of(const PreprocessConfig& config, const std::vector<Input
 /// The pipeline: lines of the inputs -> tokens -> the datasets' files.
 class DocumentPipeline {
  public:
-  DocumentPipeline(const Job& job, const std::vector<InputFile>& files, DocumentOutput& output)
+  DocumentPipeline(const Job& job, const std::vector<InputFile>& files, BatchSink& output)
       : job_(job),
         output_(output),
         limits_(limits_of(job.config, files)),
         batch_bytes_(std::clamp(kBytesInFlight / limits_.items, kMinBatch, kBatchBytes)),
-        lines_(files, {job.line_limits(batch_bytes_), limits_.workers, job.config.text}, job.interrupt,
-               output.start()),
+        lines_(files, {line_limits(job.config, batch_bytes_), limits_.workers, job.config.text},
+               job.interrupt, output.start()),
         pipeline_(limits_, {.source = [this](size_t worker, DocumentBatch& batch,
                                              const auto& grow) { return source(worker, batch, grow); },
                             .work = [this](size_t worker, DocumentBatch& batch) { encode(worker, batch); },
@@ -117,36 +109,13 @@ class DocumentPipeline {
   }
 
   Job job_;
-  DocumentOutput& output_;
+  BatchSink& output_;
   PipelineLimits limits_;
   size_t batch_bytes_;
   DocumentSource lines_;
   std::vector<DocumentEncoder> encoders_;
   Pipeline<DocumentBatch> pipeline_;
 };
-
-PreprocessSummary run(const Job& job, const std::vector<InputFile>& files) {
-  DocumentOutput output(job.config, job.tools, files);
-  try {
-    DocumentPipeline(job, files, output).run();
-  } catch (const Stopped&) {
-    output.save();
-    throw;
-  }
-  return output.finish();
-}
-
-TextTools text_tools(const PreprocessConfig& config, const Tokenizer& tokenizer) {
-  TextTools tools{tokenizer, tokenizer.hash()};
-  if (config.split_sentences) {
-    const std::string folder = find_punkt_folder(config.language);
-    log("> sentences are split with ", folder);
-    tools.splitter.emplace(read_punkt_parameters(folder), config.keep_newlines
-                                                              ? SentenceSplitter::Blanks::kKeep
-                                                              : SentenceSplitter::Blanks::kDrop);
-  }
-  return tools;
-}
 
 /// Adds the files that a run with --resume keeps until its end.
 void add_kept_files(const PreprocessConfig& config, RunFiles& files) {
@@ -163,7 +132,65 @@ void add_kept_files(const PreprocessConfig& config, RunFiles& files) {
   if (!config.rejects.empty()) keeps("--rejects", config.rejects);
 }
 
-/// Throws kUsage if an output is also an input, or is not a file.
+/// An estimate of the bytes of text that the tokenizer will have to encode.
+uint64_t text_size(const std::vector<InputFile>& files) {
+  constexpr uint64_t kDecompressed = 4;  // the assumed ratio of decompressed to compressed size
+  uint64_t size = 0;
+  for (const InputFile& file : files) {
+    if (file.pipe) return Tokenizer::kUnknownSize;
+    size += file.compressed ? kDecompressed * file.size : file.size;
+  }
+  return size;
+}
+
+}  // namespace
+
+namespace {
+
+/// A shard's state that it cannot continue from is dropped: in an array of jobs nobody looks at one of them.
+std::unique_ptr<DocumentOutput> open_output(const Job& job, const RunInputs& inputs) {
+  const auto open = [&] { return std::make_unique<DocumentOutput>(job.config, job.tools, inputs); };
+  try {
+    return open();
+  } catch (const Error& error) {
+    const std::string journal = PreprocessJournal::path_of(job.config.output_prefix);
+    const bool unusable = error.kind() == ErrorKind::kData || error.kind() == ErrorKind::kUsage;
+    if (!inputs.shard || !unusable || !file_exists(journal)) throw;
+    warn(error.what(), "; this shard begins again");
+    remove_file(journal);
+  }
+  return open();
+}
+
+}  // namespace
+
+void run_pipeline(const Job& job, const std::vector<InputFile>& files, BatchSink& sink) {
+  DocumentPipeline(job, files, sink).run();
+}
+
+PreprocessSummary run_job(const Job& job, const RunInputs& inputs) {
+  const std::unique_ptr<DocumentOutput> output = open_output(job, inputs);
+  try {
+    run_pipeline(job, inputs.files, *output);
+  } catch (const Stopped&) {
+    output->save();
+    throw;
+  }
+  return output->finish();
+}
+
+TextTools text_tools(const PreprocessConfig& config, const Tokenizer& tokenizer) {
+  TextTools tools{tokenizer, tokenizer.hash()};
+  if (config.split_sentences) {
+    const std::string folder = find_punkt_folder(config.language);
+    log("> sentences are split with ", folder);
+    tools.splitter.emplace(read_punkt_parameters(folder), config.keep_newlines
+                                                              ? SentenceSplitter::Blanks::kKeep
+                                                              : SentenceSplitter::Blanks::kDrop);
+  }
+  return tools;
+}
+
 void check_files(const PreprocessConfig& config, const TokenizerConfig& tokenizer,
                  const std::vector<InputFile>& inputs, RunFiles files) {
   for (const InputFile& input : inputs) files.reads("--input", input.path);
@@ -179,17 +206,6 @@ void check_files(const PreprocessConfig& config, const TokenizerConfig& tokenize
   files.check();
 }
 
-/// An estimate of the bytes of text that the tokenizer will have to encode.
-uint64_t text_size(const std::vector<InputFile>& files) {
-  constexpr uint64_t kDecompressed = 4;  // the assumed ratio of decompressed to compressed size
-  uint64_t size = 0;
-  for (const InputFile& file : files) {
-    if (file.pipe) return Tokenizer::kUnknownSize;
-    size += file.compressed ? kDecompressed * file.size : file.size;
-  }
-  return size;
-}
-
 std::unique_ptr<Tokenizer> open_tokenizer(const PreprocessConfig& config, const TokenizerConfig& files,
                                           const std::vector<InputFile>& inputs) {
   log("> building ", files.type, " tokenizer ...");
@@ -201,7 +217,6 @@ std::unique_ptr<Tokenizer> open_tokenizer(const PreprocessConfig& config, const 
   return tokenizer;
 }
 
-/// Logs the vocabulary and the output prefix in the lines that Megatron's tool prints.
 void log_settings(const PreprocessConfig& config, const Tokenizer& tokenizer) {
   const int64_t size = tokenizer.vocab_size();
   log_padded_vocab(size, padded_vocab_size(size, config.vocab_divisor));
@@ -215,14 +230,12 @@ void log_settings(const PreprocessConfig& config, const Tokenizer& tokenizer) {
          ": the mmap layout is written, which every current reader takes");
 }
 
-}  // namespace
-
 std::string PreprocessConfig::prefix_of(const std::string& key) const {
   return output_prefix + "_" + key + (split_sentences ? "_sentence" : "_document");
 }
 
 void PreprocessConfig::finish() {
-  if (workers == 0) workers = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  if (workers == 0) workers = usable_cpus();
 }
 
 void PreprocessConfig::validate(Problems& problems) const {
@@ -243,6 +256,7 @@ void PreprocessConfig::validate(Problems& problems) const {
   if (json_keys.empty()) problems.add(Opt{"json-keys"}, " names no key");
   if (resume && std::count(inputs.begin(), inputs.end(), "-") > 0)
     problems.add(Opt{"resume"}, ": stdin (\"-\") cannot be read a second time; wanted files");
+  validate_shards(*this, problems);
   if (std::count(inputs.begin(), inputs.end(), "-") > 1)
     problems.add(Opt{"input"}, " names stdin (\"-\") twice");
 }
@@ -256,7 +270,7 @@ PreprocessSummary preprocess(const PreprocessConfig& config, const Tokenizer& to
   const Interrupt interrupt;
   const std::vector<InputFile> inputs = look_at_inputs(config.inputs, config.text);
   const TextTools tools = text_tools(config, tokenizer);
-  return run({config, tools, interrupt}, inputs);
+  return run_job({config, tools, interrupt}, {inputs});
 }
 
 int run_preprocess(const PreprocessConfig& config, const TokenizerConfig& tokenizer_config, RunFiles files) {
@@ -270,7 +284,7 @@ int run_preprocess(const PreprocessConfig& config, const TokenizerConfig& tokeni
   const Interrupt interrupt;
   const StopSignal signal(&interrupt);
   try {
-    run({config, tools, interrupt}, inputs);
+    run_job({config, tools, interrupt}, {inputs});
   } catch (const Stopped& stopped) {
     tell("stopped by ", stopped.name,
          config.resume ? "; run the same command to resume"

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,10 @@ struct PreprocessConfig {
   int64_t min_chars = 0;
   Dedup dedup = Dedup::kNone;
   bool resume = false;
+  std::string shard;              // empty: all of the work
+  std::optional<int64_t> shards;  // with --shard auto
+  ShardBy shard_by = ShardBy::kBytes;
+  std::string dedup_write, dedup_read;
   std::string dataset_impl = "mmap";
   int workers = 0;     // 0: finish() sets the number of cores that the process may use
   int chunk_size = 0;  // lines of a batch; 0: at most 4,096
@@ -56,7 +61,9 @@ struct PreprocessConfig {
       "quoted pattern for the files that match; - is stdin.",
       required(), metavar("FILE"));
     v("output-prefix", output_prefix,
-      "Path of the datasets: PREFIX_KEY_document.bin and .idx (PREFIX_KEY_sentence with --split-sentences).",
+      "Path of the datasets: PREFIX_KEY_document.bin and .idx (PREFIX_KEY_sentence with --split-sentences). "
+      "With "
+      "--shard I/N, - is a tar archive of the shard's files on stdout.",
       required(), metavar("PREFIX"));
     v("text", text, kTextHelp);
     v("json-keys", json_keys,
@@ -83,6 +90,29 @@ struct PreprocessConfig {
       "each).");
     v("resume", resume,
       "Keep the state next to the output, so that the same command resumes where it was interrupted.");
+    v("shard", shard,
+      "Do this part of the work: shard I of N, from 0; I-J/N: several. Its outputs are "
+      "PREFIX-00003-of-00020_KEY_document.bin and so on, which megalith-merge --shards joins. It resumes "
+      "where it "
+      "was interrupted (exit code 75), on any machine, and what is complete is not done again. auto: I is "
+      "the "
+      "number that the engine gives this process (MEGALITH_SHARD, SLURM_ARRAY_TASK_ID, SLURM_PROCID of a "
+      "step, "
+      "JOB_COMPLETION_INDEX).",
+      metavar("I/N"));
+    v("shards", shards, "The number of shards, for --shard auto.", between(1, kMaxShards),
+      default_text("N of --shard"));
+    v("shard-by", shard_by, kShardByHelp);
+    v("dedup-write", dedup_write,
+      "Write the hashes of the shard's documents to this folder, and no dataset: the first of three steps "
+      "that "
+      "leave out exact duplicates of all shards. The second is megalith-data dedup DIR.",
+      metavar("DIR"));
+    v("dedup-read", dedup_read,
+      "The third step: leave out a document whose texts equal those of an earlier one, in this shard or "
+      "another. "
+      "Together the shards hold what one process with --dedup exact writes.",
+      metavar("DIR"));
     v("workers", workers, "Threads that parse and tokenize; the output does not depend on it.", at_least(0),
       default_text("all cores that the process may use"));
     v("chunk-size", chunk_size, "Maximum number of lines that a worker takes at a time.", at_least(0),
@@ -99,6 +129,8 @@ struct PreprocessConfig {
   std::string prefix_of(const std::string& key) const;
   /// What the input consists of, for messages: "line", or "text" with --text.
   const char* unit() const { return text == TextUnit::kNone ? "line" : "text"; }
+  /// The shards that --shard names. kUsage if it is auto and no engine gives a number below --shards.
+  ShardRange named_shards() const;
 };
 
 /// The lines that were skipped for one reason.
@@ -147,10 +179,19 @@ struct PreprocessSummary {
 /// caller's thread; compressed input adds one thread.
 PreprocessSummary preprocess(const PreprocessConfig& config, const Tokenizer& tokenizer);
 
-/// The program megalith-preprocess: opens the tokenizer, preprocesses, and logs Megatron's lines. Returns the
-/// exit code: 0 on success; after SIGTERM or SIGINT, 75 if the same command can resume (config.resume),
-/// otherwise 128 plus the signal's number. `files`: the files that the program reads besides those that the
-/// options name; no output may replace them.
+/// The program megalith-preprocess without --shard: opens the tokenizer, preprocesses, and logs Megatron's
+/// lines. Returns the exit code: 0 on success; after SIGTERM or SIGINT, 75 if the same command can resume
+/// (config.resume), otherwise 128 plus the signal's number. `files`: the files that the program reads besides
+/// those that the options name; no output may replace them.
 int run_preprocess(const PreprocessConfig& config, const TokenizerConfig& tokenizer_config, RunFiles files);
+
+/// The program with --shard: does one shard after another, each as run_preprocess() does with --resume, and
+/// returns the exit code: 0 if all are complete; 75 after SIGTERM, SIGINT, SIGUSR1 or SIGHUP. A shard that
+/// ends with an error that another attempt would meet, too (exit codes 64 to 66), leaves its reason (see
+/// data/shards/shard_failure.h). Two attempts at one shard leave one whole set of files: the second is
+/// refused with kComm or, where the file system has no locks, works on files of its own and cannot be
+/// resumed.
+int run_preprocess_shards(const PreprocessConfig& config, const TokenizerConfig& tokenizer_config,
+                          const RunFiles& files);
 
 }  // namespace megalith

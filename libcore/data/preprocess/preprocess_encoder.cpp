@@ -105,6 +105,10 @@ void DocumentEncoder::encode_line(DocumentBatch& batch, size_t i) {
     ++batch.short_documents;
     return;
   }
+  if (!config_.dedup_write.empty()) {
+    batch.hashes.push_back(hash());
+    return;
+  }
   mark_sizes(batch);
   try {
     encode_texts(batch, line.size());

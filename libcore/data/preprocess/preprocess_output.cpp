@@ -59,15 +59,24 @@ Json identity_of(const InputFile& file) {
 }
 
 /// The identity of a run: a run can continue an earlier one only if their identities are equal.
-Json identity_of(const PreprocessConfig& config, const std::vector<InputFile>& files,
-                 const TextTools& tools) {
-  Json inputs = Json::array();
-  for (const InputFile& file : files) inputs.push_back(identity_of(file));
-  Json run = Json::Object{{"version", 2}, {"inputs", std::move(inputs)}};
+/// A shard's inputs are named without their paths and times, which are those of one machine.
+Json identity_of(const RunInputs& inputs) {
+  if (inputs.shard)
+    return Json::Object{{"shard", concat(inputs.shard->index, '/', inputs.shard->count)},
+                        {"plan", inputs.shard->plan},
+                        {"content", inputs.shard->content}};
+  Json files = Json::array();
+  for (const InputFile& file : inputs.files) files.push_back(identity_of(file));
+  return files;
+}
+
+Json identity_of(const PreprocessConfig& config, const RunInputs& inputs, const TextTools& tools) {
+  Json run = Json::Object{{"version", 2}, {"inputs", identity_of(inputs)}};
   // Texts have no keys, so neither kind of run continues one of the other kind.
   if (config.text == TextUnit::kNone) run.set("json_keys", to_json(config)["json_keys"]);
   run.set("tokenizer", tools.tokenizer.name() + " " + tools.tokenizer_hash);
-  run.set("rejects", config.rejects);
+  run.set("rejects",
+          inputs.shard ? std::filesystem::path(config.rejects).filename().string() : config.rejects);
   const Json options = options_json(config, tools);
   for (const auto& [name, value] : options.as_object()) run.set(name, value);
   return run;
@@ -85,6 +94,36 @@ const KeyState& state_of(const PreprocessState& state, const std::string& key) {
 }
 
 }  // namespace
+
+HashesOf hashes_of(const PreprocessConfig& config, const ShardRecord& shard) {
+  Json options = Json::object();
+  const Json all = to_json(config);
+  for (const char* name : {"json_keys", "min_chars", "max_document_bytes"}) options.set(name, all[name]);
+  return {{shard.index, shard.count}, shard.plan, hex64(xxh64(options.dump()))};
+}
+
+std::string options_digest(const PreprocessConfig& config, const TextTools& tools) {
+  Json all = options_json(config, tools);
+  all.set("tokenizer", tools.tokenizer.name() + " " + tools.tokenizer_hash);
+  all.set("vocab_size", tools.tokenizer.vocab_size());
+  all.set("json_keys", to_json(config)["json_keys"]);
+  all.set("rejects", !config.rejects.empty());
+  return hex64(xxh64(all.dump()));
+}
+
+void fail_at(const PreprocessConfig& config, const InputFile& file, const DocumentBatch& batch,
+             const BadLine& bad) {
+  BadRecord record = bad_record(file.path, batch.lines, bad.line);
+  record.fault = bad.fault;
+  record.byte = bad.byte;
+  record.plain_text = config.text != TextUnit::kNone;
+  const std::string place = shown_place(file, batch.lines.place(bad.line, bad.byte));
+  const std::string what = concat(place, ": ", name(bad.fault), ": ", bad.detail, "; ");
+  if (const std::string form = other_form(record); !form.empty()) fail(ErrorKind::kData, what, form);
+  const std::string encoding = other_encoding(record), unit = config.unit();
+  fail(ErrorKind::kData, what, encoding.empty() ? "correct the " + unit : encoding, ", or leave such ", unit,
+       "s out with --on-error skip (and --rejects FILE to keep them)");
+}
 
 /// The output files of one JSON key.
 class DocumentOutput::Key {
@@ -116,10 +155,12 @@ class DocumentOutput::Key {
     }
   }
 
-  /// Completes the files; the caller gives them their names with commit().
-  DatasetPair& complete() {
+  /// Completes the files; the caller gives them their names with commit(). `shard`: what the sidecar says of
+  /// the shard whose dataset this is.
+  DatasetPair& complete(const std::optional<ShardRecord>& shard) {
     DatasetPair& pair = writer_.complete();
     sidecar_.max_token_id = max_id_;
+    sidecar_.shard = shard;
     writer_.describe(sidecar_);
     pair.add_sidecar(sidecar_);
     return pair;
@@ -169,12 +210,11 @@ class DocumentOutput::Key {
   int64_t max_id_;
 };
 
-DocumentOutput::DocumentOutput(const PreprocessConfig& config, const TextTools& tools,
-                               std::vector<InputFile> files)
-    : config_(config), files_(std::move(files)), progress_("preprocess", total_size(files_), "B") {
+DocumentOutput::DocumentOutput(const PreprocessConfig& config, const TextTools& tools, RunInputs inputs)
+    : config_(config), inputs_(std::move(inputs)), progress_("preprocess", total_size(inputs_.files), "B") {
   if (config.resume) {
     make_directories(parent_or_here(config.output_prefix));
-    journal_.emplace(config.output_prefix, identity_of(config, files_, tools));
+    journal_.emplace(config.output_prefix, identity_of(config, inputs_, tools));
   }
   const PreprocessState* const from = journal_ && journal_->state() ? &*journal_->state() : nullptr;
   try {
@@ -184,8 +224,11 @@ DocumentOutput::DocumentOutput(const PreprocessConfig& config, const TextTools& 
       fail(ErrorKind::kData, "--resume: ", error.what(), "; remove ", journal_->path(), " to start over");
     throw;
   }
+  if (inputs_.shard && !config_.dedup_read.empty())
+    read_seen(config_.dedup_read, hashes_of(config_, *inputs_.shard), contents_);
+  seen_before_ = contents_.size();
   if (from) resume_from(*from);
-  state_.texts.resize(files_.size());
+  state_.texts.resize(inputs_.files.size());
 }
 
 /// Opens the output files. If this run continues an interrupted one, the files must match the state `from`.
@@ -224,7 +267,7 @@ void DocumentOutput::resume_from(const PreprocessState& from) {
   bytes_before_ = state_.summary.bytes;
   tokens_before_ = tokens();
   log("Resuming after ", format_count(state_.summary.lines), " ", config_.unit(), "s, in ",
-      shown_input(files_[state_.source.input].path), ":", state_.source.reader.place.line);
+      shown_input(inputs_.files[state_.source.input].path), ":", state_.source.reader.place.line);
 }
 
 /// Saves everything that the state refers to, and then the state itself: a run that resumes relies on the
@@ -235,7 +278,7 @@ void DocumentOutput::save() {
   for (const auto& key : keys_) state_.keys.emplace_back(key->key(), key->save());
   if (rejects_) rejects_->sync();
   state_.rejects = {rejects_ ? rejects_->size() : 0, rejects_hash_.digest()};
-  state_.hashes = contents_.size();
+  state_.hashes = contents_.size() - seen_before_;
   state_.hashes_hash = saved_hashes_ ? saved_hashes_->save().hash : 0;
   journal_->write(state_);
   saved_ = std::chrono::steady_clock::now();
@@ -296,7 +339,7 @@ PreprocessSummary DocumentOutput::finish() {
   save();
   for (const auto& key : keys_) key->writer().begin_finish();
   std::vector<DatasetPair*> pairs;
-  for (const auto& key : keys_) pairs.push_back(&key->complete());
+  for (const auto& key : keys_) pairs.push_back(&key->complete(shard_record()));
   if (rejects_) rejects_->commit();
   commit(pairs);
   if (journal_) {
@@ -310,6 +353,14 @@ PreprocessSummary DocumentOutput::finish() {
   return state_.summary;
 }
 
+/// What the sidecars say of the shard, once all of its lines are written.
+std::optional<ShardRecord> DocumentOutput::shard_record() const {
+  std::optional<ShardRecord> record = inputs_.shard;
+  if (record && rejects_)
+    record->rejects = {state_.summary.skipped(), {rejects_->size(), hex64(rejects_hash_.digest())}};
+  return record;
+}
+
 void DocumentOutput::count_documents(int64_t more) {
   const int64_t interval = config_.log_interval;
   for (int64_t next = state_.summary.documents / interval * interval + interval;
@@ -319,26 +370,12 @@ void DocumentOutput::count_documents(int64_t more) {
 }
 
 void DocumentOutput::take_bad_line(const DocumentBatch& batch, const BadLine& bad) {
-  const TextPlace at = batch.lines.place(bad.line, bad.byte);
-  const std::string place = concat(shown_input(files_[state_.source.input].path), ":", at.line, ":", at.byte);
-  if (config_.on_error == OnError::kStrict) fail_at(batch, bad, place);
+  const InputFile& file = inputs_.files[state_.source.input];
+  if (config_.on_error == OnError::kStrict) fail_at(config_, file, batch, bad);
+  const std::string place = shown_place(file, batch.lines.place(bad.line, bad.byte));
   SkippedLines& skipped = state_.summary.faults[static_cast<size_t>(bad.fault)];
   if (skipped.count++ < static_cast<int64_t>(kLinesNamed)) skipped.places.push_back(place);
   if (rejects_) reject(batch, bad);
-}
-
-/// Ends the run at a bad line. If the input seems to be neither loose JSON nor text, the message says what it
-/// seems to be. Otherwise it says that such lines can be left out.
-void DocumentOutput::fail_at(const DocumentBatch& batch, const BadLine& bad, const std::string& place) const {
-  BadRecord record = bad_record(files_[state_.source.input].path, batch.lines, bad.line);
-  record.fault = bad.fault;
-  record.byte = bad.byte;
-  record.plain_text = config_.text != TextUnit::kNone;
-  const std::string what = concat(place, ": ", name(bad.fault), ": ", bad.detail, "; ");
-  if (const std::string form = other_form(record); !form.empty()) fail(ErrorKind::kData, what, form);
-  const std::string encoding = other_encoding(record), unit = config_.unit();
-  fail(ErrorKind::kData, what, encoding.empty() ? "correct the " + unit : encoding, ", or leave such ", unit,
-       "s out with --on-error skip (and --rejects FILE to keep them)");
 }
 
 /// Writes the original bytes of a bad line to the rejects. If the "line" is an element of a JSON array, its
@@ -416,14 +453,17 @@ void DocumentOutput::log_summary() const {
     log("Left out as exact duplicates: ", format_count(state_.summary.duplicates), " documents; ",
         format_bytes(static_cast<double>(contents_.bytes())), " for ",
         format_count(static_cast<int64_t>(contents_.size())), " hashes");
-  if (state_.summary.documents == 0) warn("the input holds no document; the dataset is empty");
+  if (state_.summary.documents == 0 && !inputs_.shard)
+    warn("the input holds no document; the dataset is empty");
   std::vector<std::string> without;
-  for (size_t i = 0; i < files_.size(); ++i)
-    if (state_.texts[i] == 0 && files_[i].size > 0) without.push_back(files_[i].path);
+  for (size_t i = 0; i < inputs_.files.size(); ++i)
+    if (state_.texts[i] == 0 && inputs_.files[i].size > 0 && !inputs_.shard)
+      without.push_back(inputs_.files[i].path);
   const size_t count = without.size();
   without.resize(std::min(count, kLinesNamed));
   if (count > 0)
-    warn(count, " of ", files_.size(), " inputs are not empty and hold no document: ", join(without, ", "),
+    warn(count, " of ", inputs_.files.size(),
+         " inputs are not empty and hold no document: ", join(without, ", "),
          count > kLinesNamed ? ", …" : "");
   const double elapsed = std::max(seconds(), 1e-9);
   log("Speed: ", format_fixed(elapsed, 2), " s, ",

@@ -47,6 +47,21 @@ std::string shown_input(const std::string& path) {
   return path == "-" ? "stdin" : path;
 }
 
+std::string shown_place(const InputFile& file, const TextPlace& at) {
+  std::string place = concat(shown_input(file.path), ":", at.line, ":", at.byte);
+  const StreamPlace& begin = file.part.begin;
+  if (begin == StreamPlace{}) return place;
+  const std::string skipped = begin.skip > 0 ? concat(" and ", begin.skip, " decompressed ones") : "";
+  return concat(place, " (counted from byte ", begin.at + 1, skipped, ")");
+}
+
+InputFile look_at_part(const PlannedFile& file, const FilePart& part) {
+  InputFile input = look_at(file.path);
+  input.part = part.part;
+  input.size = part.bytes;
+  return input;
+}
+
 std::vector<InputFile> look_at_inputs(const std::vector<std::string>& inputs, TextUnit unit) {
   constexpr size_t kNamed = 20;  // a folder may have a file for each text
   std::vector<InputFile> files;
@@ -73,8 +88,8 @@ size_t DocumentSource::batch_bytes() const {
 bool DocumentSource::next(DocumentBatch& batch, const std::function<void(size_t)>& grow) {
   for (; at_ < files_.size(); ++at_) {
     if (!reader_)
-      reader_ =
-          open_records(files_[at_].path, limits_.text, limits_.lines, &interrupt_, std::exchange(from_, {}));
+      reader_ = open_records(files_[at_].path, limits_.text, limits_.lines, &interrupt_,
+                             std::exchange(from_, {}), files_[at_].part);
     reader_->close_batches_at(batch_bytes());
     const bool more = reader_->next(batch.lines, grow);
     batch.bytes = batch.lines.bytes();

@@ -13,8 +13,10 @@
 
 #include "libcore/base/log.h"
 #include "libcore/data/indexed/indexed_dataset.h"
+#include "libcore/data/indexed/sidecar.h"
 #include "libcore/data/preprocess/content_set.h"
 #include "libcore/data/preprocess/preprocess.h"
+#include "libcore/data/preprocess/shard_hashes.h"
 #include "libcore/io/files/file.h"
 #include "libcore/io/files/kept_bytes.h"
 #include "libcore/io/files/scratch_file.h"
@@ -42,6 +44,7 @@ struct InputFile {
   std::string path;
   uint64_t size = 0;
   int64_t modified = 0;     // nanoseconds
+  StreamPart part = {};     // what of the file is read; `size` counts only that
   bool pipe = false;        // not a regular file: size is not known
   bool compressed = false;  // compressed, as far as is known before reading
 };
@@ -50,7 +53,18 @@ struct InputFile {
 /// work begins, so that a wrong name at the end of a list costs seconds, not hours. kNoInput.
 std::vector<InputFile> look_at_inputs(const std::vector<std::string>& inputs,
                                       TextUnit unit = TextUnit::kNone);
+/// What a shard reads of a file.
+InputFile look_at_part(const PlannedFile& file, const FilePart& part);
 std::string shown_input(const std::string& path);  // "stdin" for "-"
+/// A place in an input, for messages: "FILE:LINE:BYTE". In a part of a file, which may begin anywhere, these
+/// are counted from its first byte, which is named.
+std::string shown_place(const InputFile& file, const TextPlace& at);
+
+/// What a run reads.
+struct RunInputs {
+  std::vector<InputFile> files;
+  std::optional<ShardRecord> shard = {};  // set if these are the inputs of a shard; without its rejects
+};
 
 /// The tokenizer and the sentence splitter, which turn a document's texts into sequences.
 struct TextTools {
@@ -269,17 +283,37 @@ class PreprocessJournal {
   std::optional<PreprocessState> state_;
 };
 
-/// The pipeline's sink: writes the batches to the files, in order.
-class DocumentOutput {
+/// A hash of the tokenizer and of all options that determine what is written, but for the inputs.
+std::string options_digest(const PreprocessConfig& config, const TextTools& tools);
+
+/// The pipeline's sink.
+class BatchSink {
  public:
-  DocumentOutput(const PreprocessConfig& config, const TextTools& tools, std::vector<InputFile> files);
-  ~DocumentOutput();
+  virtual ~BatchSink() = default;
+  BatchSink() = default;
+  BatchSink(const BatchSink&) = delete;
+  BatchSink& operator=(const BatchSink&) = delete;
 
   /// The place in the inputs at which the source must begin.
-  const SourceMark& start() const { return state_.source; }
-  /// Writes the batch's documents. In strict mode, throws at the first bad line of the batch. Otherwise
-  /// counts the bad lines and writes them to the rejects.
-  void take(DocumentBatch& batch);
+  virtual const SourceMark& start() const = 0;
+  /// Takes the batches in order. In strict mode, throws at the first bad line of a batch.
+  virtual void take(DocumentBatch& batch) = 0;
+};
+
+/// Throws kData for a bad line. If the input seems to be neither loose JSON nor text, the message says what
+/// it seems to be. Otherwise it says that such lines can be left out.
+[[noreturn]] void fail_at(const PreprocessConfig& config, const InputFile& file, const DocumentBatch& batch,
+                          const BadLine& bad);
+
+/// Writes the batches to the files.
+class DocumentOutput final : public BatchSink {
+ public:
+  DocumentOutput(const PreprocessConfig& config, const TextTools& tools, RunInputs inputs);
+  ~DocumentOutput() override;
+
+  const SourceMark& start() const override { return state_.source; }
+  /// Writes the batch's documents. If it does not throw, counts the bad lines and writes them to the rejects.
+  void take(DocumentBatch& batch) override;
   /// Saves the state of the run, if the run can be interrupted. Does nothing after take() has thrown: the
   /// batch may have been written in part, so only the state saved before it is valid.
   void save();
@@ -294,7 +328,7 @@ class DocumentOutput {
   bool remember(const ContentHash& hash);
   void count_documents(int64_t more);
   void take_bad_line(const DocumentBatch& batch, const BadLine& bad);
-  [[noreturn]] void fail_at(const DocumentBatch& batch, const BadLine& bad, const std::string& place) const;
+  std::optional<ShardRecord> shard_record() const;
   void reject(const DocumentBatch& batch, const BadLine& bad);
   void show_progress(uint64_t consumed);
   void save_if_due();
@@ -308,7 +342,7 @@ class DocumentOutput {
   int64_t tokens() const;
 
   const PreprocessConfig& config_;
-  std::vector<InputFile> files_;
+  RunInputs inputs_;
   PreprocessState state_;  // `hashes` and `keys` in it are up to date only when it is saved
   std::optional<PreprocessJournal> journal_;
   std::vector<std::unique_ptr<Key>> keys_;
@@ -316,6 +350,7 @@ class DocumentOutput {
   std::optional<AtomicFile> rejects_;
   Xxh64 rejects_hash_;
   ContentSet contents_;
+  uint64_t seen_before_ = 0;  // hashes in contents_ that earlier shards have
   // the hashes of contents_ on the disk, if the run can be interrupted
   std::optional<ScratchFile> saved_hashes_;
   uint64_t decoder_memory_ = 0;
@@ -325,5 +360,32 @@ class DocumentOutput {
   bool taking_ = false;  // true inside take(), and after take() has thrown
   Progress progress_;
 };
+
+// ---- what a run of all the work and one of shards have in common (preprocess.cpp)
+
+/// Throws kUsage if an output is also an input, or is not a file.
+void check_files(const PreprocessConfig& config, const TokenizerConfig& tokenizer,
+                 const std::vector<InputFile>& inputs, RunFiles files);
+std::unique_ptr<Tokenizer> open_tokenizer(const PreprocessConfig& config, const TokenizerConfig& files,
+                                          const std::vector<InputFile>& inputs);
+TextTools text_tools(const PreprocessConfig& config, const Tokenizer& tokenizer);
+/// Logs the vocabulary and the output prefix in the lines that Megatron's tool prints.
+void log_settings(const PreprocessConfig& config, const Tokenizer& tokenizer);
+
+/// What all stages of one call of preprocess() share.
+struct Job {
+  const PreprocessConfig& config;
+  const TextTools& tools;
+  const Interrupt& interrupt;
+};
+/// Adds a problem for each option that contradicts --shard (preprocess_shards.cpp).
+void validate_shards(const PreprocessConfig& config, Problems& problems);
+/// The pipeline: lines of the inputs -> documents -> the sink. Throws Stopped if a StopSignal exists and
+/// receives a signal.
+void run_pipeline(const Job& job, const std::vector<InputFile>& files, BatchSink& sink);
+/// What the hashes of a shard's documents depend on.
+HashesOf hashes_of(const PreprocessConfig& config, const ShardRecord& shard);
+/// Does the work. Throws Stopped if a StopSignal exists and receives a signal; the state is then saved.
+PreprocessSummary run_job(const Job& job, const RunInputs& inputs);
 
 }  // namespace megalith

@@ -1,6 +1,7 @@
 #include "libcore/io/files/file_writer.h"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include <fcntl.h>
@@ -8,8 +9,10 @@
 
 #include "libcore/base/error.h"
 #include "libcore/io/files/direct_writer.h"
+#include "libcore/io/files/file.h"
 #include "libcore/io/files/file_calls.h"
 #include "libcore/io/files/kernel_copy.h"
+#include "libcore/threads/beside.h"
 
 namespace megalith {
 namespace {
@@ -76,6 +79,23 @@ void FileWriter::append(const ReadableFile& source, uint64_t offset, uint64_t by
   leave_stream();
   size_ += bytes;
   copy_to_end({source, offset, bytes}, {fd_, path_}, progress);
+}
+
+void FileWriter::fill(const std::vector<Piece>& pieces, size_t threads,
+                      const std::function<void(size_t piece, uint64_t bytes)>& progress) {
+  leave_stream();
+  std::atomic<size_t> next{0};
+  run_beside(std::clamp<size_t>(pieces.size(), 1, threads), [&](size_t) {
+    for (size_t i = next++; i < pieces.size(); i = next++) {
+      const Piece& piece = pieces[i];
+      const ReadableFile source(piece.path);
+      if (source.size() != piece.bytes) fail_cut(piece.path, source.size(), piece.bytes);
+      copy_to_place({source, 0, piece.bytes}, {fd_, size_ + piece.offset, path_},
+                    [&](uint64_t bytes) { progress(i, bytes); });
+    }
+  });
+  for (const Piece& piece : pieces) size_ += piece.bytes;
+  if (::lseek(fd_, static_cast<off_t>(size_), SEEK_SET) < 0) fail_write("go to the end", path_);
 }
 
 void FileWriter::read_back(uint64_t offset, void* out, size_t bytes) {

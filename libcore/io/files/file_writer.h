@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace megalith {
 
@@ -44,6 +45,16 @@ class FileWriter {
   /// copy_to_end().
   void append(const ReadableFile& source, uint64_t offset, uint64_t bytes,
               const std::function<void(uint64_t)>& progress = {});
+  /// All bytes of the file `path`, which are `bytes`, to be placed at `offset` of what fill() adds.
+  struct Piece {
+    std::string path;
+    uint64_t offset, bytes;
+  };
+  /// Appends files, which follow each other without gaps, copied by several threads, each of which writes at
+  /// its own place. `progress` is called by all of them, with the number of a piece and of the bytes that
+  /// were copied since the last call. kData if a file is not as long as its piece says.
+  void fill(const std::vector<Piece>& pieces, size_t threads,
+            const std::function<void(size_t piece, uint64_t bytes)>& progress);
   /// Reads `bytes` bytes from `offset` on into `out`; they must have been written before.
   void read_back(uint64_t offset, void* out, size_t bytes);
   uint64_t size() const { return size_; }  // bytes appended so far

@@ -39,7 +39,36 @@ std::optional<size_t> copy_some(const FileBytes& from, const EndOfFile& to) {
   return std::nullopt;
 }
 
+/// Copies at most 64 MiB inside the kernel to a place. Returns the number of bytes copied, or nothing if the
+/// kernel cannot: sendfile, too, writes only where the descriptor is.
+std::optional<size_t> copy_some(const FileBytes& from, const PlaceInFile& to) {
+  const size_t max_bytes = std::min<uint64_t>(from.bytes, uint64_t{1} << 26);
+  auto at = static_cast<off_t>(from.offset), place = static_cast<off_t>(to.offset);
+  const ssize_t n = ::copy_file_range(from.file.descriptor(), &at, to.fd, &place, max_bytes, 0);
+  if (n > 0) return static_cast<size_t>(n);
+  if (n < 0 && errno != EINTR && !cannot_copy(errno))
+    fail(ErrorKind::kIo, to.path, ": cannot copy ", from.file.path(), ": ", std::strerror(errno));
+  return std::nullopt;
+}
+
 }  // namespace
+
+void copy_to_place(const FileBytes& from, const PlaceInFile& to,
+                   const std::function<void(uint64_t)>& progress) {
+  std::string buffer;
+  for (uint64_t done = 0; done < from.bytes;) {
+    const FileBytes rest{from.file, from.offset + done, from.bytes - done};
+    std::optional<size_t> n = copy_some(rest, {to.fd, to.offset + done, to.path});
+    if (!n) {
+      buffer.resize(std::min<uint64_t>(rest.bytes, kWritePiece));
+      from.file.read_at(rest.offset, buffer.data(), buffer.size());
+      write_at_place(to.fd, {to.offset + done, buffer.data(), buffer.size()}, to.path);
+      n = buffer.size();
+    }
+    done += *n;
+    progress(*n);
+  }
+}
 
 void copy_to_end(const FileBytes& from, const EndOfFile& to, const std::function<void(uint64_t)>& progress) {
   std::string buffer;

@@ -24,4 +24,15 @@ struct EndOfFile {
 /// kIo, and kData if the source ends too early.
 void copy_to_end(const FileBytes& from, const EndOfFile& to, const std::function<void(uint64_t)>& progress);
 
+/// A place in a file that is open for writing; `path` is for messages.
+struct PlaceInFile {
+  int fd;
+  uint64_t offset;
+  const std::string& path;
+};
+/// As copy_to_end(), but to a place. Several threads may copy to places of one file. Calls `progress` with
+/// the number of bytes copied since its last call.
+void copy_to_place(const FileBytes& from, const PlaceInFile& to,
+                   const std::function<void(uint64_t)>& progress);
+
 }  // namespace megalith

@@ -169,6 +169,12 @@ LockFile::~LockFile() {
   ::close(fd_);
 }
 
+void LockFile::check() const {
+  if (held_ && ::flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    fail(ErrorKind::kComm, path_, ": another process has taken this lock", read_owner(),
+         "; it does the work of this one");
+}
+
 void LockFile::remove_leftovers(const std::string& output) const {
   if (!held_) return;
   const fs::path real = real_output(output);

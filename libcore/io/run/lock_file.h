@@ -20,6 +20,12 @@ class LockFile {
   LockFile(const LockFile&) = delete;
   LockFile& operator=(const LockFile&) = delete;
 
+  /// False if the file system has no locks, so that other processes may write the output, too.
+  bool held() const { return held_; }
+  /// Throws kComm if another process has the lock: the server of a network file system may give it away when
+  /// it has not heard of this machine for a while.
+  void check() const;
+
   /// Removes temporary files that killed writers of `output` left. Only the owner of this lock may write
   /// `output`, which may be, for example, a file in the locked folder.
   void remove_leftovers(const std::string& output) const;

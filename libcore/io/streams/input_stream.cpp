@@ -38,8 +38,8 @@ void Interrupt::set() const noexcept {
   static_cast<void>(written);
 }
 
-InputStream::InputStream(std::string path, const Interrupt* interrupt)
-    : path_(std::move(path)), interrupt_(interrupt), raw_(new char[kRawBytes]) {
+InputStream::InputStream(std::string path, const Interrupt* interrupt, const StreamPart& part)
+    : path_(std::move(path)), interrupt_(interrupt), part_(part), raw_(new char[kRawBytes]) {
   descriptor_ = path_ == "-" ? ::dup(STDIN_FILENO) : ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor_ < 0) {
     const bool absent =
@@ -54,6 +54,7 @@ InputStream::InputStream(std::string path, const Interrupt* interrupt)
     regular_ = S_ISREG(info.st_mode);
     if (regular_) size_ = static_cast<uint64_t>(info.st_size);
     sniff();
+    enter_part();
   } catch (...) {
     ::close(descriptor_);
     throw;
@@ -77,9 +78,36 @@ void InputStream::sniff() {
   if (regular_) ::posix_fadvise(descriptor_, 0, 0, POSIX_FADV_SEQUENTIAL);  // a failed hint does no harm
 }
 
+/// Goes from the beginning of the file to that of the part.
+void InputStream::enter_part() {
+  const bool whole = part_.begin == StreamPlace{} && !part_.end;
+  if (whole) return;
+  if (!regular_) fail(ErrorKind::kUsage, path_, ": is not a regular file, so no part of it can be read");
+  if (const uint64_t last = part_.end.value_or(part_.begin).at; last > size_) fail_too_short(last - size_);
+  if (part_.begin.at > 0) {
+    raw_begin_ = raw_end_ = 0;
+    go_to(part_.begin.at);
+    if (part_.begin.at == size_) in_member_ = false;
+  }
+  look_for_end();
+  skip(part_.begin.skip);
+}
+
+/// Called where a member begins; data that is not compressed counts as one of its own at each byte.
+void InputStream::look_for_end() {
+  if (!part_.end || left_ || (decoder_ && position() < part_.end->at)) return;
+  left_ = part_.end->skip;
+  if (!decoder_) *left_ += part_.end->at - std::min(position(), part_.end->at);
+}
+
 size_t InputStream::read(char* out, size_t room) {
   stop_if_asked();
-  return decoder_ ? read_decoded(out, room) : read_plain(out, room);
+  if (left_) room = static_cast<size_t>(std::min<uint64_t>(room, *left_));
+  if (room == 0) return 0;
+  const size_t n = decoder_ ? read_decoded(out, room) : read_plain(out, room);
+  if (left_ && n == 0) fail_too_short(*left_);
+  if (left_) *left_ -= n;
+  return n;
 }
 
 void InputStream::skip(uint64_t bytes) {
@@ -94,16 +122,22 @@ void InputStream::skip(uint64_t bytes) {
 
 /// Skips bytes of an uncompressed file by seeking: their offsets in the data are their offsets in the file.
 void InputStream::seek(uint64_t bytes) {
-  const uint64_t place = consumed_ - (raw_end_ - raw_begin_) + bytes;
-  if (place > size_) fail_too_short(place - size_);
+  const uint64_t place = position() + bytes, end = left_ ? position() + *left_ : size_;
+  if (place > end) fail_too_short(place - end);
   raw_begin_ = raw_end_ = 0;
+  if (left_) *left_ -= bytes;
+  go_to(place);
+}
+
+void InputStream::go_to(uint64_t place) {
   consumed_ = place;
   if (::lseek(descriptor_, static_cast<off_t>(place), SEEK_SET) < 0)
     fail(ErrorKind::kIo, path_, ": cannot seek: ", std::strerror(errno));
 }
 
 void InputStream::fail_too_short(uint64_t missing) const {
-  fail(ErrorKind::kData, path_, ": ends ", missing, " bytes before the place to resume from; it has changed");
+  fail(ErrorKind::kData, path_, ": ends ", missing,
+       " bytes before a place that this run reads from or to; it has changed");
 }
 
 /// Waits until a pipe has bytes. Returns false if the stream was interrupted. Does not poll a regular file:
@@ -149,12 +183,17 @@ bool InputStream::next_member() {
   if (decoder_->allows_padding())
     while (fill() && raw_[raw_begin_] == '\0') ++raw_begin_;
   in_member_ = fill();
+  if (in_member_) look_for_end();
   return in_member_;
 }
 
 size_t InputStream::read_decoded(char* out, size_t room) {
   for (;;) {
-    if (!in_member_ && !next_member()) return 0;
+    if (!in_member_) {
+      if (!next_member()) return 0;
+      if (left_) room = static_cast<size_t>(std::min<uint64_t>(room, *left_));
+      if (room == 0) return 0;
+    }
     if (!fill() && !full_)
       fail(ErrorKind::kData, path_, ": the ", decoder_->format(), " data end too early, after ", consumed_,
            " bytes; the file was truncated");

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "libcore/io/streams/decoder.h"
+#include "libcore/io/streams/stream_part.h"
 
 namespace megalith {
 
@@ -30,8 +31,9 @@ class Interrupt {
 /// Each read calls stop_if_asked(), so that a signal ends a line without end or a long skip.
 class InputStream {
  public:
-  /// If `interrupt` is set while a read waits for a pipe, that read acts as if the pipe had ended.
-  explicit InputStream(std::string path, const Interrupt* interrupt = nullptr);
+  /// If `interrupt` is set while a read waits for a pipe, that read acts as if the pipe had ended. The stream
+  /// begins and ends where `part` does; a part of anything but a regular file is refused (kUsage).
+  explicit InputStream(std::string path, const Interrupt* interrupt = nullptr, const StreamPart& part = {});
   ~InputStream();
   InputStream(const InputStream&) = delete;
   InputStream& operator=(const InputStream&) = delete;
@@ -42,14 +44,19 @@ class InputStream {
   void skip(uint64_t bytes);
 
   const std::string& path() const { return path_; }
-  uint64_t consumed() const { return consumed_; }  // bytes taken from the file, before decompression
-  uint64_t size() const { return size_; }          // size of the file in bytes; 0 for a pipe
+  // bytes of the part that were taken from the file, before decompression
+  uint64_t consumed() const { return consumed_ - part_.begin.at; }
+  uint64_t size() const { return size_; }  // size of the file in bytes; 0 for a pipe
   bool compressed() const { return decoder_ != nullptr; }
   uint64_t decoder_memory() const { return decoder_ ? decoder_->memory() : 0; }
 
  private:
   void sniff();
+  void enter_part();
   void seek(uint64_t bytes);
+  void go_to(uint64_t place);
+  uint64_t position() const { return consumed_ - (raw_end_ - raw_begin_); }  // in the file
+  void look_for_end();
   [[noreturn]] void fail_too_short(uint64_t missing) const;
   bool fill();
   bool wait_for_bytes();
@@ -60,6 +67,7 @@ class InputStream {
 
   std::string path_;
   const Interrupt* interrupt_;
+  StreamPart part_;
   int descriptor_ = -1;
   bool regular_ = false;
   uint64_t consumed_ = 0, size_ = 0;
@@ -67,7 +75,8 @@ class InputStream {
   size_t raw_begin_ = 0, raw_end_ = 0;
   std::unique_ptr<Decoder> decoder_;
   bool in_member_ = true;
-  bool full_ = false;  // the last step filled its output: it may yield more
+  std::optional<uint64_t> left_;  // bytes up to the end of the part, once that end's member has begun
+  bool full_ = false;             // the last step filled its output: it may yield more
 };
 
 }  // namespace megalith

@@ -85,8 +85,9 @@ TextPlace LineBatch::place(size_t i, size_t offset) const {
   return place;
 }
 
-RecordReader::RecordReader(std::string path, LineLimits limits, const Interrupt* interrupt, uint64_t from)
-    : input_(std::move(path), interrupt), limits_(limits), read_(from) {
+RecordReader::RecordReader(std::string path, LineLimits limits, const Interrupt* interrupt, uint64_t from,
+                           const StreamPart& part)
+    : input_(std::move(path), interrupt, part), limits_(limits), read_(from) {
   storage_.reserve(kWindowBytes);
   input_.skip(from);
 }
@@ -103,11 +104,12 @@ std::string_view RecordReader::take(size_t bytes) {
   return taken;
 }
 
-LineReader::LineReader(std::string path, LineLimits limits, const Interrupt* interrupt, ReaderMark from)
-    : RecordReader(std::move(path), limits, interrupt, from.bytes),
+LineReader::LineReader(std::string path, LineLimits limits, const Interrupt* interrupt, ReaderMark from,
+                       const StreamPart& part)
+    : RecordReader(std::move(path), limits, interrupt, from.bytes, part),
       place_(from.place),
       mode_(from.mode),
-      at_start_(from.bytes == 0) {}
+      at_start_(from.bytes == 0 && part.begin == StreamPlace{}) {}
 
 bool LineReader::next(LineBatch& batch, const Grow& grow) {
   batch.clear();

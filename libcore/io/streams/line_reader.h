@@ -92,7 +92,8 @@ inline constexpr size_t kLongestLine = size_t{1} << 28;
 class RecordReader {
  public:
   using Grow = std::function<void(size_t)>;
-  RecordReader(std::string path, LineLimits limits, const Interrupt* interrupt, uint64_t from);
+  RecordReader(std::string path, LineLimits limits, const Interrupt* interrupt, uint64_t from,
+               const StreamPart& part);
   virtual ~RecordReader() = default;
   RecordReader(const RecordReader&) = delete;
   RecordReader& operator=(const RecordReader&) = delete;
@@ -127,8 +128,11 @@ class RecordReader {
 /// line or element is longer than LineLimits::refused.
 class LineReader final : public RecordReader {
  public:
-  /// Begins at `from`, a position of an earlier reader of the same input.
-  LineReader(std::string path, LineLimits limits, const Interrupt* interrupt = nullptr, ReaderMark from = {});
+  /// Begins at `from`, a position of an earlier reader of the same input. `part`: the input is this part of
+  /// the file. Its lines and bytes are counted from its own beginning, and only a part that begins with the
+  /// file may begin with an array.
+  LineReader(std::string path, LineLimits limits, const Interrupt* interrupt = nullptr, ReaderMark from = {},
+             const StreamPart& part = {});
 
   bool next(LineBatch& batch, const Grow& grow) override;
 

@@ -8,11 +8,11 @@
 namespace megalith {
 
 TextReader::TextReader(std::string path, TextUnit unit, LineLimits limits, const Interrupt* interrupt,
-                       const ReaderMark& from)
-    : RecordReader(std::move(path), limits, interrupt, from.bytes),
+                       const ReaderMark& from, const StreamPart& part)
+    : RecordReader(std::move(path), limits, interrupt, from.bytes, part),
       unit_(unit),
       place_(from.place),
-      at_start_(from.bytes == 0) {}
+      at_start_(from.bytes == 0 && part.begin == StreamPlace{}) {}
 
 bool TextReader::next(LineBatch& batch, const Grow& grow) {
   batch.clear();
@@ -127,9 +127,10 @@ void TextReader::append(LineBatch& batch, std::string_view bytes, const Grow& gr
 }
 
 std::unique_ptr<RecordReader> open_records(const std::string& path, TextUnit unit, const LineLimits& limits,
-                                           const Interrupt* interrupt, const ReaderMark& from) {
-  if (unit == TextUnit::kNone) return std::make_unique<LineReader>(path, limits, interrupt, from);
-  return std::make_unique<TextReader>(path, unit, limits, interrupt, from);
+                                           const Interrupt* interrupt, const ReaderMark& from,
+                                           const StreamPart& part) {
+  if (unit == TextUnit::kNone) return std::make_unique<LineReader>(path, limits, interrupt, from, part);
+  return std::make_unique<TextReader>(path, unit, limits, interrupt, from, part);
 }
 
 }  // namespace megalith

@@ -19,9 +19,10 @@ enum class TextUnit { kNone, kFile, kParagraph };
 /// batch and a window of 256 KiB. Throws kData if a text is longer than LineLimits::refused.
 class TextReader final : public RecordReader {
  public:
-  /// Begins at `from`, a position of an earlier reader of the same input. `unit` is not kNone.
+  /// Begins at `from`, a position of an earlier reader of the same input. `unit` is not kNone. `part`: as for
+  /// LineReader.
   TextReader(std::string path, TextUnit unit, LineLimits limits, const Interrupt* interrupt = nullptr,
-             const ReaderMark& from = {});
+             const ReaderMark& from = {}, const StreamPart& part = {});
 
   bool next(LineBatch& batch, const Grow& grow) override;
 
@@ -48,6 +49,7 @@ class TextReader final : public RecordReader {
 
 /// Opens a reader of lines (kNone) or of texts.
 std::unique_ptr<RecordReader> open_records(const std::string& path, TextUnit unit, const LineLimits& limits,
-                                           const Interrupt* interrupt = nullptr, const ReaderMark& from = {});
+                                           const Interrupt* interrupt = nullptr, const ReaderMark& from = {},
+                                           const StreamPart& part = {});
 
 }  // namespace megalith

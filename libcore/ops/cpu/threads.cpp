@@ -11,6 +11,7 @@
 #include <omp.h>
 #endif
 
+#include "libcore/base/machine/proc.h"
 #include "libcore/base/refusals.h"
 #include "libcore/ops/backend/backend.h"
 
@@ -43,7 +44,7 @@ void make_team() {
 void set_cpu_threads(int threads) {
   chosen_threads = threads;
 #ifdef _OPENMP
-  omp_set_num_threads(threads > 0 ? threads : omp_get_num_procs());
+  omp_set_num_threads(threads > 0 ? threads : usable_cpus());
   make_team();
 #endif
 }
@@ -55,7 +56,7 @@ int cpu_threads() {
 #ifdef _OPENMP
   return omp_get_max_threads();
 #else
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  return usable_cpus();
 #endif
 }
 

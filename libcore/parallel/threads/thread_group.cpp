@@ -1,9 +1,9 @@
 #include "libcore/parallel/threads/thread_group.h"
 
 #include <algorithm>
-#include <thread>
 #include <utility>
 
+#include "libcore/base/machine/proc.h"
 #include "libcore/base/refusals.h"
 #include "libcore/io/streams/stop_signal.h"
 #include "libcore/threads/last_wait.h"
@@ -24,7 +24,7 @@ void pause() {
 
 /// With more ranks than cores, spinning would only take the core from the rank that is waited for.
 int spins_for(int ranks) {
-  return ranks <= static_cast<int>(std::thread::hardware_concurrency()) ? kSpins : 0;
+  return ranks <= usable_cpus() ? kSpins : 0;
 }
 
 }  // namespace

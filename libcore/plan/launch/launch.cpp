@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "libcore/base/error.h"
-#include "libcore/base/process.h"
+#include "libcore/base/machine/proc.h"
 #include "libcore/base/shell_word.h"
 #include "libcore/json/json.h"
 #include "libcore/plan/launch/launch_options.h"

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "libcore/base/error.h"
-#include "libcore/base/process.h"
+#include "libcore/base/machine/proc.h"
 #include "libcore/base/text.h"
 #include "libcore/io/files/file.h"
 #include "libcore/plan/log/link_log.h"

@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 #include "libcore/base/log.h"
-#include "libcore/base/process.h"
+#include "libcore/base/machine/proc.h"
 #include "libcore/base/text.h"
 #include "libcore/ops/backend/backend.h"
 #include "libcore/parallel/threads/thread_comm.h"

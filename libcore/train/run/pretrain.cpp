@@ -12,7 +12,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/machine/gpus.h"
-#include "libcore/base/process.h"
+#include "libcore/base/machine/proc.h"
 #include "libcore/base/refusals.h"
 #include "libcore/base/terminal.h"
 #include "libcore/base/text.h"

@@ -1,9 +1,11 @@
 #include "libcore/base/machine/proc.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include "libcore/base/error.h"
@@ -82,6 +84,39 @@ TEST_F(ControlGroups, ThatAreExceededLeaveNothing) {
   write("/sys/fs/cgroup/memory.max", "1000\n");
   write("/sys/fs/cgroup/memory.current", "2000\n");
   EXPECT_EQ(available_memory(root()), 0U);
+}
+
+TEST_F(ControlGroups, WithoutALimitGrantEveryCpu) {
+  write("/proc/self/cgroup", "0::/pod\n");
+  write("/sys/fs/cgroup/pod/cpu.max", "max 100000\n");
+  EXPECT_EQ(group_cpu_limit(root()), std::nullopt);
+  cpu_set_t mask;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof mask, &mask), 0);
+  EXPECT_EQ(usable_cpus(root()), CPU_COUNT(&mask));
+}
+
+// A pod of half a CPU, in a group of 50.
+TEST_F(ControlGroups, GrantTheTimeOfCpus) {
+  write("/proc/self/cgroup", "0::/kubepods/pod7\n");
+  write("/sys/fs/cgroup/kubepods/cpu.max", "5000000 100000\n");
+  EXPECT_EQ(group_cpu_limit(root()), 50);
+  write("/sys/fs/cgroup/kubepods/pod7/cpu.max", "50000 100000\n");
+  EXPECT_EQ(group_cpu_limit(root()), 0.5);
+  EXPECT_EQ(usable_cpus(root()), 1);
+  write("/sys/fs/cgroup/kubepods/pod7/cpu.max", "110000 100000\n");
+  cpu_set_t mask;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof mask, &mask), 0);
+  EXPECT_EQ(usable_cpus(root()), std::min(2, CPU_COUNT(&mask))) << "a part of a CPU counts as one";
+}
+
+// Version 1, in a container: the path is the host's.
+TEST_F(ControlGroups, OfVersion1GrantTheTimeOfCpus) {
+  write("/proc/self/cgroup", "3:cpu,cpuacct:/docker/1\n");
+  write("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
+  write("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n");
+  EXPECT_EQ(group_cpu_limit(root()), std::nullopt);
+  write("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "250000\n");
+  EXPECT_EQ(group_cpu_limit(root()), 2.5);
 }
 
 }  // namespace

@@ -528,7 +528,7 @@ TEST_F(PreprocessTest, ResumesBeforeTheBatchThatFailed) {
   const std::vector<InputFile> files = look_at_inputs(config_.inputs);
   {
     const Interrupt interrupt;
-    DocumentOutput output(config_, tools, files);
+    DocumentOutput output(config_, tools, {files});
     DocumentSource source(files, {{.bytes = 4096, .lines = 2}, 1}, interrupt, output.start());
     DocumentEncoder encoder(config_, tools);
     DocumentBatch batch;
@@ -544,7 +544,7 @@ TEST_F(PreprocessTest, ResumesBeforeTheBatchThatFailed) {
       EXPECT_EQ(batch.keys[0].tokens.size(), fails ? 1U : 0U);
     }
   }
-  const DocumentOutput next(config_, tools, files);
+  const DocumentOutput next(config_, tools, {files});
   EXPECT_EQ(next.start().reader.bytes, good.size());
 }
 

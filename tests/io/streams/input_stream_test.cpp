@@ -92,6 +92,72 @@ TEST_F(InputStreamTest, StopsAtASignal) {
   }
 }
 
+/// Reads a part of a file.
+std::string part_of(const std::string& path, const StreamPart& part, size_t room = 50000) {
+  InputStream stream(path, nullptr, part);
+  std::string out, buffer(room, '\0');
+  while (const size_t n = stream.read(buffer.data(), buffer.size())) out.append(buffer, 0, n);
+  return out;
+}
+
+TEST_F(InputStreamTest, ReadsAPartOfAPlainFile) {
+  const std::string text = sample(700'000);
+  write_file(dir_ / "plain", text);
+  for (const size_t room : {7U, 4096U, 1'000'000U}) {
+    EXPECT_EQ(part_of(dir_ / "plain", {.begin = {699'000, 0}}, room), text.substr(699'000));
+    EXPECT_EQ(part_of(dir_ / "plain", {.end = StreamPlace{5000, 0}}, room), text.substr(0, 5000));
+  }
+  EXPECT_EQ(part_of(dir_ / "plain", {{300'001, 0}, StreamPlace{300'002, 0}}), text.substr(300'001, 1));
+  EXPECT_EQ(part_of(dir_ / "plain", {{300'001, 0}, StreamPlace{300'001, 0}}), "");
+  EXPECT_EQ(part_of(dir_ / "plain", {{700'000, 0}, StreamPlace{700'000, 0}}), "");
+  InputStream part(dir_ / "plain", nullptr, {{100'000, 0}, StreamPlace{200'000, 0}});
+  part.skip(99'990);
+  std::string rest(100, '\0');
+  EXPECT_EQ(part.read(rest.data(), rest.size()), 10U);
+  EXPECT_EQ(rest.substr(0, 10), text.substr(199'990, 10));
+  EXPECT_EQ(part.consumed(), 100'000U);
+}
+
+TEST_F(InputStreamTest, ReadsAPartBetweenMembers) {
+  for (const char* command : {"gzip", "zstd -q", "bzip2", "xz"}) {
+    SCOPED_TRACE(command);
+    const std::string text = sample(300'000), member = read_file(compress(text, command));
+    keep(member + member + member);
+    const uint64_t size = member.size();
+    for (const size_t room : {1000U, 1'000'000U}) {
+      EXPECT_EQ(part_of(dir_ / "packed", {.begin = {size, 17}}, room), text.substr(17) + text);
+      EXPECT_EQ(part_of(dir_ / "packed", {{size, 17}, StreamPlace{2 * size, 5}}, room),
+                text.substr(17) + text.substr(0, 5));
+      EXPECT_EQ(part_of(dir_ / "packed", {{0, 250'000}, StreamPlace{0, 250'009}}, room),
+                text.substr(250'000, 9));
+      // an end that lies behind more than one member
+      EXPECT_EQ(part_of(dir_ / "packed", {{size, 0}, StreamPlace{size, 300'003}}, room),
+                text + text.substr(0, 3));
+      EXPECT_EQ(part_of(dir_ / "packed", {{size, 300'003}, StreamPlace{2 * size, 3}}, room), "");
+      EXPECT_EQ(part_of(dir_ / "packed", {.begin = {3 * size, 0}}, room), "");
+    }
+  }
+}
+
+TEST_F(InputStreamTest, RefusesAPartThatIsNoLongerThere) {
+  keep(sample(1000));
+  const auto refusal = [&](const StreamPart& part, const std::string& path) {
+    try {
+      part_of(path, part);
+    } catch (const Error& error) {
+      return error.kind();
+    }
+    return ErrorKind::kInternal;
+  };
+  EXPECT_EQ(refusal({.begin = {1001, 0}}, dir_ / "packed"), ErrorKind::kData);
+  EXPECT_EQ(refusal({.end = StreamPlace{1001, 0}}, dir_ / "packed"), ErrorKind::kData);
+  EXPECT_EQ(refusal({.begin = {1, 0}}, "/dev/zero"), ErrorKind::kUsage);
+  const std::string member = read_file(compress("text", "gzip"));
+  keep(member + member);
+  EXPECT_EQ(refusal({.begin = {member.size(), 5}}, dir_ / "packed"), ErrorKind::kData);
+  EXPECT_EQ(refusal({.end = StreamPlace{member.size(), 5}}, dir_ / "packed"), ErrorKind::kData);
+}
+
 TEST_F(InputStreamTest, ReadsHighlyCompressedData) {
   const std::string zeros(5'000'000, '0');
   EXPECT_EQ(drain(compress(zeros, "gzip -9")), zeros);

@@ -4,7 +4,6 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/machine/proc.h"
-#include "libcore/base/process.h"
 #include "libcore/io/files/file.h"
 #include "libcore/json/json.h"
 #include "libcore/plan/request/answer.h"
