@@ -24,10 +24,11 @@ struct PluginFacts {
   const char* name;
   const char* purpose;
 };
-inline constexpr std::array<PluginFacts, 7> kPlugins = {{{"cuda", "--device cuda"},
+inline constexpr std::array<PluginFacts, 8> kPlugins = {{{"cuda", "--device cuda"},
                                                          {"decoder", "compressed inputs"},
                                                          {"deflate", "torch's .pt files"},
                                                          {"gloo", "ranks that are processes"},
+                                                         {"oniguruma", "expressions of tokenizers with lookbehind and the like"},
                                                          {"onednn", "matrix products on the CPU"},
                                                          {"sentencepiece", "SentencePiece models"},
                                                          {"yaml", "YAML files"}}};

@@ -86,6 +86,7 @@ ByteLevelTokenizer::ByteLevelTokenizer(ByteLevelModel model)
              .borders = borders_of(model, tokens_),
              .whole = {}},
       find_pretokens_(finder_of(model)),
+      cutter_(std::move(model.cutter)),
       look_ahead_(model.look_ahead),
       dropped_(std::move(model.dropped)),
       raw_added_(std::move(model.raw_added)),
@@ -221,9 +222,10 @@ bool ByteLevelTokenizer::has_dropped(std::string_view text) const {
 }
 
 /// For the few texts with bytes that have no token: what is merged is the rest of a pretoken.
-void ByteLevelTokenizer::encode_dropping(Scratch& scratch, std::string_view utf8, Sink sink) const {
+void ByteLevelTokenizer::encode_dropping(Scratch& scratch, std::string_view utf8, const FindPretokens& find,
+                                         Sink sink) const {
   const auto take = [&](std::span<const int32_t> ids) { sink.append(ids); };
-  for_each_pretoken(find_pretokens_, utf8, [&](std::string_view pretoken) {
+  for_each_pretoken(find, utf8, [&](std::string_view pretoken) {
     if (!has_dropped(pretoken) || rules_.whole.contains(pretoken))
       return encode_giant(scratch, pretoken, sink);
     std::string rest(pretoken);
@@ -233,9 +235,16 @@ void ByteLevelTokenizer::encode_dropping(Scratch& scratch, std::string_view utf8
 }
 
 void ByteLevelTokenizer::encode_plain(Scratch& scratch, std::string_view utf8, Sink sink) const {
-  if (has_dropped(utf8)) return encode_dropping(scratch, utf8, sink);
+  if (!cutter_) return encode_found(scratch, utf8, find_pretokens_, sink);
+  const CutText cut = cutter_->cut(utf8);
+  encode_found(scratch, cut.text, cut.finder(), sink);
+}
+
+void ByteLevelTokenizer::encode_found(Scratch& scratch, std::string_view utf8, const FindPretokens& find,
+                                      Sink sink) const {
+  if (has_dropped(utf8)) return encode_dropping(scratch, utf8, find, sink);
   while (!utf8.empty()) {
-    const size_t count = find_pretokens_(utf8, scratch.ends);
+    const size_t count = find(utf8, scratch.ends);
     const std::span<uint32_t> ends = std::span(scratch.ends).first(count);
     const size_t size = ends.back();
     if (size > kLongPretoken) [[unlikely]]

@@ -11,7 +11,6 @@
 #include "libcore/text/pretokenize/word_scan.h"
 #include "libcore/text/unicode/byte_alphabet.h"
 #include "libcore/text/unicode/char_traits.h"
-#include "libcore/text/unicode/reference_chars.h"
 #include "libcore/text/unicode/unicode.h"
 
 namespace megalith {
@@ -519,34 +518,6 @@ SplitPattern mark_pattern(const std::string& mark, bool each) {
           .find = [first](std::string_view utf8, std::span<uint32_t> ends) {
             return find_one_by_one(first, utf8, ends);
           }};
-}
-
-SplitPattern digits_pattern(bool individual) {
-  const auto match = [max_count = individual ? size_t{1} : SIZE_MAX](const char* at, const Window& text) {
-    return run_end(
-        at, text, [](const Char& c) { return c.traits.is_digit(); }, max_count);
-  };
-  return {.name = individual ? "digits" : "numbers", .match = match, .skip = skip_to([](const Char& c) {
-                                                                       return c.traits.is_digit();
-                                                                     })};
-}
-
-SplitPattern digits_pattern_of_bytes(bool individual) {
-  const auto match = [max_count = individual ? size_t{1} : SIZE_MAX](const char* at, const Window& text) {
-    for (size_t i = 0; i < max_count && text.has(at); ++i, ++at)
-      if (!char_traits(byte_to_code_point(static_cast<uint8_t>(*at))).is_digit()) break;
-    return at;
-  };
-  return {.name = individual ? "bytes digits" : "bytes numbers", .match = match, .of_bytes = true};
-}
-
-SplitPattern punctuation_pattern(bool each) {
-  const auto is_punctuation = [](const Char& c) { return reference_char(c.value).is_punctuation(); };
-  const auto match = [=, max_count = each ? size_t{1} : SIZE_MAX](const char* at, const Window& text) {
-    return run_end(at, text, is_punctuation, max_count);
-  };
-  return {
-      .name = each ? "punctuation" : "runs of punctuation", .match = match, .skip = skip_to(is_punctuation)};
 }
 
 FindPretokens pretokenizer(std::vector<SplitPattern> patterns) {

@@ -46,6 +46,9 @@ struct SplitPattern {
   std::function<const char*(const char* at, const Window&)> skip = {};
   FindPretokens find = {};  // finds the same pretokens, but faster; set only if the matches cover every text
   bool of_bytes = false;    // whether matches are found between bytes, too, not only between characters
+  /// In place of `match`, for a pattern to which the text before a match matters: passes where each match of
+  /// a whole text begins and ends, in order. Empty matches cut a text, too.
+  std::function<void(std::string_view utf8, const std::function<void(size_t, size_t)>& take)> find_all = {};
 };
 
 /// The matches of a regular expression. Those of GPT-2, LLaMA-3 (cl100k), Qwen2, Qwen3.5, DeepSeek-V3, GPT-4o
@@ -67,15 +70,6 @@ SplitPattern gpt2_split_pattern();
 /// With `each`, a pretoken begins at each `mark` (one character, as in Metaspace); otherwise only at the
 /// first mark of a run.
 SplitPattern mark_pattern(const std::string& mark, bool each);
-
-/// Numbers, as the Digits pre-tokenizer splits them off: each digit alone if `individual`, otherwise runs of
-/// digits.
-SplitPattern digits_pattern(bool individual);
-/// The same in a text whose bytes are written in GPT-2's byte alphabet.
-SplitPattern digits_pattern_of_bytes(bool individual);
-
-/// Punctuation, as the Punctuation pre-tokenizer splits it off: each sign alone, or runs of signs.
-SplitPattern punctuation_pattern(bool each);
 
 /// Splits a text by several patterns in turn. A pattern divides each piece that the patterns before it left
 /// into its own matches and the text between them. Without any pattern, a text is one pretoken.

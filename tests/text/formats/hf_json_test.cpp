@@ -135,33 +135,24 @@ TEST_F(HfJson, RefusesByNameWhatItCannotDo) {
   with("normalizer",
        Json::Object{{"type", "Replace"}, {"pattern", Json::Object{{"Regex", "a"}}}, {"content", "b"}},
        {"normalizer.pattern.Regex is \"a\"", "\"String\""});
-  with("pre_tokenizer", Json::Object{{"type", "Whitespace"}}, {"pre_tokenizer is ", "Whitespace"});
+  with("pre_tokenizer", Json::Object{{"type", "UnicodeScripts"}}, {"pre_tokenizer is ", "WhitespaceSplit"});
   const auto sequence = [](Json::Array stages) {
     return Json::Object{{"type", "Sequence"}, {"pretokenizers", std::move(stages)}};
   };
-  const Json digits = Json::Object{{"type", "Digits"}};
   const Json byte_level = Json::Object{{"type", "ByteLevel"}, {"add_prefix_space", false}};
-  with("pre_tokenizer", sequence({digits, Json::Object{{"type", "ByteLevel"}}}),
-       {"pre_tokenizer.pretokenizers[1] is ", "\"add_prefix_space\": false after another stage"});
   with("pre_tokenizer", sequence({byte_level, Json::Object{{"type", "Punctuation"}}}),
        {"pre_tokenizer.pretokenizers[1] is ", "Split or Digits after ByteLevel"});
   with("pre_tokenizer", sequence({byte_level, split(Json::Object{{"String", "a"}}, "Isolated", false)}),
        {"pre_tokenizer.pretokenizers[1].pattern is ", "after ByteLevel"});
-  with("pre_tokenizer", Json::Object{{"type", "Punctuation"}, {"behavior", "MergedWithNext"}},
-       {"pre_tokenizer is ", "\"Contiguous\""});
-  with("pre_tokenizer",
-       Json::Object{
-           {"type", "Sequence"},
-           {"pretokenizers", Json::Array{split(Json::Object{{"Regex", "(?<=a)b"}}, "Isolated", false)}}},
-       {"pre_tokenizer.pretokenizers[0].pattern.Regex is \"(?<=a)b\"", "an expression without the group"});
-  with("pre_tokenizer", split(Json::Object{{"String", " "}}, "Removed", false),
-       {"pre_tokenizer is ", "\"MergedWithPrevious\""});
-  with("pre_tokenizer", split(Json::Object{{"String", " "}}, "Isolated", true),
-       {"pre_tokenizer is ", "without \"invert\""});
-  with("pre_tokenizer", split(Json::Object{{"Regex", "\\p{N}"}}, "Removed", true),
-       {"\"behavior\": \"Isolated\""});
-  with("pre_tokenizer", split(Json::Object{{"Regex", "\\p{N}"}}, "MergedWithNext", false),
-       {"\"behavior\": \"Isolated\""});
+  with("pre_tokenizer", Json::Object{{"type", "Punctuation"}, {"behavior", "Sideways"}},
+       {"pre_tokenizer is ", "\"MergedWithNext\""});
+  with("pre_tokenizer", sequence({split(Json::Object{{"Regex", "(?<=a"}}, "Isolated", false)}),
+       {"pre_tokenizer.pretokenizers[0].pattern.Regex is \"(?<=a\"", "Oniguruma"});
+  for (const char* kind : {"String", "Regex"})
+    with("pre_tokenizer", split(Json::Object{{kind, "a"}}, "Sideways", true),
+         {"pre_tokenizer is ", "\"behavior\": \"Isolated\""});
+  with("pre_tokenizer", Json::Object{{"type", "CharDelimiterSplit"}, {"delimiter", "ab"}},
+       {"pre_tokenizer.delimiter is \"ab\"", "one character"});
   with("post_processor", Json::Object{{"type", "Unheard"}}, {"post_processor is ", "Unheard"});
   with("decoder", Json::Object{{"type", "CTC"}}, {"decoder is ", "CTC"});
   with("added_tokens", Json::object(), {"added_tokens is {}", "a list"});
@@ -226,7 +217,8 @@ TEST_F(HfJson, RefusesByNameWhatItCannotDoWithAUnigramModel) {
                                   {"pretokenizers", Json::Array{Json::Object{{"type", "WhitespaceSplit"}},
                                                                 metaspace("never")}}},
                      {"pre_tokenizer.pretokenizers[1] is ", "after WhitespaceSplit"});
-  with_pre_tokenizer(Json::Object{{"type", "WhitespaceSplit"}}, {"pre_tokenizer is ", "WhitespaceSplit"});
+  with_pre_tokenizer(Json::Object{{"type", "WhitespaceSplit"}},
+                     {"pre_tokenizer is ", "with a Unigram model"});
 }
 
 TEST_F(HfJson, RefusesByNameWhatItCannotDoWithAWordPieceModel) {
