@@ -108,9 +108,6 @@ ByteLevelTokenizer::ByteLevelTokenizer(ByteLevelModel model)
 
 void ByteLevelTokenizer::take_whole(const std::vector<int32_t>& ids) {
   for (const int32_t id : ids) rules_.whole.emplace(tokens_[static_cast<size_t>(id)], id);
-  // The cache holds the ids that such a token has as a whole pretoken; it has other ids as a part of a
-  // pretoken. So pretokens are not cut into parts.
-  if (!rules_.whole.empty()) rules_.cut_in_parts = false;
 }
 
 void ByteLevelTokenizer::expect(uint64_t bytes) {
@@ -287,7 +284,7 @@ void ByteLevelTokenizer::encode_giant(Scratch& scratch, std::string_view pretoke
     while (size < pretoken.size() && !rules_.borders.parts(pretoken, size)) ++size;
     const std::string_view part = pretoken.substr(0, size);
     const auto end = static_cast<uint32_t>(size);
-    if (size > 2 * kLongPretoken)
+    if (size > 2 * kLongPretoken || rules_.whole.contains(part))
       rules_.encoder.encode_long(part, take);
     else
       scratch.encoder.encode(part, {&end, 1}, sink.ids);
