@@ -106,12 +106,15 @@ bool AddedTokens::alone(std::string_view utf8, const Found& found) {
 }
 
 size_t AddedTokens::before(std::string_view utf8, const Found& found, size_t from) {
-  if (!found.token->takes_space_before) return found.begin;
-  return std::max(from, trailing_space(utf8.substr(0, found.begin)));
+  if (!found.token->takes_space_before || from >= found.begin) return std::max(from, found.begin);
+  return from + trailing_space(utf8.substr(from, found.begin - from));
 }
 
-size_t AddedTokens::after(std::string_view utf8, const Found& found) {
-  return found.end + (found.token->takes_space_after ? leading_space(utf8.substr(found.end)) : 0);
+size_t AddedTokens::after(std::string_view utf8, const Found& found, Spaces& spaces) {
+  if (!found.token->takes_space_after) return found.end;
+  if (found.end < spaces.begin || found.end > spaces.end)
+    spaces = {found.end, found.end + leading_space(utf8.substr(found.end))};
+  return spaces.end;
 }
 
 }  // namespace megalith
