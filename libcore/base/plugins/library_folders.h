@@ -24,14 +24,15 @@ struct PluginFacts {
   const char* name;
   const char* purpose;
 };
-inline constexpr std::array<PluginFacts, 8> kPlugins = {{{"cuda", "--device cuda"},
-                                                         {"decoder", "compressed inputs"},
-                                                         {"deflate", "torch's .pt files"},
-                                                         {"gloo", "ranks that are processes"},
-                                                         {"oniguruma", "expressions of tokenizers with lookbehind and the like"},
-                                                         {"onednn", "matrix products on the CPU"},
-                                                         {"sentencepiece", "SentencePiece models"},
-                                                         {"yaml", "YAML files"}}};
+inline constexpr std::array<PluginFacts, 8> kPlugins = {
+    {{"cuda", "--device cuda"},
+     {"decoder", "compressed inputs"},
+     {"deflate", "torch's .pt files"},
+     {"gloo", "ranks that are processes"},
+     {"oniguruma", "expressions of tokenizers with lookbehind and the like"},
+     {"onednn", "matrix products on the CPU"},
+     {"sentencepiece", "SentencePiece models"},
+     {"yaml", "YAML files"}}};
 
 /// The names of the plugins that are in one of the folders.
 std::vector<std::string> plugins_in(const std::vector<std::string>& folders);

@@ -48,7 +48,7 @@ struct ByteLevelModel : TokenizerModel {
                                // empty: there are none
   bool splits_characters = false;  // whether find_pretokens may cut characters
   FindPretokens find_pretokens = pretokenizer(PretokenPattern::kGpt2);
-  SharedBorders borders;  // if set, they replace find_pretokens
+  SharedBorders borders;                     // if set, they replace find_pretokens
   std::shared_ptr<const TextCutter> cutter;  // the same: it makes the pretokens of a whole text
   /// How many bytes after a place decide whether a pretoken ends there, if nothing before the pretoken does.
   /// Empty: something before it may decide, too.

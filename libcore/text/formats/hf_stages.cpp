@@ -96,7 +96,8 @@ SplitPattern read_slow_expression(const JsonCursor& regex, bool of_bytes, const 
   const std::string& text = regex.text();
   try {
     SplitPattern pattern = of_bytes ? oniguruma_split_pattern_of_bytes(text) : oniguruma_split_pattern(text);
-    log(regex.place(), " has ", what, ": the library Oniguruma matches it, slower than a compiled expression");
+    log(regex.place(), " has ", what,
+        ": the library Oniguruma matches it, slower than a compiled expression");
     return pattern;
   } catch (const UnsupportedPattern& refused) {
     regex.refuse(concat("an expression of Oniguruma, which says: ", refused.what));

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "libcore/base/error.h"
+#include "libcore/base/utf8.h"
 #include "libcore/text/patterns/oniguruma.h"
 #include "libcore/text/unicode/byte_alphabet.h"
 
@@ -12,16 +13,12 @@ namespace {
 
 using TakeMatch = OnigurumaPattern::TakeMatch;
 
-bool begins_character(char byte) {
-  return (static_cast<uint8_t>(byte) & 0xC0) != 0x80;
-}
-
 /// Counts the characters before each of several places in ascending order.
 class CharacterCount {
  public:
   explicit CharacterCount(std::string_view utf8) : utf8_(utf8) {}
   size_t before(size_t place) {
-    for (; at_ < place; ++at_) count_ += begins_character(utf8_[at_]);
+    for (; at_ < place; ++at_) count_ += continues_character(utf8_[at_]) ? 0 : 1;
     return count_;
   }
 

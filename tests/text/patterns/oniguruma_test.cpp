@@ -79,8 +79,8 @@ TEST(OwnProperties, ReplaceThoseOfTheLibrary) {
 }
 
 TEST(OwnProperties, LeaveTheRestAsItIs) {
-  for (const char* regex : {"[\\b[:alpha:]]\\p{Nothing}", "(?x)\\w", "(?imW:\\b)", "[]\\d]", "(?#\\d)a", "\\\\d",
-                            "\\s\\h\\R", "\\cd", "(?<name>a)\\k<name>", "[^]\\w]", "\\p"})
+  for (const char* regex : {"[\\b[:alpha:]]\\p{Nothing}", "(?x)\\w", "(?imW:\\b)", "[]\\d]", "(?#\\d)a",
+                            "\\\\d", "\\s\\h\\R", "\\cd", "(?<name>a)\\k<name>", "[^]\\w]", "\\p"})
     EXPECT_EQ(with_own_properties(regex), regex);
 }
 

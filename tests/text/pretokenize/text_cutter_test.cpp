@@ -63,16 +63,18 @@ TEST(TextCutter, SaysThatOnigurumaIsSlower) {
                                   {"behavior", "Isolated"},
                                   {"invert", false}};
   EXPECT_EQ(shown(stages_of(split), "abbab"), "a|b|ba|b|");
-  EXPECT_EQ(lines.lines,
-            std::vector<std::string>{"tokenizer.json: pre_tokenizer.pattern.Regex has the group \"(?<=\": the "
-                                     "library Oniguruma matches it, slower than a compiled expression"});
+  EXPECT_EQ(lines.lines, std::vector<std::string>{
+                             "tokenizer.json: pre_tokenizer.pattern.Regex has the group \"(?<=\": the "
+                             "library Oniguruma matches it, slower than a compiled expression"});
 }
 
 TEST(TextCutter, LeavesOutWhatAStageRemoves) {
-  EXPECT_EQ(shown({SplitStage{.pattern = spaces_pattern(), .use = Use::kRemoved}}, "  ab\u3000c \n"), "ab|c|");
+  EXPECT_EQ(shown({SplitStage{.pattern = spaces_pattern(), .use = Use::kRemoved}}, "  ab\u3000c \n"),
+            "ab|c|");
   EXPECT_EQ(shown({SplitStage{.pattern = spaces_pattern(), .use = Use::kRemoved}}, " \n"), "");
-  EXPECT_EQ(shown({SplitStage{.pattern = digits_pattern(true), .use = Use::kRemoved, .invert = true}}, "a12b3"),
-            "1|2|3|");
+  EXPECT_EQ(
+      shown({SplitStage{.pattern = digits_pattern(true), .use = Use::kRemoved, .invert = true}}, "a12b3"),
+      "1|2|3|");
 }
 
 TEST(TextCutter, PutsABlankBeforeEachPiece) {
@@ -80,7 +82,8 @@ TEST(TextCutter, PutsABlankBeforeEachPiece) {
 }
 
 TEST(TextCutter, KnowsWhatPatternsInARowCanDo) {
-  EXPECT_EQ(plain_patterns({SplitStage{digits_pattern(true)}, SplitStage{punctuation_pattern(true)}})->size(), 2u);
+  EXPECT_EQ(plain_patterns({SplitStage{digits_pattern(true)}, SplitStage{punctuation_pattern(true)}})->size(),
+            2u);
   EXPECT_FALSE(plain_patterns({BlankStage{}}));
   EXPECT_FALSE(plain_patterns({SplitStage{.pattern = digits_pattern(true), .use = Use::kContiguous}}));
 }

@@ -31,7 +31,8 @@ class WholeTokens {
   uint64_t bit(const PieceKey& key) const;
 
   const WholeTokenIds& ids_;
-  std::vector<uint64_t> bits_;  // a bit for the hash of each token's key; it saves almost every look into ids_
+  std::vector<uint64_t>
+      bits_;  // a bit for the hash of each token's key; it saves almost every look into ids_
   int shift_ = 0;
 };
 

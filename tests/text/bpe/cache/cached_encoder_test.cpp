@@ -33,7 +33,8 @@ PieceRules make_rules(const test::MergedVocabulary& vocabulary, Whole whole) {
                    .borders = {tokens, merges},
                    .whole = {}};
   for (size_t id = 0; id < tokens.size(); ++id)
-    if (!tokens[id].empty() && (id + 1) % whole == 0) rules.whole.emplace(tokens[id], static_cast<int32_t>(id));
+    if (!tokens[id].empty() && (id + 1) % whole == 0)
+      rules.whole.emplace(tokens[id], static_cast<int32_t>(id));
   return rules;
 }
 
