@@ -522,7 +522,8 @@ SplitPattern mark_pattern(const std::string& mark, bool each) {
 
 FindPretokens pretokenizer(std::vector<SplitPattern> patterns) {
   if (patterns.size() == 1 && patterns[0].find) return patterns[0].find;
-  if (are_deepseek3(patterns)) return find_one_by_one<first_deepseek3_pretoken>;
+  if (are_deepseek3(patterns))
+    return find_words(WordPattern::kDeepSeek3, chosen_isa(), find_one_by_one<first_deepseek3_pretoken>);
   return [patterns = std::move(patterns)](std::string_view utf8, std::span<uint32_t> ends) {
     return find_by_patterns(patterns, utf8, ends);
   };
