@@ -16,9 +16,10 @@ namespace {
 template <class Has>
 class Kind {
  public:
-  explicit Kind(Has has) : has_(std::move(has)) {
+  explicit Kind(Has holds) : has_(std::move(holds)) {
     for (uint32_t c = 0; c < ascii_.size(); ++c) ascii_[c] = has_(c);
   }
+  bool has(uint32_t code_point) const { return has_(code_point); }
   /// The bytes of the character at `at` if it is of this kind, else 0.
   size_t bytes_at(const char* at, const char* end) const {
     const auto byte = static_cast<unsigned char>(*at);
@@ -43,11 +44,7 @@ SplitPattern pattern_of(std::string name, bool each, Has has) {
     }
     return at;
   };
-  const auto skip = [kind](const char* at, const Window& text) {
-    while (at < text.end() && kind.bytes_at(at, text.end()) == 0) at += character_bytes(*at);
-    return at;
-  };
-  return {.name = std::move(name), .match = match, .skip = skip};
+  return {.name = std::move(name), .match = match, .begins = [kind](uint32_t c) { return kind.has(c); }};
 }
 
 bool is_digit(uint32_t code_point) {

@@ -42,7 +42,10 @@ struct SplitPattern {
   /// The end of the match that begins at `at` (where there is a character), or `at` if no match begins there.
   /// What precedes `at` does not matter.
   std::function<const char*(const char* at, const Window&)> match;
-  /// The first place from `at` on where a match may begin, or the text's end. Optional.
+  /// Whether a match may begin with a character. Optional.
+  std::function<bool(uint32_t code_point)> begins = {};
+  /// The first place from `at` on where a match may begin, or the text's end. Optional; for patterns for
+  /// which more than a character decides.
   std::function<const char*(const char* at, const Window&)> skip = {};
   FindPretokens find = {};  // finds the same pretokens, but faster; set only if the matches cover every text
   bool of_bytes = false;    // whether matches are found between bytes, too, not only between characters

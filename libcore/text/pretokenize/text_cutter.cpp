@@ -5,7 +5,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
-#include "libcore/text/unicode/unicode.h"
+#include "libcore/text/pretokenize/pattern_sequence.h"
 
 namespace megalith {
 namespace {
@@ -19,36 +19,20 @@ struct Part {
 
 /// Calls take(begin, end) for each match of a pattern that does not need the text before a match.
 template <class Take>
-void each_match(const SplitPattern& pattern, std::string_view text, const Take& take) {
+void each_match(const SplitPattern& pattern, const MatchBegins& begins, std::string_view text,
+                const Take& take) {
   const char* const begin = text.data();
   const char* const end = begin + text.size();
   const Window window(end, false);
-  for (const char* at = begin; at < end;) {
-    if (pattern.skip && (at = pattern.skip(at, window)) == end) return;
+  for (const char* at = begin; (at = begins.next(at, window)) < end;) {
     const char* const stop = pattern.match(at, window);
     if (stop == at) {
-      at += pattern.of_bytes ? 1 : character_bytes(*at);
+      at = begins.after(at);
       continue;
     }
     take(static_cast<size_t>(at - begin), static_cast<size_t>(stop - begin));
     at = stop;
   }
-}
-
-/// The matches in a text and what lies between them.
-void find_parts(const SplitPattern& pattern, std::string_view text, std::vector<Part>& parts) {
-  parts.clear();
-  size_t gap = 0;
-  const auto take = [&](size_t begin, size_t end) {
-    if (gap < begin) parts.push_back({gap, begin, false});
-    parts.push_back({begin, end, true});
-    gap = end;
-  };
-  if (pattern.find_all)
-    pattern.find_all(text, take);
-  else
-    each_match(pattern, text, take);
-  if (gap < text.size()) parts.push_back({gap, text.size(), false});
 }
 
 /// Joins each part to the one before it if joins(before, part) holds, where `before` says whether the latter
@@ -108,17 +92,44 @@ class Pieces {
   CutText& out_;
 };
 
-void cut_piece(const SplitStage& stage, std::string_view piece, std::vector<Part>& parts, Pieces& out) {
-  find_parts(stage.pattern, piece, parts);
-  if (stage.invert)
-    for (Part& part : parts) part.matched = !part.matched;
-  use_parts(stage.use, parts);
-  for (const Part& part : parts) out.add(piece.substr(part.begin, part.end - part.begin));
-}
+/// Cuts pieces by one stage.
+class PieceCut {
+ public:
+  PieceCut(const CutStage& stage, Pieces& out) : split_(std::get_if<SplitStage>(&stage)), out_(out) {
+    if (split_) begins_.emplace(split_->pattern);
+  }
 
-void cut_piece(const BlankStage&, std::string_view piece, std::vector<Part>&, Pieces& out) {
-  out.add(piece.starts_with(' ') ? std::string(piece) : concat(' ', piece));
-}
+  void cut(std::string_view piece) {
+    if (!split_) return out_.add(piece.starts_with(' ') ? std::string(piece) : concat(' ', piece));
+    find_parts(piece);
+    if (split_->invert)
+      for (Part& part : parts_) part.matched = !part.matched;
+    use_parts(split_->use, parts_);
+    for (const Part& part : parts_) out_.add(piece.substr(part.begin, part.end - part.begin));
+  }
+
+ private:
+  /// The matches in a text and what lies between them.
+  void find_parts(std::string_view text) {
+    parts_.clear();
+    size_t gap = 0;
+    const auto take = [&](size_t begin, size_t end) {
+      if (gap < begin) parts_.push_back({gap, begin, false});
+      parts_.push_back({begin, end, true});
+      gap = end;
+    };
+    if (split_->pattern.find_all)
+      split_->pattern.find_all(text, take);
+    else
+      each_match(split_->pattern, *begins_, text, take);
+    if (gap < text.size()) parts_.push_back({gap, text.size(), false});
+  }
+
+  const SplitStage* split_;  // null: a blank is put before each piece
+  std::optional<MatchBegins> begins_;
+  std::vector<Part> parts_;
+  Pieces& out_;
+};
 
 }  // namespace
 
@@ -155,13 +166,12 @@ FindPretokens CutText::finder() const {
 CutText TextCutter::cut(std::string_view utf8) const {
   CutText from, to;
   Pieces(from).add(utf8);
-  std::vector<Part> parts;
   for (const CutStage& stage : stages_) {
     Pieces out(to);
+    PieceCut cut(stage, out);
     size_t begin = 0;
     for (const uint32_t end : from.ends) {
-      const std::string_view piece = std::string_view(from.text).substr(begin, end - begin);
-      std::visit([&](const auto& one) { cut_piece(one, piece, parts, out); }, stage);
+      cut.cut(std::string_view(from.text).substr(begin, end - begin));
       begin = end;
     }
     std::swap(from, to);
