@@ -123,13 +123,40 @@ ByteLevelTables ByteLevelTokenizer::tables() const {
           .hash = hash()};
 }
 
-std::vector<int32_t> ByteLevelTokenizer::find_unmerged(const std::vector<bool>& literal) const {
-  std::vector<int32_t> found, ids;
+/// Calls take(id, ids) with the ids that merging gives for each token. Short ones are merged side by side.
+template <class Take>
+void ByteLevelTokenizer::merge_tokens(const Take& take) const {
+  std::vector<PieceKey> keys;
+  std::vector<size_t> ids_of_keys;
+  std::vector<MergedPiece> merged(kSeedsAtOnce);
+  const auto merge_short = [&] {
+    rules_.encoder.encode_short(keys, merged.data());
+    for (size_t i = 0; i < keys.size(); ++i)
+      take(ids_of_keys[i], std::span<const int32_t>(merged[i].ids).first(merged[i].count));
+    keys.clear();
+    ids_of_keys.clear();
+  };
+  std::vector<int32_t> ids;
   for (size_t id = 0; id < tokens_.size(); ++id) {
-    if (tokens_[id].empty() || (id < literal.size() && literal[id])) continue;
-    rules_.encode(tokens_[id], ids);
-    if (ids.size() != 1 || ids[0] != static_cast<int32_t>(id)) found.push_back(static_cast<int32_t>(id));
+    if (tokens_[id].size() > PieceKey::kLongest) {
+      rules_.encoder.encode(tokens_[id], ids);
+      take(id, std::span<const int32_t>(ids));
+    } else if (!tokens_[id].empty()) {
+      keys.push_back(PieceKey::of(tokens_[id]));
+      ids_of_keys.push_back(id);
+      if (keys.size() == kSeedsAtOnce) merge_short();
+    }
   }
+  merge_short();
+}
+
+std::vector<int32_t> ByteLevelTokenizer::find_unmerged(const std::vector<bool>& literal) const {
+  std::vector<int32_t> found;
+  merge_tokens([&](size_t id, std::span<const int32_t> ids) {
+    const bool is_merged = ids.size() == 1 && ids[0] == static_cast<int32_t>(id);
+    if (!is_merged && !(id < literal.size() && literal[id])) found.push_back(static_cast<int32_t>(id));
+  });
+  std::sort(found.begin(), found.end());
   return found;
 }
 
@@ -142,13 +169,15 @@ std::vector<int32_t> ByteLevelTokenizer::unmerged() const {
 
 std::vector<PieceSeed> ByteLevelTokenizer::find_seeds() const {
   std::vector<PieceSeed> seeds;
-  std::vector<int32_t> ids;
-  for (size_t i = 0; i < tokens_.size(); ++i) {
-    const auto id = static_cast<int32_t>(i);
-    if (tokens_[i].empty() || tokens_[i].size() > PieceKey::kLongest) continue;
-    rules_.encode(tokens_[i], ids);
-    if (ids.size() == 1 && ids[0] == id) seeds.push_back({PieceKey::of(tokens_[i]), id});
-  }
+  merge_tokens([&](size_t id, std::span<const int32_t> ids) {
+    const std::string_view token = tokens_[id];
+    if (token.size() > PieceKey::kLongest) return;
+    const auto whole = rules_.whole.find(token);
+    const bool is_whole = whole != rules_.whole.end();
+    if (is_whole ? whole->second == static_cast<int32_t>(id)
+                 : ids.size() == 1 && ids[0] == static_cast<int32_t>(id))
+      seeds.push_back({PieceKey::of(token), static_cast<int64_t>(id)});
+  });
   return seeds;
 }
 

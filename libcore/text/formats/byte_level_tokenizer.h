@@ -108,6 +108,8 @@ class ByteLevelTokenizer : public CoreTokenizer {
     void hand_over_if_long() const;
   };
   void encode_with(Scratch&, std::string_view utf8, Sink) const;
+  template <class Take>
+  void merge_tokens(const Take& take) const;
   std::vector<PieceSeed> find_seeds() const;
   void help_to_seed() const;
   void take_whole(const std::vector<int32_t>& ids);

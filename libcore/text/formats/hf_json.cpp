@@ -121,13 +121,14 @@ CharacterIds::Unknown read_unknown(const JsonCursor& model, const Vocabulary& vo
 SharedBorders borders_of(const ByteLevelModel& model) {
   const CharacterIds& characters = *model.characters;
   const CharacterIds::Unknown& unknown = characters.unknown();
-  const auto is_special = [&](int32_t id) {
-    return id == unknown.id ||
-           std::find(unknown.bytes.begin(), unknown.bytes.end(), id) != unknown.bytes.end();
-  };
-  const bool merges_special = std::any_of(
-      model.merges.begin(), model.merges.end(),
-      [&](const BytePairEncoder::Merge& merge) { return is_special(merge.left) || is_special(merge.right); });
+  std::vector<bool> is_special(model.tokens.size());
+  if (unknown.id) is_special[static_cast<size_t>(*unknown.id)] = true;
+  for (const int32_t id : unknown.bytes)
+    if (id >= 0) is_special[static_cast<size_t>(id)] = true;
+  const bool merges_special =
+      std::any_of(model.merges.begin(), model.merges.end(), [&](const BytePairEncoder::Merge& merge) {
+        return is_special[static_cast<size_t>(merge.left)] || is_special[static_cast<size_t>(merge.right)];
+      });
   if (model.ignore_merges || characters.has_some_bytes() || merges_special) return nullptr;
   return std::make_shared<const CharacterBorders>(model.tokens, model.merges, characters);
 }
