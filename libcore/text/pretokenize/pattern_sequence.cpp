@@ -65,7 +65,8 @@ class PatternSequence::Cutting {
     uint32_t tried;
   };
   static constexpr uint32_t kUnknown = UINT32_MAX;
-  static constexpr size_t kShort = 64;  // bytes of a piece that are looked at to learn which are tried
+  static constexpr size_t kShort = 64;         // bytes of a piece that are looked at to learn which are tried
+  static constexpr std::ptrdiff_t kLong = 64;  // bytes from which on finding many matches at a time is faster
 
   Rest needed(Rest rest, const char* at, const Window& text) const {
     if (rest.tried == kUnknown && static_cast<size_t>(text.end() - at) <= kShort) {
@@ -82,8 +83,9 @@ class PatternSequence::Cutting {
     rest = needed(rest, at, text);
     if (rest.first == tables_.patterns.size()) return take(text);
     const SplitPattern& pattern = tables_.patterns[rest.first];
-    const MatchBegins& begins = tables_.begins[rest.first];
     const Rest then = {rest.first + 1, rest.tried};
+    if (pattern.looks_ahead && text.end() - at > kLong) return cut_found(pattern, then, at, text);
+    const MatchBegins& begins = tables_.begins[rest.first];
     const char* gap = at;  // where the text since the last match begins
     while ((at = begins.next(at, text)) < text.end()) {
       const Window seen(text.end(), text.open());
@@ -98,6 +100,20 @@ class PatternSequence::Cutting {
       gap = at = end;
     }
     return gap == at || cut(then, gap, Window(at, text.open()));
+  }
+  /// The same for a pattern whose matches cover the window and are found many at a time.
+  bool cut_found(const SplitPattern& pattern, Rest then, const char* at, const Window& text) {
+    std::array<uint32_t, 2 * kMinEnds> ends;
+    while (at < text.end()) {
+      const char* const begin = at;
+      const size_t count = pattern.find({at, static_cast<size_t>(text.end() - at)}, ends);
+      for (const uint32_t end : std::span(ends).first(count)) {
+        if (text.open() && static_cast<size_t>(text.end() - begin) < end + *pattern.looks_ahead) return false;
+        if (!cut(then, at, Window(begin + end, false))) return false;
+        at = begin + end;
+      }
+    }
+    return true;
   }
   /// Splits the gap before `at` if nothing is certain from `at` on: the gap may continue there. Returns
   /// false.

@@ -239,10 +239,11 @@ bool are_deepseek3(const std::vector<SplitPattern>& patterns) {
          patterns[2].name == "deepseek-v3";
 }
 
+constexpr size_t kGpt2LooksAhead = 8;  // most bytes that a match reads after its end
+
 const char* gpt2_match(const char* at, const Window& text) {
-  constexpr std::ptrdiff_t kLooksAhead = 8;  // most bytes that a pattern reads after the end of a pretoken
   const char* const end = at + gpt2_pretoken({at, static_cast<size_t>(text.end() - at)});
-  if (text.end() - end < kLooksAhead) text.has(text.end());
+  if (static_cast<size_t>(text.end() - end) < kGpt2LooksAhead) text.has(text.end());
   return end;
 }
 
@@ -360,7 +361,10 @@ SplitPattern split_pattern(std::string_view regex) {
   for (char c : regex) written += c == '\r' ? "\\r" : c == '\n' ? "\\n" : std::string(1, c);
   for (const Known& known : known_patterns())
     if (written == known.regex)
-      return {.name = known.name, .match = known.match, .find = known.find ? known.find() : FindPretokens()};
+      return &known == known_patterns().data()
+                 ? gpt2_split_pattern()
+                 : SplitPattern{
+                       .name = known.name, .match = known.match, .find = known.find ? known.find() : nullptr};
   return compiled_pattern(written, std::make_shared<const CompiledPattern>(written));
 }
 
@@ -417,7 +421,7 @@ SplitPattern text_pattern(const std::string& text, TextCut cut) {
 
 SplitPattern gpt2_split_pattern() {
   const Known& known = known_patterns().front();
-  return {.name = known.name, .match = known.match, .find = known.find()};
+  return {.name = known.name, .match = known.match, .find = known.find(), .looks_ahead = kGpt2LooksAhead};
 }
 
 SplitPattern mark_pattern(const std::string& mark, bool each) {

@@ -48,7 +48,10 @@ struct SplitPattern {
   /// which more than a character decides.
   std::function<const char*(const char* at, const Window&)> skip = {};
   FindPretokens find = {};  // finds the same pretokens, but faster; set only if the matches cover every text
-  bool of_bytes = false;    // whether matches are found between bytes, too, not only between characters
+  /// How many bytes after its end decide where a match that `find` finds ends, unless it reaches to the end
+  /// of the text. Empty: something farther away may decide, too.
+  std::optional<size_t> looks_ahead = {};
+  bool of_bytes = false;  // whether matches are found between bytes, too, not only between characters
   /// In place of `match`, for a pattern to which the text before a match matters: passes where each match of
   /// a whole text begins and ends, in order. Empty matches cut a text, too.
   std::function<void(std::string_view utf8, const std::function<void(size_t, size_t)>& take)> find_all = {};

@@ -1,6 +1,7 @@
 #include "libcore/text/pretokenize/text_cutter.h"
 
 #include <algorithm>
+#include <random>
 
 #include <gtest/gtest.h>
 
@@ -79,6 +80,36 @@ TEST(TextCutter, LeavesOutWhatAStageRemoves) {
 
 TEST(TextCutter, PutsABlankBeforeEachPiece) {
   EXPECT_EQ(shown({SplitStage{digits_pattern(false)}, BlankStage{}}, "a12 b"), " a| 12| b|");
+}
+
+// The function that finds pretokens in parts of a text, against the cutter, which sees it as a whole.
+TEST(TextCutter, CutsAsPatternsInARowDo) {
+  const std::vector<std::vector<SplitPattern>> lists = {
+      {digits_pattern(true), gpt2_split_pattern()},
+      {digits_pattern(false), punctuation_pattern(false), gpt2_split_pattern(),
+       digits_pattern_of_bytes(true)},
+      {split_pattern("[\\r\\n]"), split_pattern("\\s?\\p{L}+"), split_pattern("\\s?\\p{P}+"),
+       split_pattern("[\u4e00-\u9fa5]+"), digits_pattern(true)},
+      {text_pattern("a", TextCut::kAfter), split_pattern("\\s+$"), split_pattern("b+|c")}};
+  const char* const parts[] = {"a",  "b",    "word",         " and",   " ",      "   ",
+                               "12", "\n",   "\n\n  ",       "'s",     "!",      "...",
+                               "\t", "\r\n", "\u4e2d\u6587", "\u00e9", "\u2014", "\u0661"};
+  std::mt19937 random(6);
+  for (int round = 0; round < 200; ++round) {
+    std::string text;
+    const size_t size = round % 10 == 0 ? 40'000 : 1 + random() % 600;
+    const size_t kinds = 1 + random() % std::size(parts);
+    while (text.size() < size) text += parts[random() % kinds];
+    for (const std::vector<SplitPattern>& patterns : lists) {
+      std::vector<CutStage> stages;
+      for (const SplitPattern& pattern : patterns) stages.emplace_back(SplitStage{pattern});
+      std::string found;
+      for_each_pretoken(pretokenizer(patterns), text,
+                        [&](std::string_view piece) { found.append(piece).append("\x01"); });
+      ASSERT_TRUE(found + "\x01" == cut(TextCutter(stages), text))
+          << patterns.back().name << ' ' << quote(text);
+    }
+  }
 }
 
 TEST(TextCutter, KnowsWhatPatternsInARowCanDo) {
