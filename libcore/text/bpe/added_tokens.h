@@ -49,7 +49,7 @@ class AddedTokens {
   }
 
   /// Whether some token begins with this byte.
-  bool may_begin(char byte) const { return starts_[static_cast<unsigned char>(byte)]; }
+  bool may_begin(char byte) const { return starts_[static_cast<unsigned char>(byte)] != 0; }
   /// The length of the longest token with which `utf8` (not empty) begins, or 0.
   size_t longest_at(std::string_view utf8) const {
     const AddedToken* const found = may_begin(utf8[0]) ? longest(utf8) : nullptr;
@@ -80,8 +80,9 @@ class AddedTokens {
   const AddedToken* longest(std::string_view utf8) const;
   static bool alone(std::string_view utf8, const Found& found);
 
-  std::vector<AddedToken> tokens_;  // sorted by text
-  std::array<bool, 256> starts_{};  // the bytes with which some token begins
+  std::vector<AddedToken> tokens_;      // sorted by text
+  std::array<uint8_t, 256> starts_{};   // 1 for the bytes with which some token begins
+  std::array<uint8_t, 256> seconds_{};  // 1 for those that may follow there in a text
   /// A bit for each pair of bytes, set if a token begins with both or consists of the first one alone. Most
   /// blanks in a text begin no token of several blanks, so this saves most searches.
   std::vector<uint64_t> pairs_;
