@@ -111,6 +111,31 @@ TEST_F(HfJson, PutsATemplateAroundATextAndTemplatesAroundEachOther) {
   }
 }
 
+// Words without the white space between them, which is in no pretoken.
+TEST_F(HfJson, CutsATextAsAWholeWhereAStageRemovesSomething) {
+  const auto plain = read();
+  const Json bytes = Json::Object{{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}};
+  root_.set("pre_tokenizer",
+            Json::Object{{"type", "Sequence"},
+                         {"pretokenizers", Json::Array{Json::Object{{"type", "WhitespaceSplit"}}, bytes}}});
+  const auto words = read();
+  std::string text;
+  std::vector<int32_t> wanted;
+  for (int i = 0; i < 60'000; ++i) {
+    const char* const word = i % 3 == 0 ? "They" : i % 3 == 1 ? "kept" : "<|endoftext|>";
+    text += std::string(i % 7, ' ') + word + (i % 2 == 0 ? "\n" : "\u3000");
+    const std::vector<int32_t> ids = encode(*plain, word);
+    wanted.insert(wanted.end(), ids.begin(), ids.end());
+  }
+  EXPECT_TRUE(encode(*words, text) == wanted);
+  std::vector<int32_t> joined;
+  words->encode_in_parts(
+      text, [&](std::span<const int32_t> ids) { joined.insert(joined.end(), ids.begin(), ids.end()); });
+  EXPECT_TRUE(joined == wanted);
+  EXPECT_EQ(encode(*words, " \n"), std::vector<int32_t>());
+  EXPECT_NE(words->hash(), plain->hash());
+}
+
 TEST_F(HfJson, RefusesByNameWhatItCannotDo) {
   const Json good = root_;
   const auto with = [&](const char* key, Json value, const std::vector<std::string>& parts) {
