@@ -23,13 +23,14 @@ std::vector<std::string> own_library_folders();
 struct PluginFacts {
   const char* name;
   const char* purpose;
+  const char* package = "";  // a build has the plugin only where this package is; empty: every build has it
 };
 inline constexpr std::array<PluginFacts, 8> kPlugins = {
     {{"cuda", "--device cuda"},
      {"decoder", "compressed inputs"},
      {"deflate", "torch's .pt files"},
-     {"gloo", "ranks that are processes"},
-     {"oniguruma", "expressions of tokenizers with lookbehind and the like"},
+     {"gloo", "ranks that are processes", "libgloo-dev"},
+     {"oniguruma", "expressions of tokenizers with lookbehind and the like", "libonig-dev"},
      {"onednn", "matrix products on the CPU"},
      {"sentencepiece", "SentencePiece models"},
      {"yaml", "YAML files"}}};
