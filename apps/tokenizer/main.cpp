@@ -53,7 +53,7 @@ struct TokenizerAppConfig {
     v("output", output,
       "Folder for vocab.json, merges.txt, tokenizer.json and the other files that transformers needs.",
       metavar("DIR"));
-    v("workers", workers, "Threads that read and count.", at_least(1),
+    v("workers", workers, "Threads that read, and count, encode or decode.", at_least(1),
       default_text("all cores that the process may use"));
   }
   void finish() {
@@ -99,7 +99,7 @@ void train(const TokenizerAppConfig& config, const std::string& options_file) {
 
 void run_lines(const TokenizerAppConfig& config, const TokenizerConfig& files) {
   const auto tokenizer = make_tokenizer(tokenizer_files(files, config.vocab_size.value_or(0)));
-  const TokenizerLines lines{*tokenizer, config.json};
+  const TokenizerLines lines{*tokenizer, config.json, static_cast<size_t>(config.workers)};
   const std::vector<std::string> inputs = config.input.empty() ? std::vector<std::string>{"-"} : config.input;
   for (const std::string& input : inputs)
     config.command == "encode" ? lines.encode(input, std::cout) : lines.decode(input, std::cout);

@@ -15,8 +15,18 @@ namespace megalith {
 namespace {
 using State = Finding::State;
 
+bool is_installed(const std::string& plugin) {
+  const std::vector<std::string> plugins = plugins_in(own_library_folders());
+  return std::find(plugins.begin(), plugins.end(), plugin) != plugins.end();
+}
+
 Finding check_plugin(const PluginFacts& plugin) {
   const std::string file = concat("libmegalith_", plugin.name, ".so"), check = concat("plugin ", plugin.name);
+  if (*plugin.package != '\0' && !is_installed(plugin.name))
+    return {.check = check,
+            .state = State::kWarning,
+            .text = concat(plugin.purpose, ": this build has no ", file),
+            .remedy = concat("install the package ", plugin.package, " and build Megalith again")};
   try {
     const Plugin opened(file);
     return {.check = check, .state = State::kGood, .text = plugin.purpose, .remedy = {}};

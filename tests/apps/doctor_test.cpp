@@ -142,6 +142,18 @@ TEST_F(Doctor, NamesAPluginThatIsMissing) {
   EXPECT_EQ(said.of("plugin gloo").state, State::kGood);
 }
 
+TEST_F(Doctor, NamesThePackageOfAPluginThatABuildMayLack) {
+  copy_installation();
+  fs::remove(dir_ / "lib/libmegalith_oniguruma.so");
+  const Said said = say(copied_doctor());
+  EXPECT_EQ(said.code, 0);
+  EXPECT_EQ(said.of("plugin oniguruma").state, State::kWarning);
+  EXPECT_EQ(said.of("plugin oniguruma").remedy, "install the package libonig-dev and build Megalith again");
+  EXPECT_EQ(std::count(said.does_not_run.begin(), said.does_not_run.end(),
+                       "expressions of tokenizers with lookbehind and the like"),
+            1);
+}
+
 TEST_F(Doctor, NamesAPortThatIsTaken) {
   const Socket listener = listen_on("127.0.0.1", 0);
   const Said said = say(concat(doctor(), " --master-port ", listener.local_port()));

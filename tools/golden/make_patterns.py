@@ -6,14 +6,16 @@
 
 Committed files: tokenizers 0.23.3.
   texts.json    texts of odd characters, blanks, numbers and words
+  cuts.json     [pre-tokenizer of a tokenizer.json, digests as in pieces.json]: expressions that the library itself matches, and stages of other kinds
   pieces.json   [expression, [SHA-256 of the pieces of each BLOCK texts], SHA-256 of those of code_point_texts(), or null]; after each piece, and after each text, comes a byte 0x01
 """
 import hashlib
+import json
 import os
 import random
 import sys
 
-from tokenizers import Regex, pre_tokenizers
+from tokenizers import Regex, Tokenizer, pre_tokenizers
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from tokenizer import write_json  # noqa: E402
@@ -58,6 +60,38 @@ PATTERNS = [
     r"\P{Ll}{2}", r"[\p{Nd}\p{Sc}]+", r"[\x41-\x{1F600}]", r"[\u0041-z]+", r"[\]\-a^]+", r"a++b|a", r"\p{greek}+|\p{HIRAGANA}+", r"(?:[0-9]{1,2}){2}", r"x+\z", r"[^a]", r"\s++(?=\n|$)",
     r"\p{N}{1,3}+x?", r"[!-/:-@\[-`{-~]", r"[0-9][0-9][0-9]",
 ]
+# Not compiled: lookbehind, boundaries, longer lookahead, references, empty matches, more states than a table has.
+SLOW = [
+    r"(?=(\d{3})+(?!\d))", r"\p{N}{1,3}(?=(?:\p{N}{3})*(?:\P{N}|$))", r"\b", r"\B", r"^", r"^\s+|\S+", r"(?<=\p{L})\p{N}+|(?<!\p{N})\p{L}", r"(?<=[a-z])(?=[A-Z])", r"(\p{L})\1",
+    r"(?>a+b?)a?b|\s", r"x*", r"(?i:ss|ff|\u017f)", r"\p{Lu}++(?!\p{Ll})|\w+", r"(?<![\w])'(?=\w)", r"[[:alpha:]&&[^a-c]]+", r"\w+(?<!_)|\W(?<=\s)", r"(?:a|b)*a(?:a|b){14}", r"(?i)\p{Lu}(?<=[\w&&\P{Nd}])", r"a\Kb",
+    r"(?x) \p{L}+ # [words\n | \d (?<= 1 )", r"(?:\r\n|\R)(?=\S)", r"(?~ab)b",
+]
+SLOW_CODE_POINTS = [r"\b", r"(?<=\p{L})\p{M}+|(?<=\w)\W", r"[^\W\d_]+(?<!\p{Ll})", r"(?i:\p{Lu}+)(?<=\D)"]
+
+
+def split_stage(pattern, behavior="Isolated", invert=False, kind="Regex"):
+    return {"type": "Split", "pattern": {kind: pattern}, "behavior": behavior, "invert": invert}
+
+
+def sequence(*stages):
+    return {"type": "Sequence", "pretokenizers": list(stages)}
+
+
+def byte_level(prefix, regex):
+    return {"type": "ByteLevel", "add_prefix_space": prefix, "trim_offsets": True, "use_regex": regex}
+
+
+BEHAVIORS = ["Isolated", "Removed", "Contiguous", "MergedWithPrevious", "MergedWithNext"]
+WHITESPACE, DIGITS = {"type": "Whitespace"}, {"type": "Digits", "individual_digits": True}
+STAGES = [
+    *(split_stage(regex, behavior, invert) for regex in (r"\d|(?=z)", r"\s+|'", r"(?<=b)c|b") for behavior in BEHAVIORS for invert in (False, True)),
+    *(split_stage("a", behavior, invert, "String") for behavior in BEHAVIORS for invert in (False, True)),
+    *({"type": "Punctuation", "behavior": behavior} for behavior in BEHAVIORS),
+    WHITESPACE, {"type": "WhitespaceSplit"}, {"type": "BertPreTokenizer"}, {"type": "CharDelimiterSplit", "delimiter": "x"}, {"type": "CharDelimiterSplit", "delimiter": "\u3042"},
+    sequence(WHITESPACE, DIGITS), sequence({"type": "WhitespaceSplit"}, byte_level(True, True)), sequence(DIGITS, byte_level(True, False)), sequence(split_stage(r"\b"), byte_level(False, False)),
+    sequence(split_stage(r"(?<=\p{L})\s", "MergedWithNext"), split_stage(r"^\s", "Removed"), split_stage(r"\p{L}+")), sequence(byte_level(False, True), split_stage("(?<=\u0120)\\w")), sequence(byte_level(False, False), split_stage(r"(?<=\w)\W|\b", "Removed")),
+]
+
 # These are compared in each code point.
 EVERY_CODE_POINT = [*PATTERNS[:8], KIMI, r"\w+|[^\w\s]+", r"[\p{Nd}\p{Sc}]+", r"\p{greek}+|\p{HIRAGANA}+"]
 PARTS = ["a", "b", "c", "x", "z", "A", "B", "Z", "don", "'s", "'S", "'\u017f", "'ll", "'LL", "'t", "'re", "'d", "s", "k", "\u212a", "\u017fkip", "SKIP", "IMGIMG", "AI", "ABIZ", "<sentinel:1", "<sentinel:22>", " ", " ", "  ", "    ",
@@ -84,9 +118,31 @@ def digest(pre_tokenizer, some):
     out = hashlib.sha256()
     for text in some:
         for piece, _ in pre_tokenizer.pre_tokenize_str(text):
-            out.update(piece.encode() + b"\x01")
+            out.update((piece if isinstance(piece, bytes) else piece.encode()) + b"\x01")
         out.update(b"\x01")
     return out.hexdigest()
+
+
+def cut_row(stage, every, all_texts):
+    whole = {"version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "normalizer": None, "pre_tokenizer": stage, "post_processor": None, "decoder": None,
+             "model": {"type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": None, "end_of_word_suffix": None, "fuse_unk": False, "byte_fallback": False, "ignore_merges": False, "vocab": {}, "merges": []}}
+    made = Tokenizer.from_str(json.dumps(whole)).pre_tokenizer
+    if "ByteLevel" in json.dumps(stage):
+        made = InBytes(made)
+    return [stage, [digest(made, all_texts[at:at + BLOCK]) for at in range(0, COUNT, BLOCK)], digest(made, code_point_texts()) if every else None]
+
+
+class InBytes:
+    """Pieces of a pre-tokenizer with ByteLevel as bytes, not in its alphabet."""
+
+    def __init__(self, made):
+        self.made = made
+        codes = [*range(33, 127), *range(161, 173), *range(174, 256)]
+        codes += [code for code in range(256) if code not in codes]
+        self.bytes = {chr(code if code in codes[:188] else 256 + codes.index(code) - 188): code for code in codes}
+
+    def pre_tokenize_str(self, text):
+        return [(bytes(self.bytes[c] for c in piece), place) for piece, place in self.made.pre_tokenize_str(text)]
 
 
 def main():
@@ -97,7 +153,8 @@ def main():
         split = pre_tokenizers.Split(Regex(regex), "isolated")
         rows.append([regex, [digest(split, all_texts[at:at + BLOCK]) for at in range(0, COUNT, BLOCK)],
                      digest(split, code_point_texts()) if regex in EVERY_CODE_POINT else None])
-    for name, value in (("texts", all_texts), ("pieces", rows)):
+    cuts = [cut_row(split_stage(regex), False, all_texts) for regex in SLOW] + [cut_row(split_stage(regex), True, all_texts) for regex in SLOW_CODE_POINTS] + [cut_row(stage, False, all_texts) for stage in STAGES]
+    for name, value in (("texts", all_texts), ("pieces", rows), ("cuts", cuts)):
         write_json(os.path.join(folder, name + ".json"), value)
 
 

@@ -23,14 +23,17 @@ std::vector<std::string> own_library_folders();
 struct PluginFacts {
   const char* name;
   const char* purpose;
+  const char* package = "";  // a build has the plugin only where this package is; empty: every build has it
 };
-inline constexpr std::array<PluginFacts, 7> kPlugins = {{{"cuda", "--device cuda"},
-                                                         {"decoder", "compressed inputs"},
-                                                         {"deflate", "torch's .pt files"},
-                                                         {"gloo", "ranks that are processes"},
-                                                         {"onednn", "matrix products on the CPU"},
-                                                         {"sentencepiece", "SentencePiece models"},
-                                                         {"yaml", "YAML files"}}};
+inline constexpr std::array<PluginFacts, 8> kPlugins = {
+    {{"cuda", "--device cuda"},
+     {"decoder", "compressed inputs"},
+     {"deflate", "torch's .pt files"},
+     {"gloo", "ranks that are processes", "libgloo-dev"},
+     {"oniguruma", "expressions of tokenizers with lookbehind and the like", "libonig-dev"},
+     {"onednn", "matrix products on the CPU"},
+     {"sentencepiece", "SentencePiece models"},
+     {"yaml", "YAML files"}}};
 
 /// The names of the plugins that are in one of the folders.
 std::vector<std::string> plugins_in(const std::vector<std::string>& folders);

@@ -40,8 +40,14 @@ size_t leading_space(std::string_view utf8) {
 AddedTokens::AddedTokens(std::vector<AddedToken> tokens) : tokens_(std::move(tokens)) {
   std::stable_sort(tokens_.begin(), tokens_.end(),
                    [](const AddedToken& a, const AddedToken& b) { return a.text < b.text; });
-  for (const AddedToken& token : tokens_) starts_[static_cast<unsigned char>(token.text[0])] = true;
-  if (std::count(starts_.begin(), starts_.end(), true) == 1) only_start_ = tokens_[0].text[0];
+  for (const AddedToken& token : tokens_) {
+    starts_[static_cast<unsigned char>(token.text[0])] = 1;
+    if (token.text.size() == 1)
+      seconds_.fill(1);
+    else
+      seconds_[static_cast<unsigned char>(token.text[1])] = 1;
+  }
+  if (std::count(starts_.begin(), starts_.end(), 1) == 1) only_start_ = tokens_[0].text[0];
   if (!tokens_.empty()) pairs_.resize(256 * 256 / 64);
   for (const AddedToken& token : tokens_) {
     const size_t row = static_cast<unsigned char>(token.text[0]) * size_t{256};
@@ -64,9 +70,13 @@ void AddedTokens::add_to(IdentityHash& hash) const {
 
 size_t AddedTokens::next_start(std::string_view utf8, size_t from) const {
   if (only_start_) return std::min(utf8.find(*only_start_, from), utf8.size());
-  const auto found = std::find_if(utf8.begin() + static_cast<std::ptrdiff_t>(from), utf8.end(),
-                                  [&](char c) { return starts_[static_cast<unsigned char>(c)]; });
-  return static_cast<size_t>(found - utf8.begin());
+  const auto byte = [&](size_t at) { return static_cast<unsigned char>(utf8[at]); };
+  // A blank begins a token of several blanks and is every sixth byte: the byte after it decides without a
+  // branch of its own.
+  size_t at = from;
+  while (at + 1 < utf8.size() && (starts_[byte(at)] & seconds_[byte(at + 1)]) == 0) ++at;
+  if (at + 1 == utf8.size() && starts_[byte(at)] == 0) ++at;
+  return std::min(at, utf8.size());
 }
 
 std::optional<AddedTokens::Found> AddedTokens::find(std::string_view utf8, size_t from) const {
@@ -106,12 +116,15 @@ bool AddedTokens::alone(std::string_view utf8, const Found& found) {
 }
 
 size_t AddedTokens::before(std::string_view utf8, const Found& found, size_t from) {
-  if (!found.token->takes_space_before) return found.begin;
-  return std::max(from, trailing_space(utf8.substr(0, found.begin)));
+  if (!found.token->takes_space_before || from >= found.begin) return std::max(from, found.begin);
+  return from + trailing_space(utf8.substr(from, found.begin - from));
 }
 
-size_t AddedTokens::after(std::string_view utf8, const Found& found) {
-  return found.end + (found.token->takes_space_after ? leading_space(utf8.substr(found.end)) : 0);
+size_t AddedTokens::after(std::string_view utf8, const Found& found, Spaces& spaces) {
+  if (!found.token->takes_space_after) return found.end;
+  if (found.end < spaces.begin || found.end > spaces.end)
+    spaces = {found.end, found.end + leading_space(utf8.substr(found.end))};
+  return spaces.end;
 }
 
 }  // namespace megalith

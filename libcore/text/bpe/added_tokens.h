@@ -23,7 +23,7 @@ struct AddedToken {
 
 /// Finds added tokens in a text from left to right; of several that start at one place, the longest. As in
 /// Hugging Face tokenizers, an `only_alone` token that is rejected for its neighbours still hides the tokens
-/// that begin inside it.
+/// that begin inside it. The time grows with the text, and with its white space only once.
 class AddedTokens {
  public:
   AddedTokens() = default;
@@ -37,18 +37,19 @@ class AddedTokens {
   template <class Plain, class Special>
   void split(std::string_view utf8, Plain&& plain, Special&& special) const {
     size_t from = 0;
+    Spaces spaces;
     for (std::optional<Found> found = find(utf8, 0); found; found = find(utf8, found->end)) {
       if (found->token->only_alone && !alone(utf8, *found)) continue;
       const size_t begin = before(utf8, *found, from);
       if (begin > from) plain(utf8.substr(from, begin - from));
       special(found->token->id);
-      from = after(utf8, *found);
+      from = after(utf8, *found, spaces);
     }
     if (from < utf8.size()) plain(utf8.substr(from));
   }
 
   /// Whether some token begins with this byte.
-  bool may_begin(char byte) const { return starts_[static_cast<unsigned char>(byte)]; }
+  bool may_begin(char byte) const { return starts_[static_cast<unsigned char>(byte)] != 0; }
   /// The length of the longest token with which `utf8` (not empty) begins, or 0.
   size_t longest_at(std::string_view utf8) const {
     const AddedToken* const found = may_begin(utf8[0]) ? longest(utf8) : nullptr;
@@ -66,17 +67,22 @@ class AddedTokens {
   /// The first token in `utf8` that starts at `from` or later.
   std::optional<Found> find(std::string_view utf8, size_t from) const;
   size_t next_start(std::string_view utf8, size_t from) const;
+  /// White space that was found after a token. Tokens in it that take it too need not search for its end.
+  struct Spaces {
+    size_t begin = 0, end = 0;
+  };
   /// before(): where the text before the token ends, but at least `from`. after(): where the text after the
   /// token begins.
   static size_t before(std::string_view utf8, const Found& found, size_t from);
-  static size_t after(std::string_view utf8, const Found& found);
+  static size_t after(std::string_view utf8, const Found& found, Spaces& spaces);
 
   /// The longest token with which `utf8` begins, or nullptr.
   const AddedToken* longest(std::string_view utf8) const;
   static bool alone(std::string_view utf8, const Found& found);
 
-  std::vector<AddedToken> tokens_;  // sorted by text
-  std::array<bool, 256> starts_{};  // the bytes with which some token begins
+  std::vector<AddedToken> tokens_;      // sorted by text
+  std::array<uint8_t, 256> starts_{};   // 1 for the bytes with which some token begins
+  std::array<uint8_t, 256> seconds_{};  // 1 for those that may follow there in a text
   /// A bit for each pair of bytes, set if a token begins with both or consists of the first one alone. Most
   /// blanks in a text begin no token of several blanks, so this saves most searches.
   std::vector<uint64_t> pairs_;

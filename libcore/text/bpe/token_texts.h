@@ -32,7 +32,10 @@ class TokenTexts {
     const size_t begin = id == 0 ? 0 : ends_[id - 1];
     return {bytes_.data() + begin, ends_[id] - begin};
   }
-  void change(size_t id, std::string text) { changed_[id] = std::move(text); }
+  void change(size_t id, std::string text) {
+    if (text != (*this)[id]) changed_[id] = std::move(text);
+  }
+  bool changed() const { return !changed_.empty(); }
 
   /// The arrays given to the constructor, without changes.
   const SharedArray<char>& bytes() const { return bytes_; }

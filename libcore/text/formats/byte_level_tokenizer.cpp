@@ -86,6 +86,7 @@ ByteLevelTokenizer::ByteLevelTokenizer(ByteLevelModel model)
              .borders = borders_of(model, tokens_),
              .whole = {}},
       find_pretokens_(finder_of(model)),
+      cutter_(std::move(model.cutter)),
       look_ahead_(model.look_ahead),
       dropped_(std::move(model.dropped)),
       raw_added_(std::move(model.raw_added)),
@@ -107,9 +108,6 @@ ByteLevelTokenizer::ByteLevelTokenizer(ByteLevelModel model)
 
 void ByteLevelTokenizer::take_whole(const std::vector<int32_t>& ids) {
   for (const int32_t id : ids) rules_.whole.emplace(tokens_[static_cast<size_t>(id)], id);
-  // The cache holds the ids that such a token has as a whole pretoken; it has other ids as a part of a
-  // pretoken. So pretokens are not cut into parts.
-  if (!rules_.whole.empty()) rules_.cut_in_parts = false;
 }
 
 void ByteLevelTokenizer::expect(uint64_t bytes) {
@@ -125,13 +123,40 @@ ByteLevelTables ByteLevelTokenizer::tables() const {
           .hash = hash()};
 }
 
-std::vector<int32_t> ByteLevelTokenizer::find_unmerged(const std::vector<bool>& literal) const {
-  std::vector<int32_t> found, ids;
+/// Calls take(id, ids) with the ids that merging gives for each token. Short ones are merged side by side.
+template <class Take>
+void ByteLevelTokenizer::merge_tokens(const Take& take) const {
+  std::vector<PieceKey> keys;
+  std::vector<size_t> ids_of_keys;
+  std::vector<MergedPiece> merged(kSeedsAtOnce);
+  const auto merge_short = [&] {
+    rules_.encoder.encode_short(keys, merged.data());
+    for (size_t i = 0; i < keys.size(); ++i)
+      take(ids_of_keys[i], std::span<const int32_t>(merged[i].ids).first(merged[i].count));
+    keys.clear();
+    ids_of_keys.clear();
+  };
+  std::vector<int32_t> ids;
   for (size_t id = 0; id < tokens_.size(); ++id) {
-    if (tokens_[id].empty() || (id < literal.size() && literal[id])) continue;
-    rules_.encode(tokens_[id], ids);
-    if (ids.size() != 1 || ids[0] != static_cast<int32_t>(id)) found.push_back(static_cast<int32_t>(id));
+    if (tokens_[id].size() > PieceKey::kLongest) {
+      rules_.encoder.encode(tokens_[id], ids);
+      take(id, std::span<const int32_t>(ids));
+    } else if (!tokens_[id].empty()) {
+      keys.push_back(PieceKey::of(tokens_[id]));
+      ids_of_keys.push_back(id);
+      if (keys.size() == kSeedsAtOnce) merge_short();
+    }
   }
+  merge_short();
+}
+
+std::vector<int32_t> ByteLevelTokenizer::find_unmerged(const std::vector<bool>& literal) const {
+  std::vector<int32_t> found;
+  merge_tokens([&](size_t id, std::span<const int32_t> ids) {
+    const bool is_merged = ids.size() == 1 && ids[0] == static_cast<int32_t>(id);
+    if (!is_merged && !(id < literal.size() && literal[id])) found.push_back(static_cast<int32_t>(id));
+  });
+  std::sort(found.begin(), found.end());
   return found;
 }
 
@@ -144,13 +169,15 @@ std::vector<int32_t> ByteLevelTokenizer::unmerged() const {
 
 std::vector<PieceSeed> ByteLevelTokenizer::find_seeds() const {
   std::vector<PieceSeed> seeds;
-  std::vector<int32_t> ids;
-  for (size_t i = 0; i < tokens_.size(); ++i) {
-    const auto id = static_cast<int32_t>(i);
-    if (tokens_[i].empty() || tokens_[i].size() > PieceKey::kLongest) continue;
-    rules_.encode(tokens_[i], ids);
-    if (ids.size() == 1 && ids[0] == id) seeds.push_back({PieceKey::of(tokens_[i]), id});
-  }
+  merge_tokens([&](size_t id, std::span<const int32_t> ids) {
+    const std::string_view token = tokens_[id];
+    if (token.size() > PieceKey::kLongest) return;
+    const auto whole = rules_.whole.find(token);
+    const bool is_whole = whole != rules_.whole.end();
+    if (is_whole ? whole->second == static_cast<int32_t>(id)
+                 : ids.size() == 1 && ids[0] == static_cast<int32_t>(id))
+      seeds.push_back({PieceKey::of(token), static_cast<int64_t>(id)});
+  });
   return seeds;
 }
 
@@ -221,9 +248,10 @@ bool ByteLevelTokenizer::has_dropped(std::string_view text) const {
 }
 
 /// For the few texts with bytes that have no token: what is merged is the rest of a pretoken.
-void ByteLevelTokenizer::encode_dropping(Scratch& scratch, std::string_view utf8, Sink sink) const {
+void ByteLevelTokenizer::encode_dropping(Scratch& scratch, std::string_view utf8, const FindPretokens& find,
+                                         Sink sink) const {
   const auto take = [&](std::span<const int32_t> ids) { sink.append(ids); };
-  for_each_pretoken(find_pretokens_, utf8, [&](std::string_view pretoken) {
+  for_each_pretoken(find, utf8, [&](std::string_view pretoken) {
     if (!has_dropped(pretoken) || rules_.whole.contains(pretoken))
       return encode_giant(scratch, pretoken, sink);
     std::string rest(pretoken);
@@ -233,9 +261,16 @@ void ByteLevelTokenizer::encode_dropping(Scratch& scratch, std::string_view utf8
 }
 
 void ByteLevelTokenizer::encode_plain(Scratch& scratch, std::string_view utf8, Sink sink) const {
-  if (has_dropped(utf8)) return encode_dropping(scratch, utf8, sink);
+  if (!cutter_) return encode_found(scratch, utf8, find_pretokens_, sink);
+  const CutText cut = cutter_->cut(utf8);
+  encode_found(scratch, cut.text, cut.finder(), sink);
+}
+
+void ByteLevelTokenizer::encode_found(Scratch& scratch, std::string_view utf8, const FindPretokens& find,
+                                      Sink sink) const {
+  if (has_dropped(utf8)) return encode_dropping(scratch, utf8, find, sink);
   while (!utf8.empty()) {
-    const size_t count = find_pretokens_(utf8, scratch.ends);
+    const size_t count = find(utf8, scratch.ends);
     const std::span<uint32_t> ends = std::span(scratch.ends).first(count);
     const size_t size = ends.back();
     if (size > kLongPretoken) [[unlikely]]
@@ -278,7 +313,7 @@ void ByteLevelTokenizer::encode_giant(Scratch& scratch, std::string_view pretoke
     while (size < pretoken.size() && !rules_.borders.parts(pretoken, size)) ++size;
     const std::string_view part = pretoken.substr(0, size);
     const auto end = static_cast<uint32_t>(size);
-    if (size > 2 * kLongPretoken)
+    if (size > 2 * kLongPretoken || rules_.whole.contains(part))
       rules_.encoder.encode_long(part, take);
     else
       scratch.encoder.encode(part, {&end, 1}, sink.ids);

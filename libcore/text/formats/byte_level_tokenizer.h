@@ -16,7 +16,7 @@
 #include "libcore/text/bpe/tokenizer_model.h"
 #include "libcore/text/core_tokenizer.h"
 #include "libcore/text/idle_pool.h"
-#include "libcore/text/pretokenize/pretokenizer.h"
+#include "libcore/text/pretokenize/text_cutter.h"
 
 namespace megalith {
 
@@ -48,7 +48,8 @@ struct ByteLevelModel : TokenizerModel {
                                // empty: there are none
   bool splits_characters = false;  // whether find_pretokens may cut characters
   FindPretokens find_pretokens = pretokenizer(PretokenPattern::kGpt2);
-  SharedBorders borders;  // if set, they replace find_pretokens
+  SharedBorders borders;                     // if set, they replace find_pretokens
+  std::shared_ptr<const TextCutter> cutter;  // the same: it makes the pretokens of a whole text
   /// How many bytes after a place decide whether a pretoken ends there, if nothing before the pretoken does.
   /// Empty: something before it may decide, too.
   std::optional<size_t> look_ahead;
@@ -107,12 +108,15 @@ class ByteLevelTokenizer : public CoreTokenizer {
     void hand_over_if_long() const;
   };
   void encode_with(Scratch&, std::string_view utf8, Sink) const;
+  template <class Take>
+  void merge_tokens(const Take& take) const;
   std::vector<PieceSeed> find_seeds() const;
   void help_to_seed() const;
   void take_whole(const std::vector<int32_t>& ids);
   std::vector<int32_t> find_unmerged(const std::vector<bool>& literal) const;
   void encode_plain(Scratch&, std::string_view utf8, Sink) const;
-  void encode_dropping(Scratch&, std::string_view utf8, Sink) const;
+  void encode_found(Scratch&, std::string_view utf8, const FindPretokens& find, Sink) const;
+  void encode_dropping(Scratch&, std::string_view utf8, const FindPretokens& find, Sink) const;
   bool has_dropped(std::string_view text) const;
   void encode_long(Scratch&, std::string_view utf8, std::span<uint32_t> ends, Sink) const;
   void encode_giant(Scratch&, std::string_view pretoken, Sink) const;
@@ -122,6 +126,7 @@ class ByteLevelTokenizer : public CoreTokenizer {
   PieceRules rules_;
   mutable std::optional<TokenCache> memory_;  // shared by all threads
   FindPretokens find_pretokens_;
+  std::shared_ptr<const TextCutter> cutter_;
   std::optional<size_t> look_ahead_;
   std::string dropped_;
   SharedArray<PieceSeed> seeds_;

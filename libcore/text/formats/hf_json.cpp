@@ -121,40 +121,55 @@ CharacterIds::Unknown read_unknown(const JsonCursor& model, const Vocabulary& vo
 SharedBorders borders_of(const ByteLevelModel& model) {
   const CharacterIds& characters = *model.characters;
   const CharacterIds::Unknown& unknown = characters.unknown();
-  const auto is_special = [&](int32_t id) {
-    return id == unknown.id ||
-           std::find(unknown.bytes.begin(), unknown.bytes.end(), id) != unknown.bytes.end();
-  };
-  const bool merges_special = std::any_of(
-      model.merges.begin(), model.merges.end(),
-      [&](const BytePairEncoder::Merge& merge) { return is_special(merge.left) || is_special(merge.right); });
+  std::vector<bool> is_special(model.tokens.size());
+  if (unknown.id) is_special[static_cast<size_t>(*unknown.id)] = true;
+  for (const int32_t id : unknown.bytes)
+    if (id >= 0) is_special[static_cast<size_t>(id)] = true;
+  const bool merges_special =
+      std::any_of(model.merges.begin(), model.merges.end(), [&](const BytePairEncoder::Merge& merge) {
+        return is_special[static_cast<size_t>(merge.left)] || is_special[static_cast<size_t>(merge.right)];
+      });
   if (model.ignore_merges || characters.has_some_bytes() || merges_special) return nullptr;
   return std::make_shared<const CharacterBorders>(model.tokens, model.merges, characters);
 }
 
 /// Whether the file says nothing about pretokens, so that a text is one of them.
 bool has_no_pretokens(const HfPretokenizer& pretokenizer) {
-  return pretokenizer.patterns.empty() && !(pretokenizer.metaspace && pretokenizer.metaspace->split);
+  return pretokenizer.stages.empty() && !(pretokenizer.metaspace && pretokenizer.metaspace->split);
 }
 
-FindPretokens choose_pretokens(const HfPretokenizer& pretokenizer) {
-  std::vector<SplitPattern> patterns = pretokenizer.patterns;
+/// All stages that cut a text.
+std::vector<CutStage> cut_stages(const HfPretokenizer& pretokenizer) {
+  std::vector<CutStage> stages = pretokenizer.stages;
   if (pretokenizer.metaspace && pretokenizer.metaspace->split)
-    patterns.push_back(mark_pattern(pretokenizer.metaspace->mark, true));
-  return megalith::pretokenizer(std::move(patterns));
+    stages.emplace_back(SplitStage{mark_pattern(pretokenizer.metaspace->mark, true)});
+  return stages;
 }
 
 /// See ByteLevelModel. Only for pretokens that end at borders or marks, nothing before them decides where
 /// they end.
 std::optional<size_t> look_ahead(const HfPretokenizer& pretokenizer, const ByteLevelModel& model) {
   constexpr size_t kLongestCharacter = 4;
-  if (pretokenizer.byte_level || model.ignore_merges || !pretokenizer.patterns.empty()) return std::nullopt;
+  if (pretokenizer.byte_level || model.ignore_merges || !pretokenizer.stages.empty()) return std::nullopt;
   return model.borders ? model.borders->look_ahead() : kLongestCharacter;
 }
 
 bool splits_characters(const HfPretokenizer& pretokenizer) {
-  return std::any_of(pretokenizer.patterns.begin(), pretokenizer.patterns.end(),
-                     [](const SplitPattern& pattern) { return pattern.of_bytes; });
+  return std::any_of(pretokenizer.stages.begin(), pretokenizer.stages.end(), [](const CutStage& stage) {
+    const auto* const split = std::get_if<SplitStage>(&stage);
+    return split && split->pattern.of_bytes;
+  });
+}
+
+/// Fills what says how the model's texts are cut.
+void fill_pretokens(const HfPretokenizer& pretokenizer, ByteLevelModel& out) {
+  std::vector<CutStage> stages = cut_stages(pretokenizer);
+  if (auto patterns = plain_patterns(stages))
+    out.find_pretokens = megalith::pretokenizer(std::move(*patterns));
+  else
+    out.cutter = std::make_shared<const TextCutter>(std::move(stages));
+  out.look_ahead = look_ahead(pretokenizer, out);
+  out.splits_characters = splits_characters(pretokenizer);
 }
 
 /// Fills what a model of bytes needs of its vocabulary. A byte without a token gives "unk_token", or nothing.
@@ -170,9 +185,7 @@ void fill_bytes(const JsonCursor& model, const Vocabulary& vocabulary, ByteLevel
 
 std::string names(const HfPretokenizer& pretokenizer) {
   std::vector<std::string> names;
-  for (const SplitPattern& pattern : pretokenizer.patterns) names.push_back(pattern.name);
-  if (pretokenizer.metaspace && pretokenizer.metaspace->split)
-    names.push_back(mark_pattern(pretokenizer.metaspace->mark, true).name);
+  for (const CutStage& stage : cut_stages(pretokenizer)) names.push_back(name_of(stage));
   return join(names, "; ");
 }
 
@@ -252,10 +265,8 @@ ByteLevelModel read_bpe(const Source& source, const JsonCursor& root, const HfPr
                        model.flag("byte_fallback", false) ? " or bytes" : "", out.rules.empty() ? "" : "; ",
                        out.rules);
   }
-  out.find_pretokens = choose_pretokens(pretokenizer);
   if (!pretokenizer.byte_level && has_no_pretokens(pretokenizer)) out.borders = borders_of(out);
-  out.look_ahead = look_ahead(pretokenizer, out);
-  out.splits_characters = splits_characters(pretokenizer);
+  fill_pretokens(pretokenizer, out);
   return out;
 }
 
@@ -289,7 +300,7 @@ UnigramModel read_unigram(const Source& source, const JsonCursor& root, const Hf
                           TokenTexts& all_texts) {
   const JsonCursor model = root.at("model");
   model.only(kUnigramMembers);
-  if (pretokenizer.byte_level || !pretokenizer.patterns.empty())
+  if (pretokenizer.byte_level || !pretokenizer.stages.empty())
     root.at("pre_tokenizer").refuse("Metaspace, or null, with a Unigram model");
   UnigramModel out;
   read_scored_tokens(model.at("vocab"), out);
@@ -384,11 +395,8 @@ std::optional<HfParts> unpack_parts(Unpacker in, const Source& source) {
       std::holds_alternative<WordPieceModel>(*model) ? HfPretokenizer() : read_hf_pretokenizer(root);
   HfParts parts = read_stages(root, pretokenizer, source.settings.around);
   parts.model = std::move(*model);
-  if (auto* const byte_level = std::get_if<ByteLevelModel>(&parts.model)) {
-    byte_level->find_pretokens = choose_pretokens(pretokenizer);
-    byte_level->look_ahead = look_ahead(pretokenizer, *byte_level);
-    byte_level->splits_characters = splits_characters(pretokenizer);
-  }
+  if (auto* const byte_level = std::get_if<ByteLevelModel>(&parts.model))
+    fill_pretokens(pretokenizer, *byte_level);
   parts.texts = std::move(*texts);
   return parts;
 }

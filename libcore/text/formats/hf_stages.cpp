@@ -5,9 +5,12 @@
 
 #include "libcore/base/base64.h"
 #include "libcore/base/error.h"
+#include "libcore/base/log.h"
 #include "libcore/base/text.h"
 #include "libcore/hash/sha256.h"
 #include "libcore/text/patterns/pattern_parser.h"
+#include "libcore/text/pretokenize/character_patterns.h"
+#include "libcore/text/pretokenize/oniguruma_split.h"
 #include "libcore/text/unicode/unicode.h"
 
 namespace megalith {
@@ -88,37 +91,67 @@ WordCuts read_word_cuts(const JsonCursor& stage) {
       "a WordPiece model");
 }
 
+/// The matches of an expression that cannot be compiled because it has `what`.
+SplitPattern read_slow_expression(const JsonCursor& regex, bool of_bytes, const std::string& what) {
+  const std::string& text = regex.text();
+  try {
+    SplitPattern pattern = of_bytes ? oniguruma_split_pattern_of_bytes(text) : oniguruma_split_pattern(text);
+    log(regex.place(), " has ", what,
+        ": the library Oniguruma matches it, slower than a compiled expression");
+    return pattern;
+  } catch (const UnsupportedPattern& refused) {
+    regex.refuse(concat("an expression of Oniguruma, which says: ", refused.what));
+  } catch (const Error& error) {
+    regex.refuse(concat("an expression without ", what, " (see docs/formats/tokenizer.md), or the library ",
+                        "Oniguruma: ", error.what()));
+  }
+}
+
+/// `of_bytes`: in a text that ByteLevel has written.
+SplitPattern read_expression(const JsonCursor& regex, bool of_bytes) {
+  try {
+    return of_bytes ? split_pattern_of_bytes(regex.text()) : split_pattern(regex.text());
+  } catch (const UnsupportedPattern& unsupported) {
+    return read_slow_expression(regex, of_bytes, unsupported.what);
+  }
+}
+
+using Use = SplitStage::Use;
+
+Use read_behavior(const JsonCursor& stage, const std::string& behavior) {
+  constexpr std::pair<const char*, Use> kUses[] = {{"Isolated", Use::kIsolated},
+                                                   {"Removed", Use::kRemoved},
+                                                   {"Contiguous", Use::kContiguous},
+                                                   {"MergedWithPrevious", Use::kMergedWithPrevious},
+                                                   {"MergedWithNext", Use::kMergedWithNext}};
+  for (const auto& [name, use] : kUses)
+    if (behavior == name) return use;
+  stage.refuse(
+      "\"behavior\": \"Isolated\", \"Removed\", \"Contiguous\", \"MergedWithPrevious\" or "
+      "\"MergedWithNext\"");
+}
+
 /// A Split at a regular expression. `of_bytes`: in a text that ByteLevel has written.
-SplitPattern read_regex_split(const JsonCursor& stage, const JsonCursor& regex, bool of_bytes) {
-  SplitPattern pattern = [&] {
-    try {
-      return of_bytes ? split_pattern_of_bytes(regex.text()) : split_pattern(regex.text());
-    } catch (const UnsupportedPattern& unsupported) {
-      regex.refuse(concat("an expression without ", unsupported.what, " (see docs/formats/tokenizer.md)"));
-    }
-  }();
-  const std::string behavior = stage.at("behavior").text();
-  // "Removed" is allowed if the matches cover every text, since then nothing lies between them that could be
-  // removed.
-  const bool keeps_matches = behavior == "Removed" && stage.flag("invert", false) && pattern.find;
-  if (behavior != "Isolated" && !keeps_matches)
-    stage.refuse(
-        "\"behavior\": \"Isolated\" (or \"Removed\" with \"invert\", where nothing is removed by it)");
-  return pattern;
+SplitStage read_regex_split(const JsonCursor& stage, const JsonCursor& regex, bool of_bytes) {
+  SplitStage made{.pattern = read_expression(regex, of_bytes),
+                  .use = read_behavior(stage, stage.at("behavior").text()),
+                  .invert = stage.flag("invert", false)};
+  // Where the matches cover every text, nothing lies between them that could be removed.
+  if (made.use == Use::kRemoved && made.invert && made.pattern.find) made.use = Use::kIsolated;
+  return made;
 }
 
 /// A Split at a text.
-SplitPattern read_text_split(const JsonCursor& stage, const std::string& text) {
-  constexpr std::pair<const char*, TextCut> kCuts[] = {{"Isolated", TextCut::kAround},
-                                                       {"Contiguous", TextCut::kAroundRuns},
-                                                       {"MergedWithPrevious", TextCut::kAfter},
-                                                       {"MergedWithNext", TextCut::kBefore}};
-  const std::string behavior = stage.at("behavior").text();
-  for (const auto& [name, cut] : kCuts)
-    if (behavior == name && !stage.flag("invert", false)) return text_pattern(text, cut);
-  stage.refuse(
-      "\"behavior\": \"Isolated\", \"Contiguous\", \"MergedWithPrevious\" or \"MergedWithNext\", without "
-      "\"invert\"");
+SplitStage read_text_split(const JsonCursor& stage, const std::string& text) {
+  const Use use = read_behavior(stage, stage.at("behavior").text());
+  const bool invert = stage.flag("invert", false);
+  constexpr std::pair<Use, TextCut> kCuts[] = {{Use::kIsolated, TextCut::kAround},
+                                               {Use::kContiguous, TextCut::kAroundRuns},
+                                               {Use::kMergedWithPrevious, TextCut::kAfter},
+                                               {Use::kMergedWithNext, TextCut::kBefore}};
+  for (const auto& [named, cut] : kCuts)
+    if (use == named && !invert) return {.pattern = text_pattern(text, cut)};
+  return {.pattern = text_pattern(text, TextCut::kAround), .use = use, .invert = invert};
 }
 
 /// Whether the normalizer leaves no `text`, as with Gemma, whose normalizer replaces all blanks and whose
@@ -133,22 +166,24 @@ bool is_replaced(const JsonCursor& root, const std::string& text) {
 void read_split(const JsonCursor& root, const JsonCursor& stage, HfPretokenizer& out) {
   const JsonCursor pattern = stage.at("pattern");
   if (const auto regex = pattern.find("Regex")) {
-    out.patterns.push_back(read_regex_split(stage, *regex, out.byte_level));
+    out.stages.emplace_back(read_regex_split(stage, *regex, out.byte_level));
     return;
   }
   const std::string text = literal_pattern(stage);
   if (out.byte_level) pattern.refuse("{\"Regex\": …} after ByteLevel");
-  SplitPattern made = read_text_split(stage, text);
-  if (!is_replaced(root, text)) out.patterns.push_back(std::move(made));
+  SplitStage made = read_text_split(stage, text);
+  if (!is_replaced(root, text)) out.stages.emplace_back(std::move(made));
 }
 
-/// ByteLevel puts a blank before each piece of a text, so this is supported only where there is one piece.
+/// ByteLevel puts a blank before each piece of a text. Where there is one piece, that is one before the text.
 void read_byte_level(const JsonCursor& stage, bool is_first, HfPretokenizer& out) {
   if (stage.flag("add_prefix_space", true)) {
-    if (!is_first) stage.refuse("\"add_prefix_space\": false after another stage");
-    out.metaspace = Metaspace{.mark = " ", .split = false};
+    if (is_first)
+      out.metaspace = Metaspace{.mark = " ", .split = false};
+    else
+      out.stages.emplace_back(BlankStage{});
   }
-  if (stage.flag("use_regex", true)) out.patterns.push_back(gpt2_split_pattern());
+  if (stage.flag("use_regex", true)) out.stages.emplace_back(SplitStage{gpt2_split_pattern()});
   out.byte_level = true;
 }
 
@@ -157,9 +192,26 @@ SplitPattern read_digits(const JsonCursor& stage, bool of_bytes) {
   return of_bytes ? digits_pattern_of_bytes(individual) : digits_pattern(individual);
 }
 
-SplitPattern read_punctuation(const JsonCursor& stage) {
-  const WordCuts cuts = read_word_cuts(stage);
-  return punctuation_pattern(cuts.punctuation == WordCuts::Apart::kEach);
+SplitStage read_punctuation(const JsonCursor& stage) {
+  const Use use = read_behavior(stage, stage.text("behavior", "Isolated"));
+  if (use == Use::kContiguous) return {punctuation_pattern(false)};
+  return {.pattern = punctuation_pattern(true), .use = use};
+}
+
+/// Stages that remove white space, or a character.
+bool read_removal(const JsonCursor& stage, const std::string& type, HfPretokenizer& out) {
+  const auto remove = [&](SplitPattern pattern) {
+    out.stages.emplace_back(SplitStage{.pattern = std::move(pattern), .use = Use::kRemoved});
+  };
+  if (type == "CharDelimiterSplit") {
+    remove(text_pattern(one_character(stage.at("delimiter")), TextCut::kAround));
+    return true;
+  }
+  if (type != "WhitespaceSplit" && type != "Whitespace" && type != "BertPreTokenizer") return false;
+  remove(spaces_pattern());
+  if (type == "Whitespace") out.stages.emplace_back(SplitStage{words_pattern()});
+  if (type == "BertPreTokenizer") out.stages.emplace_back(SplitStage{punctuation_pattern(true)});
+  return true;
 }
 
 Metaspace read_metaspace(const JsonCursor& stage) {
@@ -302,27 +354,26 @@ Normalizer read_hf_normalizer(const JsonCursor& root) {
 HfPretokenizer read_hf_pretokenizer(const JsonCursor& root) {
   HfPretokenizer out;
   const std::vector<JsonCursor> all = stages(root, "pre_tokenizer", "pretokenizers");
-  bool splits_words = false;
+  const bool splits_words =
+      all.size() == 2 && all[0].type() == "WhitespaceSplit" && all[1].type() == "Metaspace";
   for (const JsonCursor& stage : all) {
     const std::string type = stage.type();
     if (type == "Split")
       read_split(root, stage, out);
     else if (type == "Digits")
-      out.patterns.push_back(read_digits(stage, out.byte_level));
+      out.stages.emplace_back(SplitStage{read_digits(stage, out.byte_level)});
     else if (out.byte_level)
       stage.refuse("Split or Digits after ByteLevel");
     else if (type == "Punctuation")
-      out.patterns.push_back(read_punctuation(stage));
+      out.stages.emplace_back(read_punctuation(stage));
     else if (type == "ByteLevel")
       read_byte_level(stage, &stage == all.data(), out);
     else if (type == "Metaspace" && all.size() == (splits_words ? 2U : 1U))
       out.metaspace = read_last_metaspace(stage, splits_words);
-    else if (type == "WhitespaceSplit" && all.size() == 2 && all[1].type() == "Metaspace")
-      splits_words = true;
-    else
+    else if (!splits_words && !read_removal(stage, type, out))
       stage.refuse(
-          "ByteLevel, Split, Digits, Punctuation, a Sequence of them, Metaspace alone or after "
-          "WhitespaceSplit, or null");
+          "ByteLevel, Split, Digits, Punctuation, Whitespace, WhitespaceSplit, BertPreTokenizer, "
+          "CharDelimiterSplit, a Sequence of them, Metaspace alone or after WhitespaceSplit, or null");
   }
   return out;
 }

@@ -7,7 +7,7 @@
 
 #include "libcore/text/formats/json_cursor.h"
 #include "libcore/text/formats/token_decoder.h"
-#include "libcore/text/pretokenize/split_pattern.h"
+#include "libcore/text/pretokenize/text_cutter.h"
 #include "libcore/text/unicode/normalizer.h"
 #include "libcore/text/wordpiece/word_classes.h"
 
@@ -26,7 +26,7 @@ struct Metaspace {
 };
 
 struct HfPretokenizer {
-  std::vector<SplitPattern> patterns;
+  std::vector<CutStage> stages;
   bool byte_level = false;  // whether tokens are written in GPT-2's byte alphabet
   std::optional<Metaspace> metaspace;
 };

@@ -49,6 +49,14 @@ HfParts with_normal_tokens(HfParts parts) {
   return parts;
 }
 
+/// Whether the model decodes as the decoder says: its tokens are bytes, which are only put together.
+bool model_decodes(const HfParts& parts) {
+  const auto* const model = std::get_if<ByteLevelModel>(&parts.model);
+  const auto& steps = parts.decoder.steps();
+  return model && !model->characters && !parts.texts.changed() && steps.size() == 1 &&
+         std::holds_alternative<TokenDecoder::ByteLevel>(steps[0]);
+}
+
 bool ends_with_space(std::string_view utf8) {
   return is_space(code_point_at(utf8.substr(character_begin(utf8, utf8.size() - 1))).value);
 }
@@ -59,6 +67,7 @@ HfTokenizer::HfTokenizer(HfParts parts) : HfTokenizer(Ready{}, with_normal_token
 
 HfTokenizer::HfTokenizer(Ready, HfParts parts)
     : core_finds_added_(model_finds_added(parts)),
+      core_decodes_(model_decodes(parts)),
       raw_added_(added_for(parts, false)),
       normalized_added_(added_for(parts, true)),
       core_(make_core(core_model(parts))),
@@ -172,6 +181,7 @@ void HfTokenizer::encode_in_parts(std::string_view utf8, const TakeIds& take) co
 }
 
 std::string HfTokenizer::decode(std::span<const int32_t> ids) const {
+  if (core_decodes_) return core_->decode(ids);
   std::vector<std::string> tokens;
   tokens.reserve(ids.size());
   for (int32_t id : ids) {

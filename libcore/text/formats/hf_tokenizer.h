@@ -63,6 +63,7 @@ class HfTokenizer : public Tokenizer {
   void append_words(std::string_view utf8, bool begins, std::string& out) const;
 
   bool core_finds_added_;  // which saves a pass over the text
+  bool core_decodes_;      // which saves a string for each token
   AddedTokens raw_added_, normalized_added_;
   std::unique_ptr<CoreTokenizer> core_;
   Normalizer normalizer_;

@@ -7,9 +7,13 @@
 
 namespace megalith {
 
+std::string JsonCursor::place() const {
+  return concat(file(), ": ", path_.empty() ? "the file" : path_);
+}
+
 void JsonCursor::refuse(const std::string& wanted) const {
-  fail(ErrorKind::kData, file(), ": ", path_.empty() ? "the file" : path_, " is ",
-       shortened(json().dump(), 300), ", which is not supported; wanted ", wanted);
+  fail(ErrorKind::kData, place(), " is ", shortened(json().dump(), 300), ", which is not supported; wanted ",
+       wanted);
 }
 
 JsonCursor JsonCursor::at(const char* key) const {

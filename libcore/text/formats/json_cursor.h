@@ -19,6 +19,7 @@ class JsonCursor {
 
   const Json& json() const { return *value_; }
   const std::string& file() const { return *file_; }
+  std::string place() const;  // of the value, for a message
 
   /// Throws kData for a value that is unsupported or wrong; `wanted` says what is expected.
   [[noreturn]] void refuse(const std::string& wanted) const;

@@ -1,6 +1,7 @@
 #include "libcore/text/formats/vocabulary.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <unordered_set>
 
@@ -11,6 +12,12 @@
 namespace megalith {
 namespace {
 
+constexpr int32_t kMaxId = (1 << 21) - 1;  // more rows than any model has
+
+uint64_t hash_of(std::string_view token) {
+  return std::hash<std::string_view>()(token);
+}
+
 bool may_be_in_utf8(size_t byte) {
   return byte < 0xC0 || (byte > 0xC1 && byte < 0xF5);
 }
@@ -20,8 +27,7 @@ bool may_be_in_utf8(size_t byte) {
 Vocabulary::Vocabulary(const Json& object, std::string place) : place_(std::move(place)) {
   if (!object.is_object())
     fail(ErrorKind::kData, place_, ": the vocabulary is not an object {\"token\": id, …}");
-  ids_.reserve(object.as_object().size());
-  tokens_.reserve(object.as_object().size());
+  reserve(object.as_object().size());
   for (const auto& [token, id] : object.as_object()) {
     if (!id.is_int())
       fail(ErrorKind::kData, place_, ": token ", quote(token), " has id ", id.dump(), ", wanted an integer");
@@ -30,27 +36,62 @@ Vocabulary::Vocabulary(const Json& object, std::string place) : place_(std::move
 }
 
 Vocabulary::Vocabulary(const std::vector<std::string>& tokens, std::string place) : place_(std::move(place)) {
+  reserve(tokens.size());
   for (size_t id = 0; id < tokens.size(); ++id) add(tokens[id], static_cast<int64_t>(id));
+}
+
+/// Makes room for so many tokens.
+void Vocabulary::reserve(size_t tokens) {
+  constexpr size_t kLeast = 512;
+  entries_.reserve(tokens);
+  slots_.assign(std::bit_ceil(std::max(2 * tokens, kLeast)), {});
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    const uint64_t hash = hash_of(entries_[i].token);
+    slots_[place(entries_[i].token, hash)] = {static_cast<uint32_t>(hash), static_cast<uint32_t>(i + 1)};
+  }
+}
+
+/// The index of a token's slot, or of the free one where it would be.
+size_t Vocabulary::place(std::string_view token, uint64_t hash) const {
+  for (size_t at = hash >> 32;; ++at) {
+    at &= slots_.size() - 1;
+    const Slot& slot = slots_[at];
+    if (slot.entry == 0) return at;
+    if (slot.hash == static_cast<uint32_t>(hash) && entries_[slot.entry - 1].token == token) return at;
+  }
+}
+
+uint32_t& Vocabulary::entry_of(int32_t id) {
+  if (id > kMaxId) return beyond_[id];
+  if (static_cast<size_t>(id) >= by_id_.size())
+    by_id_.resize(std::max<size_t>(static_cast<size_t>(id) + 1, entries_.capacity()));
+  return by_id_[static_cast<size_t>(id)];
 }
 
 void Vocabulary::add(const std::string& token, int64_t id) {
   if (id < 0 || id > std::numeric_limits<int32_t>::max())
     fail(ErrorKind::kData, place_, ": token ", quote(token), " has id ", id, ", wanted 0 to ",
          std::numeric_limits<int32_t>::max());
-  const auto [at, is_new] = ids_.emplace(token, static_cast<int32_t>(id));
-  if (!is_new) fail(ErrorKind::kData, place_, ": token ", quote(token), " appears twice");
-  const auto [other, is_free] = tokens_.emplace(at->second, &at->first);
-  if (!is_free)
-    fail(ErrorKind::kData, place_, ": id ", id, " belongs to two tokens, ", quote(*other->second), " and ",
-         quote(token));
+  if (2 * (entries_.size() + 1) > slots_.size()) reserve(2 * entries_.size() + 1);
+  const uint64_t hash = hash_of(token);
+  Slot& slot = slots_[place(token, hash)];
+  if (slot.entry != 0) fail(ErrorKind::kData, place_, ": token ", quote(token), " appears twice");
+  uint32_t& entry = entry_of(static_cast<int32_t>(id));
+  if (entry != 0)
+    fail(ErrorKind::kData, place_, ": id ", id, " belongs to two tokens, ", quote(entries_[entry - 1].token),
+         " and ", quote(token));
+  entries_.push_back({token, static_cast<int32_t>(id)});
+  entry = static_cast<uint32_t>(entries_.size());
+  slot = {static_cast<uint32_t>(hash), entry};
 }
 
-std::optional<int32_t> Vocabulary::find(const std::string& token) const {
-  const auto at = ids_.find(token);
-  return at == ids_.end() ? std::nullopt : std::optional(at->second);
+std::optional<int32_t> Vocabulary::find(std::string_view token) const {
+  const Slot& slot = slots_[place(token, hash_of(token))];
+  if (slot.entry == 0) return std::nullopt;
+  return entries_[slot.entry - 1].id;
 }
 
-int32_t Vocabulary::need(const std::string& token, const Where& where, const char* what) const {
+int32_t Vocabulary::need(std::string_view token, const Where& where, const char* what) const {
   const auto id = find(token);
   if (!id)
     fail(ErrorKind::kData, where(), ": ", what, " ", quote(token), " is not in the vocabulary of ", place_);
@@ -64,13 +105,12 @@ BytePairEncoder::Merge Vocabulary::merge(const std::string& left, const std::str
 }
 
 std::vector<std::string> Vocabulary::texts() const {
-  constexpr int32_t kMax = (1 << 21) - 1;  // more rows than any model has
   std::vector<std::string> texts;
-  for (const auto& [id, token] : tokens_) {
-    if (id > kMax)
-      fail(ErrorKind::kData, place_, ": token ", quote(*token), " has id ", id, "; ids go to ", kMax);
+  for (const auto& [token, id] : entries_) {
+    if (id > kMaxId)
+      fail(ErrorKind::kData, place_, ": token ", quote(token), " has id ", id, "; ids go to ", kMaxId);
     if (static_cast<size_t>(id) >= texts.size()) texts.resize(static_cast<size_t>(id) + 1);
-    texts[static_cast<size_t>(id)] = *token;
+    texts[static_cast<size_t>(id)] = token;
   }
   return texts;
 }
@@ -101,7 +141,7 @@ int32_t Vocabulary::id_without_merges(const ByteLevelModel& model) const {
     merged.insert(merge.right);
   }
   std::optional<int32_t> least;
-  for (const auto& [token, id] : ids_)
+  for (const auto& [token, id] : entries_)
     if (!merged.contains(id)) least = std::min(least.value_or(id), id);
   if (least) return *least;
   fail(ErrorKind::kData, place_,

@@ -26,8 +26,8 @@ class Vocabulary {
   /// Adds a token. Throws kData if it or its id already exists.
   void add(const std::string& token, int64_t id);
 
-  std::optional<int32_t> find(const std::string& token) const;
-  size_t size() const { return ids_.size(); }  // number of tokens
+  std::optional<int32_t> find(std::string_view token) const;
+  size_t size() const { return entries_.size(); }  // number of tokens
 
   /// Returns the beginning of an error message. It is a function because the text is slow to build and rarely
   /// needed.
@@ -45,11 +45,28 @@ class Vocabulary {
 
  private:
   int32_t id_without_merges(const ByteLevelModel& model) const;
-  int32_t need(const std::string& token, const Where& where, const char* what) const;
+  int32_t need(std::string_view token, const Where& where, const char* what) const;
+
+  struct Entry {
+    std::string token;
+    int32_t id;
+  };
+  /// A place in the table of all entries, with a part of the token's hash: most places that hold another
+  /// token are passed over without a look at it. Merges ask for three tokens each, a million and a half with
+  /// Gemma.
+  struct Slot {
+    uint32_t hash = 0;
+    uint32_t entry = 0;  // its index, from 1; 0: none
+  };
+  size_t place(std::string_view token, uint64_t hash) const;
+  void reserve(size_t tokens);
+  uint32_t& entry_of(int32_t id);
 
   std::string place_;
-  std::unordered_map<std::string, int32_t> ids_;
-  std::unordered_map<int32_t, const std::string*> tokens_;  // texts by id; they point to the keys of ids_
+  std::vector<Entry> entries_;                    // in the order in which they were added
+  std::vector<Slot> slots_;                       // a power of two, at most half of them taken
+  std::vector<uint32_t> by_id_;                   // the index of the entry, from 1; 0: no token has the id
+  std::unordered_map<int32_t, uint32_t> beyond_;  // the same for ids beyond those of any model
 };
 
 /// Adds special tokens to a vocabulary as Hugging Face does. Both arguments must outlive it.

@@ -236,6 +236,7 @@ void CompiledPattern::set_classes(const std::vector<Class>& of_ranges, const std
     if (is_new) classes_.insert(classes_.end(), block.begin(), block.end());
     blocks_.push_back(at->second);
   }
+  for (uint32_t c = 0; c < ascii_.size(); ++c) ascii_[c] = class_of(c);
 }
 
 bool CompiledPattern::covers_texts() const {

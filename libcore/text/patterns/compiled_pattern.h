@@ -20,6 +20,7 @@ class CompiledPattern {
   explicit CompiledPattern(std::string_view regex);
 
   using Class = uint8_t;
+  Class class_of_ascii(uint8_t c) const { return ascii_[c]; }
   Class class_of(uint32_t code_point) const {
     return classes_[size_t{blocks_[code_point >> 6]} << 6 | (code_point & 63)];
   }
@@ -63,7 +64,8 @@ class CompiledPattern {
 
   std::vector<uint16_t> blocks_;  // of each 64 code points, the block in classes_
   std::vector<Class> classes_;
-  uint32_t stride_ = 0;         // the number of classes, and one for the end
+  std::array<Class, 128> ascii_{};  // of ASCII, by one look-up in place of two
+  uint32_t stride_ = 0;             // the number of classes, and one for the end
   std::vector<uint32_t> next_;  // of each state a row, with the next state's row for each class, and kMatched
 };
 

@@ -188,10 +188,8 @@ class Parser {
       const char escape = rest_.size() > 1 ? rest_[1] : '\0';
       if (auto named = named_set()) {
         if (caseless_) unsupported("(?i) with a set of more than letters of ASCII");
-        // Outside of sets, Oniguruma takes the numbers of Latin-1 for characters of words.
-        const CharRanges numbers({{0xB2, 0xB3}, {0xB9, 0xB9}, {0xBC, 0xBE}});
-        if (escape == 'w') named = *named | numbers;
-        if (escape == 'W') named = *named & ~numbers;
+        if (escape == 'w') named = word_characters(true);
+        if (escape == 'W') named = ~word_characters(true);
         return set_node(std::move(*named));
       }
       return literal(escaped());

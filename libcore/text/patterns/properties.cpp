@@ -38,4 +38,9 @@ std::optional<CharRanges> char_property(std::string_view name) {
   return found;
 }
 
+CharRanges word_characters(bool outside_of_sets) {
+  const CharRanges word = *char_property("word");
+  return outside_of_sets ? word | CharRanges({{0xB2, 0xB3}, {0xB9, 0xB9}, {0xBC, 0xBE}}) : word;
+}
+
 }  // namespace megalith

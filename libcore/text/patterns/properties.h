@@ -12,4 +12,8 @@ namespace megalith {
 /// lower case of a name are the same. Nothing if the name is not known.
 std::optional<CharRanges> char_property(std::string_view name);
 
+/// What \w matches in a set (char_property("word")), and outside of sets, where Oniguruma takes the numbers
+/// of Latin-1 for characters of words, too.
+CharRanges word_characters(bool outside_of_sets);
+
 }  // namespace megalith

@@ -6,23 +6,30 @@ namespace megalith {
 namespace {
 
 constexpr uint8_t kCaseFlags = kScanUpper | kScanLower | kScanMark;
+static_assert((kCaseFlags & kScanOther) != 0, "neither is a flag of bytes");
 
 /// The flag of a lead byte: kScanMixedLead, unless all its code points have one class.
 uint8_t flag_of_lead(const std::array<uint8_t, 16>& of_kind, uint32_t first, uint32_t count) {
   const auto flag = [&](uint32_t code) { return of_kind[static_cast<size_t>(char_traits(code).kind())]; };
   for (uint32_t i = 1; i < count; ++i)
     if (flag(first + i) != flag(first)) return kScanMixedLead;
-  if ((flag(first) & kCaseFlags) != 0) return count == 1 ? kScanLetter : kScanMixedLead;
-  return flag(first);
+  if ((flag(first) & kCaseFlags) == 0) return flag(first);
+  return count == 1 ? static_cast<uint8_t>(flag(first) & ~kCaseFlags) : uint8_t{kScanMixedLead};
+}
+
+/// Whether a lead byte begins both characters of Han and Kana and others.
+bool is_mixed_han(uint32_t byte) {
+  return byte == 0xE3 || byte == 0xE4 || byte == 0xE9;
 }
 
 }  // namespace
 
-BlockClasses::BlockClasses(KindSet letters, bool cased) {
+BlockClasses::BlockClasses(KindSet letters, BlockExtra extra) {
   for (size_t kind = 0; kind < of_kind_.size(); ++kind)
     if (kind <= static_cast<size_t>(CharKind::kSymbol) && letters.has(static_cast<CharKind>(kind)))
       of_kind_[kind] = kScanLetter;
-  if (cased) {
+  if (extra == BlockExtra::kSegments) of_kind_[static_cast<size_t>(CharKind::kOther)] = kScanOther;
+  if (extra == BlockExtra::kCases) {
     of_kind_[static_cast<size_t>(CharKind::kUpper)] |= kScanUpper;
     of_kind_[static_cast<size_t>(CharKind::kLower)] |= kScanLower;
     of_kind_[static_cast<size_t>(CharKind::kMark)] |= kScanMark;
@@ -40,6 +47,7 @@ BlockClasses::BlockClasses(KindSet letters, bool cased) {
       flags_[byte] = flag_of_lead(of_kind_, (byte & 0x0F) << 12, 1 << 12);
     else
       flags_[byte] = kScanMixedLead;
+    if (extra == BlockExtra::kSegments && is_mixed_han(byte)) flags_[byte] = kScanMixedLead;
   }
   flags_['\r'] |= kScanLineEnd;
   flags_['\n'] |= kScanLineEnd;

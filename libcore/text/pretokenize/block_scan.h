@@ -27,14 +27,24 @@ enum BlockFlag : uint8_t {
 /// as both upper and lower.
 enum CaseFlag : uint8_t { kScanUpper = 16, kScanLower = 32, kScanMark = 64 };
 
+/// The flag that of_kind() adds for characters of no class, of patterns that tell them from signs.
+constexpr uint8_t kScanOther = 16;
+
+/// What some patterns must know beside these classes.
+enum class BlockExtra : uint8_t {
+  kNone,
+  kCases,     // the case of letters
+  kSegments,  // Han and Kana, which are segments of their own, and what is neither letter nor sign
+};
+
 /// Which characters are letters, numbers and spaces for a pattern; all others are signs.
 class BlockClasses {
  public:
-  explicit BlockClasses(KindSet letters, bool cased = false);
+  explicit BlockClasses(KindSet letters, BlockExtra extra = BlockExtra::kNone);
 
   /// BlockFlags of all bytes.
   const std::array<uint8_t, 256>& flags() const { return flags_; }
-  /// kScanLetter, kScanNumber, kScanSpace or 0 for each kind, with CaseFlags if cased.
+  /// kScanLetter, kScanNumber, kScanSpace or 0 for each kind, with CaseFlags or kScanOther.
   const std::array<uint8_t, 16>& of_kind() const { return of_kind_; }
 
  private:

@@ -34,6 +34,13 @@ class Avx2 {
             .slash = join(low.is('/'), high.is('/'))};
   }
 
+  ByteSegments segments(const char* at) const {
+    const Half low(at), high(at + 32);
+    return {.ascii = ~join(low.bytes, high.bytes),
+            .other = join(low.control(), high.control()) & ~join(low.control_space(), high.control_space()),
+            .han = join(low.han_lead(), high.han_lead())};
+  }
+
   /// Writes `at` plus the index of each set bit of `bits`, and up to 8 more values, since it writes whole
   /// groups. Uses tzcnt, which is defined for 0, whereas the compiler's builtin is not.
   static void write(uint64_t bits, uint32_t at, uint32_t* out) {
@@ -59,6 +66,8 @@ class Avx2 {
     __m256i upper() const { return in_range(bytes, 'A', 26); }
     __m256i number() const { return in_range(bytes, '0', 10); }
     __m256i control_space() const { return in_range(bytes, '\t', 5); }
+    __m256i control() const { return _mm256_or_si256(in_range(bytes, '\0', 0x20), is(0x7F)); }
+    __m256i han_lead() const { return in_range(bytes, static_cast<char>(0xE5), 4); }
     __m256i line_end() const { return _mm256_or_si256(is('\n'), is('\r')); }
     __m256i lead() const { return in_range(bytes, static_cast<char>(0xC0), 64); }
     __m256i bytes;

@@ -39,6 +39,16 @@ class Avx512 {
             .slash = _mm512_cmpeq_epi8_mask(bytes, _mm512_set1_epi8('/'))};
   }
 
+  ByteSegments segments(const char* at) const {
+    const __m512i bytes = _mm512_loadu_si512(at);
+    const auto is_in = [&](char first, char count) -> uint64_t {
+      return _mm512_cmplt_epu8_mask(_mm512_sub_epi8(bytes, _mm512_set1_epi8(first)), _mm512_set1_epi8(count));
+    };
+    return {.ascii = ~uint64_t{_mm512_movepi8_mask(bytes)},
+            .other = (is_in('\0', 0x20) & ~is_in('\t', 5)) | is_in(0x7F, 1),
+            .han = is_in(static_cast<char>(0xE5), 4)};
+  }
+
   /// Writes `at` plus the index of each set bit of `bits`. In all it writes 32 values, or 64 if more than 32
   /// bits are set; those beyond the number of set bits are meaningless.
   static void write(uint64_t bits, uint32_t at, uint32_t* out) {

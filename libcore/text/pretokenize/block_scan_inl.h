@@ -25,6 +25,8 @@ struct Block {
   // For cased patterns only: slashes, and letters by their case. A letter that has a case is marked by its
   // first byte only, other letters by all their bytes.
   uint64_t upper = 0, lower = 0, both = 0, mark = 0, slash = 0;
+  // For patterns with segments only: Han and Kana, what is of no class, and ASCII.
+  uint64_t han = 0, other = 0, ascii = 0;
   uint64_t sign() const { return valid & ~(letter | number | space); }
   uint64_t gap() const { return space & ~line_end; }  // spaces that end no line
 };
@@ -32,6 +34,12 @@ struct Block {
 /// What the ASCII bytes of a block are for cased patterns.
 struct AsciiCase {
   uint64_t ascii, upper, slash;
+};
+
+/// What bytes of a block are for patterns with segments: of ASCII those of no class, and the lead bytes with
+/// which only Han begins.
+struct ByteSegments {
+  uint64_t ascii, other, han;
 };
 
 /// The bytes that follow those in `bits`: `bits` moved up by one, with `carry` from the block before.
@@ -51,7 +59,7 @@ inline uint32_t code_point(const char* at) {
 }
 
 /// Reads a text block by block.
-template <class Simd, bool kCased = false>
+template <class Simd, BlockExtra kExtra = BlockExtra::kNone>
 class BlockReader {
  public:
   BlockReader(const BlockClasses& classes, std::string_view utf8)
@@ -90,17 +98,23 @@ class BlockReader {
 
   Block finish(const char* at, uint64_t valid) {
     Block out = simd_.classify(at);
-    Cases cases;  // cases of the characters that begin with a mixed lead
+    Cases cases;        // of the characters that begin with a mixed lead
+    Segments segments;  // of the same
     // All bytes of a character have the class of its first one; `last_` holds the class that the block before
     // ended with.
     if ((out.continuation | out.mixed) != 0) {
       for (uint64_t mixed = out.mixed; mixed != 0; mixed &= mixed - 1) {
         const int i = __builtin_ctzll(mixed);
-        const uint64_t kind = class_of(code_point(at + i));
+        const uint32_t code = code_point(at + i);
+        const uint64_t kind = class_of(code);
         out.letter |= (kind & kScanLetter) << i;
         out.number |= (kind & kScanNumber) / kScanNumber << i;
         out.space |= (kind & kScanSpace) / kScanSpace << i;
-        if constexpr (kCased) {
+        if constexpr (kExtra == BlockExtra::kSegments) {
+          segments.other |= (kind & kScanOther) / kScanOther << i;
+          segments.han |= uint64_t{is_han_or_kana(code)} << i;
+        }
+        if constexpr (kExtra == BlockExtra::kCases) {
           cases.upper |= (kind & kScanUpper) / kScanUpper << i;
           cases.lower |= (kind & kScanLower) / kScanLower << i;
           cases.mark |= (kind & kScanMark) / kScanMark << i;
@@ -113,7 +127,8 @@ class BlockReader {
     last_.letter = out.letter >> 63;
     last_.number = out.number >> 63;
     last_.space = out.space >> 63;
-    if constexpr (kCased) tell_cases(out, cases, at, valid);
+    if constexpr (kExtra == BlockExtra::kCases) tell_cases(out, cases, at, valid);
+    if constexpr (kExtra == BlockExtra::kSegments) tell_segments(out, segments, at, valid);
     out.letter &= valid;
     out.number &= valid;
     out.space &= valid;
@@ -139,13 +154,30 @@ class BlockReader {
     out.lower = (lower | (out.letter & plain.ascii & ~plain.upper)) & valid;
   }
 
+  struct Segments {
+    uint64_t han = 0, other = 0;
+  };
+  void tell_segments(Block& out, const Segments& found, const char* at, uint64_t valid) {
+    const ByteSegments bytes = simd_.segments(at);
+    const uint64_t han = spread(found.han | bytes.han | (last_.han & out.continuation), out.continuation);
+    const uint64_t other =
+        spread(found.other | bytes.other | (last_.other & out.continuation), out.continuation);
+    last_.han = han >> 63;
+    last_.other = other >> 63;
+    out.han = han & valid;
+    out.other = other & valid;
+    out.ascii = bytes.ascii & valid;
+  }
+  /// [\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]
+  static bool is_han_or_kana(uint32_t code) { return code - 0x4E00 <= 0x51A5 || code - 0x3040 <= 0xBF; }
+
   static uint64_t spread(uint64_t bits, uint64_t continuation) {
     for (int i = 0; i < 3; ++i) bits |= (bits << 1) & continuation;
     return bits;
   }
 
   struct Last {
-    uint64_t letter = 0, number = 0, space = 0, upper = 0, lower = 0;  // 0 or 1
+    uint64_t letter = 0, number = 0, space = 0, upper = 0, lower = 0, han = 0, other = 0;  // 0 or 1
   };
   Simd simd_;
   const uint8_t* of_kind_;
@@ -153,10 +185,12 @@ class BlockReader {
   Last last_;
 };
 
-/// The first byte of each space that is followed by a character other than a space.
-inline uint64_t before_no_space(const Block& block, const Block& next) {
+/// The first byte of each space that is followed by a character other than a space. `ends`: characters that
+/// end a text for the pattern, as if nothing followed, in this block and the next.
+inline uint64_t before_no_space(const Block& block, const Block& next, uint64_t ends = 0,
+                                uint64_t next_ends = 0) {
   const auto down = [](uint64_t here, uint64_t then, int n) { return here >> n | then << (64 - n); };
-  const uint64_t here = block.valid & ~block.space, then = next.valid & ~next.space;
+  const uint64_t here = block.valid & ~block.space & ~ends, then = next.valid & ~next.space & ~next_ends;
   uint64_t found = down(here, then, 1);
   const uint64_t tail = block.space & block.continuation, next_tail = next.space & next.continuation;
   if (tail != 0 || (block.space >> 63 != 0 && (next_tail & 1) != 0)) {
@@ -168,8 +202,8 @@ inline uint64_t before_no_space(const Block& block, const Block& next) {
 
 /// Writes where the pretokens of the text of `reader` end, as FindPretokens does; `scan.find(block, next,
 /// at)` finds where they begin. If the first pretoken is too long, calls `endless` instead.
-template <class Simd, bool kCased, class Scan>
-size_t find_starts(BlockReader<Simd, kCased>& reader, Scan& scan, std::span<uint32_t> ends,
+template <class Simd, BlockExtra kExtra, class Scan>
+size_t find_starts(BlockReader<Simd, kExtra>& reader, Scan& scan, std::span<uint32_t> ends,
                    size_t (*endless)(std::string_view utf8, std::span<uint32_t> ends)) {
   const std::string_view utf8 = reader.text();
   // The loop stops beyond this many ends, so that there is always room for the starts of two more blocks.

@@ -6,12 +6,11 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
-#include "libcore/base/utf8.h"
 #include "libcore/text/patterns/compiled_pattern.h"
+#include "libcore/text/pretokenize/pattern_sequence.h"
 #include "libcore/text/pretokenize/word_scan.h"
 #include "libcore/text/unicode/byte_alphabet.h"
 #include "libcore/text/unicode/char_traits.h"
-#include "libcore/text/unicode/reference_chars.h"
 #include "libcore/text/unicode/unicode.h"
 
 namespace megalith {
@@ -240,10 +239,11 @@ bool are_deepseek3(const std::vector<SplitPattern>& patterns) {
          patterns[2].name == "deepseek-v3";
 }
 
+constexpr size_t kGpt2LooksAhead = 8;  // most bytes that a match reads after its end
+
 const char* gpt2_match(const char* at, const Window& text) {
-  constexpr std::ptrdiff_t kLooksAhead = 8;  // most bytes that a pattern reads after the end of a pretoken
   const char* const end = at + gpt2_pretoken({at, static_cast<size_t>(text.end() - at)});
-  if (text.end() - end < kLooksAhead) text.has(text.end());
+  if (static_cast<size_t>(text.end() - end) < kGpt2LooksAhead) text.has(text.end());
   return end;
 }
 
@@ -304,19 +304,6 @@ const std::vector<Known>& known_patterns() {
   return kKnown;
 }
 
-/// A SplitPattern::skip that goes to the first character for which `begins` is true.
-template <class Begins>
-auto skip_to(Begins begins) {
-  return [begins](const char* at, const Window& text) {
-    while (at < text.end()) {
-      const Char c = char_at(at, text);
-      if (begins(c)) break;
-      at += c.bytes;
-    }
-    return at;
-  };
-}
-
 using Class = CompiledPattern::Class;
 
 /// The end of the match of a compiled pattern that begins at `at`, or `at`. read(at, text) gives the class of
@@ -339,7 +326,8 @@ const char* compiled_match(const CompiledPattern& pattern, const char* at, const
 const char* compiled_match(const CompiledPattern& pattern, const char* at, const Window& text) {
   return compiled_match(pattern, at, text, [&](const char* place, const Window& window) {
     const auto byte = static_cast<unsigned char>(*place);
-    const CodePoint c = byte < 0x80 ? CodePoint{byte, 1} : code_point_at({place, window.end()});
+    if (byte < 0x80) return std::pair(pattern.class_of_ascii(byte), size_t{1});
+    const CodePoint c = code_point_at({place, window.end()});
     return std::pair(pattern.class_of(c.value), c.bytes);
   });
 }
@@ -348,7 +336,7 @@ SplitPattern compiled_pattern(std::string name, const std::shared_ptr<const Comp
   SplitPattern made{.name = std::move(name), .match = [pattern](const char* at, const Window& text) {
                       return compiled_match(*pattern, at, text);
                     }};
-  made.skip = skip_to([pattern](const Char& c) { return pattern->may_begin(pattern->class_of(c.value)); });
+  made.begins = [pattern](uint32_t c) { return pattern->may_begin(pattern->class_of(c)); };
   if (!pattern->covers_texts()) return made;
   const auto first = [pattern](std::string_view utf8) {
     const Window text(utf8.data() + utf8.size(), false);
@@ -358,73 +346,6 @@ SplitPattern compiled_pattern(std::string name, const std::shared_ptr<const Comp
     return find_one_by_one(first, utf8, ends);
   };
   return made;
-}
-
-/// Splits a window by patterns that are applied one after the other.
-class Cutting {
- public:
-  Cutting(const std::vector<SplitPattern>& patterns, const char* begin, std::span<uint32_t> ends)
-      : patterns_(patterns), begin_(begin), ends_(ends) {}
-
-  /// Finds the ends of pretokens, and returns how many are certain.
-  size_t cut(const Window& text) {
-    cut(0, begin_, text);
-    return count_;
-  }
-
- private:
-  /// Splits a window by the patterns from `pattern` on. Returns false if there is no more room, or if the
-  /// following ends are not certain.
-  bool cut(size_t pattern, const char* at, const Window& text) {
-    if (pattern == patterns_.size()) return take(text);
-    const char* gap = at;  // where the text since the last match begins
-    const auto& skip = patterns_[pattern].skip;
-    while (at < text.end()) {
-      if (skip && (at = skip(at, text)) == text.end()) break;
-      const Window seen(text.end(), text.open());
-      const char* const end = patterns_[pattern].match(at, seen);
-      if (seen.unsure()) return cut_gap(pattern, gap, at);
-      if (end == at) {
-        at += patterns_[pattern].of_bytes ? 1 : char_at(at, text).bytes;
-        continue;
-      }
-      if (gap < at && !cut(pattern + 1, gap, Window(at, false))) return false;
-      if (!cut(pattern + 1, at, Window(end, false))) return false;
-      gap = at = end;
-    }
-    return gap == at || cut(pattern + 1, gap, Window(at, text.open()));
-  }
-  /// Splits the gap before `at` if nothing is certain from `at` on: the gap may continue there. Returns
-  /// false.
-  bool cut_gap(size_t pattern, const char* gap, const char* at) {
-    if (gap < at) cut(pattern + 1, gap, Window(at, true));
-    return false;
-  }
-  bool take(const Window& text) {
-    if (text.open() || count_ == ends_.size()) return false;
-    ends_[count_++] = static_cast<uint32_t>(text.end() - begin_);
-    return true;
-  }
-
-  const std::vector<SplitPattern>& patterns_;
-  const char* begin_;
-  std::span<uint32_t> ends_;
-  size_t count_ = 0;
-};
-
-/// The longest beginning of `utf8` of at most `bytes` bytes that splits no character.
-std::string_view beginning(std::string_view utf8, size_t bytes) {
-  return bytes >= utf8.size() ? utf8 : utf8.substr(0, character_begin(utf8, bytes));
-}
-
-size_t find_by_patterns(const std::vector<SplitPattern>& patterns, std::string_view utf8,
-                        std::span<uint32_t> ends) {
-  for (size_t bytes = 8 * ends.size();; bytes *= 4) {
-    const std::string_view part = beginning(utf8, bytes);
-    if (part.size() > UINT32_MAX) refuse_giant_pretoken(part.size());
-    const Window text(part.data() + part.size(), part.size() < utf8.size());
-    if (const size_t count = Cutting(patterns, part.data(), ends).cut(text); count > 0) return count;
-  }
 }
 
 }  // namespace
@@ -440,7 +361,10 @@ SplitPattern split_pattern(std::string_view regex) {
   for (char c : regex) written += c == '\r' ? "\\r" : c == '\n' ? "\\n" : std::string(1, c);
   for (const Known& known : known_patterns())
     if (written == known.regex)
-      return {.name = known.name, .match = known.match, .find = known.find ? known.find() : FindPretokens()};
+      return &known == known_patterns().data()
+                 ? gpt2_split_pattern()
+                 : SplitPattern{
+                       .name = known.name, .match = known.match, .find = known.find ? known.find() : nullptr};
   return compiled_pattern(written, std::make_shared<const CompiledPattern>(written));
 }
 
@@ -497,7 +421,7 @@ SplitPattern text_pattern(const std::string& text, TextCut cut) {
 
 SplitPattern gpt2_split_pattern() {
   const Known& known = known_patterns().front();
-  return {.name = known.name, .match = known.match, .find = known.find()};
+  return {.name = known.name, .match = known.match, .find = known.find(), .looks_ahead = kGpt2LooksAhead};
 }
 
 SplitPattern mark_pattern(const std::string& mark, bool each) {
@@ -521,40 +445,11 @@ SplitPattern mark_pattern(const std::string& mark, bool each) {
           }};
 }
 
-SplitPattern digits_pattern(bool individual) {
-  const auto match = [max_count = individual ? size_t{1} : SIZE_MAX](const char* at, const Window& text) {
-    return run_end(
-        at, text, [](const Char& c) { return c.traits.is_digit(); }, max_count);
-  };
-  return {.name = individual ? "digits" : "numbers", .match = match, .skip = skip_to([](const Char& c) {
-                                                                       return c.traits.is_digit();
-                                                                     })};
-}
-
-SplitPattern digits_pattern_of_bytes(bool individual) {
-  const auto match = [max_count = individual ? size_t{1} : SIZE_MAX](const char* at, const Window& text) {
-    for (size_t i = 0; i < max_count && text.has(at); ++i, ++at)
-      if (!char_traits(byte_to_code_point(static_cast<uint8_t>(*at))).is_digit()) break;
-    return at;
-  };
-  return {.name = individual ? "bytes digits" : "bytes numbers", .match = match, .of_bytes = true};
-}
-
-SplitPattern punctuation_pattern(bool each) {
-  const auto is_punctuation = [](const Char& c) { return reference_char(c.value).is_punctuation(); };
-  const auto match = [=, max_count = each ? size_t{1} : SIZE_MAX](const char* at, const Window& text) {
-    return run_end(at, text, is_punctuation, max_count);
-  };
-  return {
-      .name = each ? "punctuation" : "runs of punctuation", .match = match, .skip = skip_to(is_punctuation)};
-}
-
 FindPretokens pretokenizer(std::vector<SplitPattern> patterns) {
   if (patterns.size() == 1 && patterns[0].find) return patterns[0].find;
-  if (are_deepseek3(patterns)) return find_one_by_one<first_deepseek3_pretoken>;
-  return [patterns = std::move(patterns)](std::string_view utf8, std::span<uint32_t> ends) {
-    return find_by_patterns(patterns, utf8, ends);
-  };
+  if (are_deepseek3(patterns))
+    return find_words(WordPattern::kDeepSeek3, chosen_isa(), find_one_by_one<first_deepseek3_pretoken>);
+  return PatternSequence(std::move(patterns));
 }
 
 }  // namespace megalith

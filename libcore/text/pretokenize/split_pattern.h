@@ -42,10 +42,19 @@ struct SplitPattern {
   /// The end of the match that begins at `at` (where there is a character), or `at` if no match begins there.
   /// What precedes `at` does not matter.
   std::function<const char*(const char* at, const Window&)> match;
-  /// The first place from `at` on where a match may begin, or the text's end. Optional.
+  /// Whether a match may begin with a character. Optional.
+  std::function<bool(uint32_t code_point)> begins = {};
+  /// The first place from `at` on where a match may begin, or the text's end. Optional; for patterns for
+  /// which more than a character decides.
   std::function<const char*(const char* at, const Window&)> skip = {};
   FindPretokens find = {};  // finds the same pretokens, but faster; set only if the matches cover every text
-  bool of_bytes = false;    // whether matches are found between bytes, too, not only between characters
+  /// How many bytes after its end decide where a match that `find` finds ends, unless it reaches to the end
+  /// of the text. Empty: something farther away may decide, too.
+  std::optional<size_t> looks_ahead = {};
+  bool of_bytes = false;  // whether matches are found between bytes, too, not only between characters
+  /// In place of `match`, for a pattern to which the text before a match matters: passes where each match of
+  /// a whole text begins and ends, in order. Empty matches cut a text, too.
+  std::function<void(std::string_view utf8, const std::function<void(size_t, size_t)>& take)> find_all = {};
 };
 
 /// The matches of a regular expression. Those of GPT-2, LLaMA-3 (cl100k), Qwen2, Qwen3.5, DeepSeek-V3, GPT-4o
@@ -67,15 +76,6 @@ SplitPattern gpt2_split_pattern();
 /// With `each`, a pretoken begins at each `mark` (one character, as in Metaspace); otherwise only at the
 /// first mark of a run.
 SplitPattern mark_pattern(const std::string& mark, bool each);
-
-/// Numbers, as the Digits pre-tokenizer splits them off: each digit alone if `individual`, otherwise runs of
-/// digits.
-SplitPattern digits_pattern(bool individual);
-/// The same in a text whose bytes are written in GPT-2's byte alphabet.
-SplitPattern digits_pattern_of_bytes(bool individual);
-
-/// Punctuation, as the Punctuation pre-tokenizer splits it off: each sign alone, or runs of signs.
-SplitPattern punctuation_pattern(bool each);
 
 /// Splits a text by several patterns in turn. A pattern divides each piece that the patterns before it left
 /// into its own matches and the text between them. Without any pattern, a text is one pretoken.

@@ -5,13 +5,16 @@ namespace megalith {
 const BlockClasses& word_classes(WordPattern pattern) {
   constexpr KindSet kWithMarks =
       KindSet::of(CharKind::kUpper, CharKind::kLower, CharKind::kLetter, CharKind::kMark);
-  static const BlockClasses kMarked(kWithMarks), kCased(kWithMarks, true);
+  static const BlockClasses kMarked(kWithMarks), kCased(kWithMarks, BlockExtra::kCases),
+      kSegments(kWithMarks, BlockExtra::kSegments);
   switch (pattern) {
     case WordPattern::kQwen35:
       return kMarked;
     case WordPattern::kO200k:
     case WordPattern::kTekken:
       return kCased;
+    case WordPattern::kDeepSeek3:
+      return kSegments;
     default:
       return plain_classes();
   }

@@ -21,6 +21,7 @@ enum class WordPattern : uint8_t {
   kNemotron,  // one digit, no contractions (Megatron's "v1" for tiktoken)
   kO200k,     // cased (GPT-4o's), contractions after words
   kTekken,    // cased, one digit, no contractions (also Megatron's "v2")
+  kDeepSeek3  // three patterns, one after the other (DeepSeek-V3's; see segment_scan_inl.h)
 };
 
 const BlockClasses& word_classes(WordPattern pattern);

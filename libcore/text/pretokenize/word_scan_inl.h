@@ -1,6 +1,7 @@
 #pragma once
 
-#include "libcore/text/pretokenize/block_scan_inl.h"
+#include "libcore/text/pretokenize/run_starts_inl.h"
+#include "libcore/text/pretokenize/segment_scan_inl.h"
 #include "libcore/text/pretokenize/word_scan.h"
 
 /// The scan for the patterns of word_scan.h (see block_scan_inl.h).
@@ -27,11 +28,12 @@ struct WordRules {
 template <class Simd, const WordRules& kRules>
 class WordStarts {
  public:
-  using Reader = BlockReader<Simd, kRules.cased>;
+  static constexpr BlockExtra kExtra = kRules.cased ? BlockExtra::kCases : BlockExtra::kNone;
+  using Reader = BlockReader<Simd, kExtra>;
   WordStarts(const Reader& reader, FirstPretoken first_pretoken)
-      : reader_(reader),
-        text_(reader.text().data()),
+      : text_(reader.text().data()),
         end_(text_ + reader.text().size()),
+        spaces_(reader),
         first_pretoken_(first_pretoken) {}
 
   /// The starts in `block`, which is at `at` in the text and before `next`.
@@ -40,7 +42,8 @@ class WordStarts {
     const uint64_t sign_starts = sign & ~after(sign, sign_) & ~after(block.blank, blank_);
     const uint64_t led = leads(sign_starts, block.continuation);
     uint64_t starts = sign_starts | (block.letter & ~after(block.letter | gap, letter_or_gap_) & ~led) |
-                      number_starts(block) | space_starts(block, tail, next, at);
+                      numbers_.find(block) |
+                      spaces_.find(block, tail, before_no_space(block, next), next, at);
     if constexpr (kRules.cased) {
       const uint64_t apostrophes = block.apostrophe & after(block.letter, letter_);
       const uint64_t doubtful = (block.upper & after(block.both, both_)) | (block.mark & after(sign, sign_));
@@ -70,28 +73,6 @@ class WordStarts {
     return out;
   }
 
-  uint64_t number_starts(const Block& block) {
-    const uint64_t numbers = block.number, first = numbers & ~block.continuation;
-    if (kRules.digits == 1) return first;
-    const uint64_t runs = numbers & ~after(numbers, number_);
-    const uint64_t before = number_;
-    number_ = numbers >> 63;
-    // Most numbers are short and lie within one block.
-    if (((numbers & block.continuation) | (numbers & numbers << 1 & numbers << 2 & numbers << 3) |
-         (numbers & 1 & before)) == 0) [[likely]] {
-      if (number_ != 0) digits_ = __builtin_clzll(~numbers) % kRules.digits;
-      return runs;
-    }
-    uint64_t starts = 0;
-    for (uint64_t left = first; left != 0; left &= left - 1) {
-      const uint64_t bit = left & (~left + 1);
-      if ((runs & bit) != 0) digits_ = 0;
-      if (digits_ == 0) starts |= bit;
-      digits_ = digits_ + 1 == kRules.digits ? 0 : digits_ + 1;
-    }
-    return starts;
-  }
-
   /// The line ends (in a cased pattern also the slashes) that belong to the signs before them.
   uint64_t find_tail(const Block& block) const {
     const uint64_t joins = block.line_end | (kRules.cased ? block.slash : 0);
@@ -105,45 +86,6 @@ class WordStarts {
       first &= ~tail;
     }
     return tail;
-  }
-
-  uint64_t space_starts(const Block& block, uint64_t tail, const Block& next, size_t at) {
-    const uint64_t gap = block.gap();
-    const uint64_t spaces = block.space & ~tail, line_end = block.line_end & ~tail;
-    uint64_t starts = spaces & ~block.continuation & ~after(spaces, space_);
-    starts |= gap & ~block.continuation & before_no_space(block, next);
-    const uint64_t gap_runs = gap & ~after(gap, gap_), after_line = gap_runs & after(line_end, line_end_);
-    if (after_line != 0) starts |= after_line & ~before_line_end(block, next, gap_runs, at);
-    space_ = spaces >> 63;
-    gap_ = gap >> 63;
-    line_end_ = line_end >> 63;
-    return starts;
-  }
-
-  /// The starts of the gaps that a line end follows. `runs`: where the gaps begin, all in this block.
-  uint64_t before_line_end(const Block& block, const Block& next, uint64_t runs, size_t at) const {
-    const uint64_t gap = block.gap();
-    uint64_t ends = ~gap & after(gap, gap_);  // what follows each gap
-    if (gap_ != 0) ends &= ends - 1;          // the first belongs to a gap that began in an earlier block
-    uint64_t found = _pdep_u64(_pext_u64(block.line_end, ends), runs);
-    if (gap >> 63 != 0) {
-      const uint64_t last = uint64_t{1} << (63 - __builtin_clzll(runs));
-      if (line_end_follows(next, at + kBlock)) found |= last;
-    }
-    return found;
-  }
-
-  /// Whether the gap that reaches to `at`, where `next` begins, is followed by a line end.
-  bool line_end_follows(const Block& next, size_t at) const {
-    if (~next.gap() != 0) {
-      const uint64_t end = ~next.gap() & (next.gap() + 1);  // the lowest bit that is not a gap
-      return (next.line_end & end) != 0;
-    }
-    const char* place = text_ + at + kBlock;
-    while (place < end_ && (static_cast<uint8_t>(*place) & 0xC0) == 0x80) ++place;
-    uint8_t kind = kScanSpace;
-    while (place < end_ && kind == kScanSpace) kind = reader_.next_class(place, end_);
-    return (kind & kScanLineEnd) != 0;
   }
 
   /// Returns the final starts in the block at `at`. Asks the definition about those in `doubtful`, which
@@ -218,17 +160,16 @@ class WordStarts {
   }
   static char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
 
-  const Reader& reader_;
   const char *text_, *end_;
+  NumberStarts<kRules.digits> numbers_;
+  SpaceStarts<Reader> spaces_;
   FirstPretoken first_pretoken_;
   // 0 or 1: what the block before ended with.
-  uint64_t sign_ = 0, blank_ = 0, letter_or_gap_ = 0, lead_ = 0, number_ = 0;
-  uint64_t tail_ = 0, space_ = 0, gap_ = 0, line_end_ = 0;
+  uint64_t sign_ = 0, blank_ = 0, letter_or_gap_ = 0, lead_ = 0, tail_ = 0;
   uint64_t letter_ = 0, lower_ = 0, both_ = 0;
   size_t settled_ = 0;            // a pretoken begins here; starts before it are final
   size_t last_start_ = 0;         // the last start in the blocks before
   uint64_t contraction_end_ = 0;  // where contractions that began in the block before end, as bits
-  int digits_ = 0;                // digits so far of the number at the end of the block before
 };
 
 inline constexpr WordRules kThreeDigits = {3, true}, kOneDigit = {1, true}, kNoContractions = {1, false};
@@ -236,7 +177,7 @@ inline constexpr WordRules kCasedO200k = {3, true, true}, kCasedTekken = {1, fal
 
 template <class Simd, const WordRules& kRules, WordPattern kPattern>
 size_t find_words_by(std::string_view utf8, std::span<uint32_t> ends) {
-  BlockReader<Simd, kRules.cased> reader(word_classes(kPattern), utf8);
+  typename WordStarts<Simd, kRules>::Reader reader(word_classes(kPattern), utf8);
   WordStarts<Simd, kRules> scan(reader, kRules.cased ? first_cased_pretoken(kPattern) : nullptr);
   return find_starts(reader, scan, ends, refuse_endless_piece);
 }
@@ -256,6 +197,8 @@ FindWords choose_words(WordPattern pattern) {
       return find_words_by<Simd, kCasedO200k, WordPattern::kO200k>;
     case WordPattern::kTekken:
       return find_words_by<Simd, kCasedTekken, WordPattern::kTekken>;
+    case WordPattern::kDeepSeek3:
+      return find_segments<Simd>;
   }
   return nullptr;
 }

@@ -1,7 +1,9 @@
+#include <algorithm>
 #include <filesystem>
 
 #include <gtest/gtest.h>
 
+#include "libcore/base/error.h"
 #include "libcore/io/files/file.h"
 #include "tests/support/files.h"
 
@@ -99,6 +101,33 @@ TEST_F(TokenizerApp, EncodesLinesAndDecodesThem) {
   const CommandResult json = run_command(app("tokenizer") + " encode --json --input " + dir_ / "texts" +
                                          model + " | " + app("tokenizer") + " decode --json" + model);
   EXPECT_EQ(json.out, "\"a\\nb\"\n\"\"\n") << json.err;
+}
+
+TEST_F(TokenizerApp, WritesTheSameRowsWithAnyNumberOfThreads) {
+  const std::string model = " --tokenizer-model " + test_data("text/goldens/trained/tokenizer.json");
+  std::string text;
+  for (int i = 0; i < 40'000; ++i) text += concat("The books of harbour ", i, i % 7 == 0 ? "\r\n" : "\n");
+  write_file(dir_ / "texts", text);
+  const auto rows = [&](const std::string& command, const std::string& file, int workers) {
+    const CommandResult result = run_command(
+        concat(app("tokenizer"), ' ', command, " --workers ", workers, " --input ", dir_ / file, model));
+    EXPECT_EQ(result.code, 0) << result.err;
+    return result.out;
+  };
+  const std::string ids = rows("encode", "texts", 1);
+  EXPECT_TRUE(rows("encode", "texts", 4) == ids);
+  write_file(dir_ / "ids", ids);
+  std::erase(text, '\r');
+  EXPECT_TRUE(rows("decode", "ids", 1) == text);
+  EXPECT_TRUE(rows("decode", "ids", 4) == text);
+}
+
+TEST_F(TokenizerApp, WritesTheRowsBeforeABadLine) {
+  const std::string model = " --tokenizer-model " + test_data("text/goldens/trained/tokenizer.json");
+  const CommandResult bad = run_command("printf '0\\n1 2\\nx\\n3' | " + app("tokenizer") + " decode" + model);
+  EXPECT_EQ(bad.code, 65);
+  EXPECT_NE(bad.err.find("-:3: \"x\" is not a token id"), std::string::npos) << bad.err;
+  EXPECT_EQ(std::count(bad.out.begin(), bad.out.end(), '\n'), 2) << bad.out;
 }
 
 TEST_F(TokenizerApp, NamesTheLineThatIsNoTextOrNoIds) {

@@ -111,6 +111,31 @@ TEST_F(HfJson, PutsATemplateAroundATextAndTemplatesAroundEachOther) {
   }
 }
 
+// Words without the white space between them, which is in no pretoken.
+TEST_F(HfJson, CutsATextAsAWholeWhereAStageRemovesSomething) {
+  const auto plain = read();
+  const Json bytes = Json::Object{{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}};
+  root_.set("pre_tokenizer",
+            Json::Object{{"type", "Sequence"},
+                         {"pretokenizers", Json::Array{Json::Object{{"type", "WhitespaceSplit"}}, bytes}}});
+  const auto words = read();
+  std::string text;
+  std::vector<int32_t> wanted;
+  for (int i = 0; i < 60'000; ++i) {
+    const char* const word = i % 3 == 0 ? "They" : i % 3 == 1 ? "kept" : "<|endoftext|>";
+    text += std::string(i % 7, ' ') + word + (i % 2 == 0 ? "\n" : "\u3000");
+    const std::vector<int32_t> ids = encode(*plain, word);
+    wanted.insert(wanted.end(), ids.begin(), ids.end());
+  }
+  EXPECT_TRUE(encode(*words, text) == wanted);
+  std::vector<int32_t> joined;
+  words->encode_in_parts(
+      text, [&](std::span<const int32_t> ids) { joined.insert(joined.end(), ids.begin(), ids.end()); });
+  EXPECT_TRUE(joined == wanted);
+  EXPECT_EQ(encode(*words, " \n"), std::vector<int32_t>());
+  EXPECT_NE(words->hash(), plain->hash());
+}
+
 TEST_F(HfJson, RefusesByNameWhatItCannotDo) {
   const Json good = root_;
   const auto with = [&](const char* key, Json value, const std::vector<std::string>& parts) {
@@ -135,33 +160,24 @@ TEST_F(HfJson, RefusesByNameWhatItCannotDo) {
   with("normalizer",
        Json::Object{{"type", "Replace"}, {"pattern", Json::Object{{"Regex", "a"}}}, {"content", "b"}},
        {"normalizer.pattern.Regex is \"a\"", "\"String\""});
-  with("pre_tokenizer", Json::Object{{"type", "Whitespace"}}, {"pre_tokenizer is ", "Whitespace"});
+  with("pre_tokenizer", Json::Object{{"type", "UnicodeScripts"}}, {"pre_tokenizer is ", "WhitespaceSplit"});
   const auto sequence = [](Json::Array stages) {
     return Json::Object{{"type", "Sequence"}, {"pretokenizers", std::move(stages)}};
   };
-  const Json digits = Json::Object{{"type", "Digits"}};
   const Json byte_level = Json::Object{{"type", "ByteLevel"}, {"add_prefix_space", false}};
-  with("pre_tokenizer", sequence({digits, Json::Object{{"type", "ByteLevel"}}}),
-       {"pre_tokenizer.pretokenizers[1] is ", "\"add_prefix_space\": false after another stage"});
   with("pre_tokenizer", sequence({byte_level, Json::Object{{"type", "Punctuation"}}}),
        {"pre_tokenizer.pretokenizers[1] is ", "Split or Digits after ByteLevel"});
   with("pre_tokenizer", sequence({byte_level, split(Json::Object{{"String", "a"}}, "Isolated", false)}),
        {"pre_tokenizer.pretokenizers[1].pattern is ", "after ByteLevel"});
-  with("pre_tokenizer", Json::Object{{"type", "Punctuation"}, {"behavior", "MergedWithNext"}},
-       {"pre_tokenizer is ", "\"Contiguous\""});
-  with("pre_tokenizer",
-       Json::Object{
-           {"type", "Sequence"},
-           {"pretokenizers", Json::Array{split(Json::Object{{"Regex", "(?<=a)b"}}, "Isolated", false)}}},
-       {"pre_tokenizer.pretokenizers[0].pattern.Regex is \"(?<=a)b\"", "an expression without the group"});
-  with("pre_tokenizer", split(Json::Object{{"String", " "}}, "Removed", false),
-       {"pre_tokenizer is ", "\"MergedWithPrevious\""});
-  with("pre_tokenizer", split(Json::Object{{"String", " "}}, "Isolated", true),
-       {"pre_tokenizer is ", "without \"invert\""});
-  with("pre_tokenizer", split(Json::Object{{"Regex", "\\p{N}"}}, "Removed", true),
-       {"\"behavior\": \"Isolated\""});
-  with("pre_tokenizer", split(Json::Object{{"Regex", "\\p{N}"}}, "MergedWithNext", false),
-       {"\"behavior\": \"Isolated\""});
+  with("pre_tokenizer", Json::Object{{"type", "Punctuation"}, {"behavior", "Sideways"}},
+       {"pre_tokenizer is ", "\"MergedWithNext\""});
+  with("pre_tokenizer", sequence({split(Json::Object{{"Regex", "(?<=a"}}, "Isolated", false)}),
+       {"pre_tokenizer.pretokenizers[0].pattern.Regex is \"(?<=a\"", "Oniguruma"});
+  for (const char* kind : {"String", "Regex"})
+    with("pre_tokenizer", split(Json::Object{{kind, "a"}}, "Sideways", true),
+         {"pre_tokenizer is ", "\"behavior\": \"Isolated\""});
+  with("pre_tokenizer", Json::Object{{"type", "CharDelimiterSplit"}, {"delimiter", "ab"}},
+       {"pre_tokenizer.delimiter is \"ab\"", "one character"});
   with("post_processor", Json::Object{{"type", "Unheard"}}, {"post_processor is ", "Unheard"});
   with("decoder", Json::Object{{"type", "CTC"}}, {"decoder is ", "CTC"});
   with("added_tokens", Json::object(), {"added_tokens is {}", "a list"});
@@ -226,7 +242,8 @@ TEST_F(HfJson, RefusesByNameWhatItCannotDoWithAUnigramModel) {
                                   {"pretokenizers", Json::Array{Json::Object{{"type", "WhitespaceSplit"}},
                                                                 metaspace("never")}}},
                      {"pre_tokenizer.pretokenizers[1] is ", "after WhitespaceSplit"});
-  with_pre_tokenizer(Json::Object{{"type", "WhitespaceSplit"}}, {"pre_tokenizer is ", "WhitespaceSplit"});
+  with_pre_tokenizer(Json::Object{{"type", "WhitespaceSplit"}},
+                     {"pre_tokenizer is ", "with a Unigram model"});
 }
 
 TEST_F(HfJson, RefusesByNameWhatItCannotDoWithAWordPieceModel) {

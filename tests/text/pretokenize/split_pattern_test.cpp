@@ -4,6 +4,7 @@
 
 #include "libcore/base/text.h"
 #include "libcore/text/patterns/pattern_parser.h"
+#include "libcore/text/pretokenize/character_patterns.h"
 #include "tests/text/pretokenize/scan_check.h"
 
 namespace megalith {

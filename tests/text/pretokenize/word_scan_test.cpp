@@ -3,6 +3,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
 #include "libcore/text/pretokenize/split_pattern.h"
+#include "tests/support/environment.h"
 #include "tests/support/isa.h"
 #include "tests/text/pretokenize/scan_check.h"
 
@@ -12,29 +13,44 @@ namespace {
 struct Pattern {
   const char* name;
   WordPattern pattern;
-  SplitPattern definition;
+  std::vector<SplitPattern> definition;  // applied one after the other
 };
+
+/// DeepSeek-V3's patterns, written so that they are compiled and not known.
+std::vector<SplitPattern> compiled_deepseek3() {
+  return {
+      split_pattern("(?:\\p{N}{1,3})"), split_pattern("(?:[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+)"),
+      split_pattern(
+          R"(([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+)|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)")};
+}
 
 const std::vector<Pattern>& patterns() {
   static const std::vector<Pattern> kAll = {
-      {"llama-3", WordPattern::kLlama3,
-       split_pattern(
-           R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)")},
-      {"qwen2", WordPattern::kQwen2,
-       split_pattern(
-           R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)")},
-      {"qwen3.5", WordPattern::kQwen35,
-       split_pattern(
-           R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)")},
-      {"nemotron", WordPattern::kNemotron,
-       split_pattern(
-           R"([^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+)")},
-      {"o200k", WordPattern::kO200k,
-       split_pattern(
-           R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)")},
-      {"tekken", WordPattern::kTekken,
-       split_pattern(
-           R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)")}};
+      {"llama-3",
+       WordPattern::kLlama3,
+       {split_pattern(
+           R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)")}},
+      {"qwen2",
+       WordPattern::kQwen2,
+       {split_pattern(
+           R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)")}},
+      {"qwen3.5",
+       WordPattern::kQwen35,
+       {split_pattern(
+           R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)")}},
+      {"nemotron",
+       WordPattern::kNemotron,
+       {split_pattern(
+           R"([^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+)")}},
+      {"o200k",
+       WordPattern::kO200k,
+       {split_pattern(
+           R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)")}},
+      {"tekken",
+       WordPattern::kTekken,
+       {split_pattern(
+           R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)")}},
+      {"deepseek-v3", WordPattern::kDeepSeek3, compiled_deepseek3()}};
   return kAll;
 }
 
@@ -48,11 +64,12 @@ std::vector<std::pair<const char*, FindWords>> kernels(WordPattern pattern) {
   return out;
 }
 
-Ends wanted(const SplitPattern& definition, std::string_view text) {
+Ends wanted(const std::vector<SplitPattern>& definition, std::string_view text) {
+  if (definition.size() > 1) return found(pretokenizer(definition), text);
   const char* const end = text.data() + text.size();
   Ends ends;
   for (const char* at = text.data(); at < end;) {
-    at = definition.match(at, Window(end, false));
+    at = definition[0].match(at, Window(end, false));
     ends.push_back(static_cast<size_t>(at - text.data()));
   }
   return ends;
@@ -160,7 +177,22 @@ TEST(WordScan, SplitsAtEveryPlaceOfABlock) {
                             "!\n/\n/!a",
                             "//\n/",
                             "\xD0\x96\xD0\xB8\xD0\x96",
-                            "\xC3\x97"})
+                            "\xC3\x97",
+                            "(na\u00efve",
+                            "'\u00e9t\u00e9",
+                            "\x01\x01"
+                            "a",
+                            "\x7F!a",
+                            "\u200bx",
+                            "\u200b\u200b ",
+                            "\u30fb",
+                            "\u3042\u30fb\u3042",
+                            "\u309b\n",
+                            "\u3040\u3042",
+                            "\u3040\u0301",
+                            "\u9fa6\u9fa5",
+                            "  \u4e00",
+                            " \u30fb!a"})
     for (size_t before = 0; before < 67; ++before)
       for (const char fill : {'x', '0', '!', ' ', '\n'})
         for (const char* after : {"", "x", " ", "1", "\n x", "!", "\xE6\x97\xA5"})
@@ -176,7 +208,7 @@ TEST(WordScan, SplitsRandomTextsAsTheDefinitionDoes) {
   const std::string cased[] = {"a",        "B",        "C",        "/",        "\n",       "!",
                                "'s",       "'L",       "l",        " ",        "1",        "\xE4\xB8\xAD",
                                "\xCC\x81", "\xD0\x96", "\xD0\xB8", "\xCA\xB0", "\xC7\x85", "\xE2\x9D\xA4",
-                               "\r"};
+                               "\r",       "\u3042",   "\u30fb",   "\u3040",   "\x01",     "\u200b"};
   for (int round = 0; round < 8000; ++round) {
     std::string text;
     const size_t kind = random() % 8, size = 1 + random() % 400;
@@ -211,6 +243,24 @@ TEST(WordScan, LooksAsFarAheadAsSpacesGo) {
         }
 }
 
+TEST(WordScan, FindsDeepSeeksPretokensWithoutKernelsToo) {
+  const std::vector<SplitPattern> known = {
+      split_pattern("\\p{N}{1,3}"), split_pattern("[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+"),
+      split_pattern(
+          R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)")};
+  const test::Variable generic("MEGALITH_ISA", "generic");
+  const FindPretokens find = pretokenizer(known);
+  const std::vector<SplitPattern> definition = compiled_deepseek3();
+  std::mt19937 random(5);
+  const char* const kParts[] = {"a",      "!",      " ",      "\n",     "12",   "\u4e00",
+                                "\u30fb", "\u3040", "\u0301", "\u00e9", "\x01", "\t"};
+  for (int round = 0; round < 5000; ++round) {
+    std::string text;
+    for (size_t n = 1 + random() % 30; n > 0; --n) text += kParts[random() % std::size(kParts)];
+    ASSERT_EQ(found(find, text), wanted(definition, text)) << quote(text);
+  }
+}
+
 TEST(WordScan, ContinuesWhereItsRoomEnds) {
   std::string text;
   for (int i = 0; i < 3000; ++i)
@@ -220,8 +270,8 @@ TEST(WordScan, ContinuesWhereItsRoomEnds) {
 }
 
 TEST(WordScan, KnowsNoCaseWhereThePatternHasNone) {
-  for (const WordPattern pattern :
-       {WordPattern::kLlama3, WordPattern::kQwen2, WordPattern::kQwen35, WordPattern::kNemotron})
+  for (const WordPattern pattern : {WordPattern::kLlama3, WordPattern::kQwen2, WordPattern::kQwen35,
+                                    WordPattern::kNemotron, WordPattern::kDeepSeek3})
     EXPECT_THROW(first_cased_pretoken(pattern), Error);
   EXPECT_EQ(first_cased_pretoken(WordPattern::kO200k)("123 4"), 3U);
   EXPECT_EQ(first_cased_pretoken(WordPattern::kTekken)("123 4"), 1U);

@@ -16,7 +16,7 @@ void PieceRules::encode(std::string_view piece, std::vector<int32_t>& ids) const
 
 CachedEncoder::CachedEncoder(const PieceRules& rules, TokenCache& memory)
     : rules_(rules),
-      cutter_(rules.borders),
+      cutter_(rules.borders, rules.whole),
       memory_(memory),
       reader_(memory.epochs.join()),
       cache_writer_(memory) {}

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "libcore/text/bpe/byte_pair_encoder.h"
@@ -25,11 +24,11 @@ struct PieceSeed {
 
 /// The rules by which a pretoken becomes ids.
 struct PieceRules {
-  bool cut_in_parts;  // whether pretokens are cut at borders; not for a model of characters, nor with `whole`
+  bool cut_in_parts;  // whether pretokens are cut at borders; not for a model of characters
   bool wide;          // whether some ids need more than 16 bits
   BytePairEncoder encoder;
   MergeBorders borders;
-  std::unordered_map<std::string_view, int32_t> whole;  // pretokens that become one token without merging
+  WholeTokenIds whole;  // pretokens that become one token without merging
 
   /// Replaces `ids` with those of `piece`.
   void encode(std::string_view piece, std::vector<int32_t>& ids) const;

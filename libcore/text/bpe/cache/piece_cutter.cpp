@@ -19,14 +19,16 @@ CutPieces cut_pieces(Isa isa) {
       isa, {.generic = cut_pieces_generic, .avx512vbmi2 = MEGALITH_IF_SIMD(cut_pieces_avx512vbmi2)});
 }
 
-PieceCutter::PieceCutter(const MergeBorders& borders)
-    : borders_(borders), cut_pieces_(cut_pieces(chosen_isa())) {}
+PieceCutter::PieceCutter(const MergeBorders& borders, const WholeTokenIds& whole)
+    : borders_(borders), whole_(whole), cut_pieces_(cut_pieces(chosen_isa())) {}
 
 std::span<const uint32_t> PieceCutter::cut(const PretokenEnds& pretokens) {
   const size_t max_ends = pretokens.ends.size() + pretokens.ends.back() + kSpareEnds;
   if (ends_.size() < max_ends) ends_.resize(max_ends);
   const uint32_t* const after = cut_pieces_(borders_, pretokens, ends_.data());
-  return after == nullptr ? pretokens.ends : std::span<const uint32_t>(ends_.data(), after);
+  if (after == nullptr) return pretokens.ends;
+  const std::span<uint32_t> pieces(ends_.data(), static_cast<size_t>(after - ends_.data()));
+  return pieces.first(whole_.join(pretokens.text, pretokens.ends, pieces));
 }
 
 void PieceCutter::trim() {

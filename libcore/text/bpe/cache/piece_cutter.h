@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "libcore/base/machine/isa.h"
+#include "libcore/text/bpe/cache/whole_tokens.h"
 #include "libcore/text/bpe/merge_borders.h"
 #include "libcore/text/bpe/piece_key.h"
 
@@ -33,8 +34,8 @@ CutPieces cut_pieces(Isa isa);
 /// times the processor time, and English 1.08 times.
 class PieceCutter {
  public:
-  /// Keeps a reference to `borders`.
-  explicit PieceCutter(const MergeBorders& borders);
+  /// Keeps references to `borders` and `whole`.
+  PieceCutter(const MergeBorders& borders, const WholeTokenIds& whole);
 
   /// The ends of the pieces, valid until the next call.
   std::span<const uint32_t> cut(const PretokenEnds& pretokens);
@@ -44,6 +45,7 @@ class PieceCutter {
 
  private:
   const MergeBorders& borders_;
+  WholeTokens whole_;
   CutPieces cut_pieces_;  // the implementation for this processor
   std::vector<uint32_t> ends_;
 };

@@ -77,7 +77,8 @@ TEST_P(CutPiecesIsa, CutLongPretokensAtEveryBorder) {
 
 TEST(PieceCutter, KeepsWhatNeedsNoCut) {
   const MergeBorders borders({}, {});
-  PieceCutter cutter(borders);
+  const WholeTokenIds none;
+  PieceCutter cutter(borders, none);
   const std::string text = "a long word of ASCII: internationalization";
   const std::vector<uint32_t> ends = {1, 6, 22, static_cast<uint32_t>(text.size())};
   const auto pieces = cutter.cut({text, ends});
