@@ -147,14 +147,14 @@ class ShardRun {
   void go(const ShardPlan& plan, const std::vector<PlannedFile>& files, const Interrupt& interrupt,
           const std::function<void()>& check) {
     inputs_.shard = record(plan);
-    const std::vector<FilePart> parts = plan.parts(shard_.index);
+    const std::vector<ShardPart> parts = plan.parts(shard_.index);
     inputs_.shard->content = plan.content(parts);
     const HashesOf of = hashes_of(config_, *inputs_.shard);
     if (config_.dedup_write.empty() ? is_done() : has_hashes(config_.dedup_write, of)) {
       log(name(), ": already complete");
       return;
     }
-    for (const FilePart& part : parts) inputs_.files.push_back(look_at_part(files[part.file], part));
+    for (const ShardPart& part : parts) inputs_.files.push_back(look_at_part(files[part.file], part));
     if (reads_stdin(config_)) inputs_.files = look_at_inputs(config_.inputs, config_.text);
     check();
     remove_file(failure_path(config_.output_prefix));
@@ -203,9 +203,9 @@ class ShardRun {
     }
   }
 
-  std::string describe(const std::vector<FilePart>& parts) const {
+  std::string describe(const std::vector<ShardPart>& parts) const {
     uint64_t bytes = 0;
-    for (const FilePart& part : parts) bytes += part.bytes;
+    for (const ShardPart& part : parts) bytes += part.bytes;
     return concat(format_bytes(static_cast<double>(bytes)), " of ", parts.size(),
                   parts.size() == 1 ? " file" : " files");
   }

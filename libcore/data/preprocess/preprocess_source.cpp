@@ -55,7 +55,7 @@ std::string shown_place(const InputFile& file, const TextPlace& at) {
   return concat(place, " (counted from byte ", begin.at + 1, skipped, ")");
 }
 
-InputFile look_at_part(const PlannedFile& file, const FilePart& part) {
+InputFile look_at_part(const PlannedFile& file, const ShardPart& part) {
   InputFile input = look_at(file.path);
   input.part = part.part;
   input.size = part.bytes;

@@ -54,7 +54,7 @@ struct InputFile {
 std::vector<InputFile> look_at_inputs(const std::vector<std::string>& inputs,
                                       TextUnit unit = TextUnit::kNone);
 /// What a shard reads of a file.
-InputFile look_at_part(const PlannedFile& file, const FilePart& part);
+InputFile look_at_part(const PlannedFile& file, const ShardPart& part);
 std::string shown_input(const std::string& path);  // "stdin" for "-"
 /// A place in an input, for messages: "FILE:LINE:BYTE". In a part of a file, which may begin anywhere, these
 /// are counted from its first byte, which is named.

@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint64_t kBytesOfAToken = 4, kDecompressed = 4;
 
-uint64_t tokens_in(const FilePart& part, const std::string& path) {
+uint64_t tokens_in(const ShardPart& part, const std::string& path) {
   const bool compressed = !compression_of(path).empty();
   return part.bytes * (compressed ? kDecompressed : 1) / kBytesOfAToken;
 }
@@ -24,7 +24,7 @@ Json place_json(const StreamPlace& place) {
   return Json::Object{{"byte", place.at}, {"skip", place.skip}};
 }
 
-Json part_json(const FilePart& part, const PlannedFile& file) {
+Json part_json(const ShardPart& part, const PlannedFile& file) {
   Json json = Json::Object{{"file", file.path}, {"begin", place_json(part.part.begin)}};
   json.set("end", place_json(part.part.end.value_or(StreamPlace{file.size, 0})));
   json.set("bytes", part.bytes);
@@ -32,7 +32,7 @@ Json part_json(const FilePart& part, const PlannedFile& file) {
 }
 
 /// "[120, 4096)", or with decompressed bytes that are left out "[120 + 17, 4096 + 5)".
-std::string shown(const FilePart& part, const PlannedFile& file) {
+std::string shown(const ShardPart& part, const PlannedFile& file) {
   const auto place = [](const StreamPlace& at) {
     return at.skip > 0 ? concat(at.at, " + ", at.skip) : std::to_string(at.at);
   };
@@ -48,7 +48,7 @@ void print_plan(const ShardPlan& plan, const std::vector<PlannedFile>& files, bo
     Json parts = Json::array();
     uint64_t bytes = 0, tokens = 0;
     std::string lines;
-    for (const FilePart& part : plan.parts(index)) {
+    for (const ShardPart& part : plan.parts(index)) {
       const PlannedFile& file = files[part.file];
       bytes += part.bytes;
       tokens += tokens_in(part, file.path);

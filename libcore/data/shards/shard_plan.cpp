@@ -121,9 +121,9 @@ ShardEdge ShardPlan::edge(int64_t index) const {
   return edge;
 }
 
-std::string ShardPlan::content(const std::vector<FilePart>& parts) const {
+std::string ShardPlan::content(const std::vector<ShardPart>& parts) const {
   Xxh64 hash;
-  for (const FilePart& part : parts) {
+  for (const ShardPart& part : parts) {
     const PlannedFile& file = files_[part.file];
     const uint64_t begin = part.part.begin.at,
                    end = std::max(begin, part.part.end ? part.part.end->at : file.size);
@@ -133,11 +133,11 @@ std::string ShardPlan::content(const std::vector<FilePart>& parts) const {
   return hex64(hash.digest());
 }
 
-std::vector<FilePart> ShardPlan::parts(int64_t index) const {
+std::vector<ShardPart> ShardPlan::parts(int64_t index) const {
   const Cut begin = cut(index), end = cut(index + 1);
-  std::vector<FilePart> parts;
+  std::vector<ShardPart> parts;
   for (size_t file = begin.file; file <= end.file && file < files_.size(); ++file) {
-    FilePart part{.file = file};
+    ShardPart part{.file = file};
     if (file == begin.file) part.part.begin = begin.place;
     if (file == end.file) {
       if (end.place <= part.part.begin) break;

@@ -21,7 +21,7 @@ struct PlannedFile {
 };
 
 /// What a shard reads of one file.
-struct FilePart {
+struct ShardPart {
   size_t file = 0;  // its number among the files
   StreamPart part = {};
   uint64_t bytes = 0;  // about how many bytes of the file that is; exactly, unless the file is compressed
@@ -47,9 +47,9 @@ class ShardPlan {
   ShardEdge edge(int64_t index) const;
   /// A hash of the first and last bytes of what the shard reads of each file: whether it is still the same,
   /// in place of times, which differ between machines.
-  std::string content(const std::vector<FilePart>& parts) const;
+  std::string content(const std::vector<ShardPart>& parts) const;
   /// What the shard reads, in order. Files of which it reads nothing are left out, but not empty files.
-  std::vector<FilePart> parts(int64_t index) const;
+  std::vector<ShardPart> parts(int64_t index) const;
 
  private:
   struct Cut {

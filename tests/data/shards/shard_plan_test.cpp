@@ -44,7 +44,7 @@ class ShardPlans : public testing::Test {
   /// Each line that the shard reads, in order.
   std::vector<std::string> lines_of(const ShardPlan& plan, int64_t index) const {
     std::vector<std::string> all;
-    for (const FilePart& part : plan.parts(index)) {
+    for (const ShardPart& part : plan.parts(index)) {
       const auto reader = open_records(files_[part.file].path, TextUnit::kNone, {}, nullptr, {}, part.part);
       for (LineBatch batch; reader->next(batch, [](size_t) {});)
         for (size_t i = 0; i < batch.lines(); ++i)
@@ -80,7 +80,7 @@ TEST_F(ShardPlans, DivideFilesThatCanBeCut) {
     const ShardPlan plan({{path, file_size(path)}}, TextUnit::kNone, count, ShardBy::kBytes);
     uint64_t largest = 0;
     for (int64_t i = 0; i < count; ++i)
-      for (const FilePart& part : plan.parts(i)) largest = std::max(largest, part.bytes);
+      for (const ShardPart& part : plan.parts(i)) largest = std::max(largest, part.bytes);
     return largest;
   };
   EXPECT_LT(most(dir_ / "a.jsonl", 10), file_size(dir_ / "a.jsonl") / 10 + 300) << "one line more";
@@ -134,9 +134,11 @@ TEST(ShardPlan, GivesOneLineToOneShard) {
   const test::TempDir dir;
   write_file(dir / "a", "one line");
   const ShardPlan plan({{dir / "a", 8}}, TextUnit::kNone, 20, ShardBy::kBytes);
-  size_t parts = 0;
-  for (int64_t i = 0; i < 20; ++i) parts += plan.parts(i).size();
+  uint64_t parts = 0, bytes = 0;
+  for (int64_t i = 0; i < 20; ++i)
+    for (const ShardPart& part : plan.parts(i)) ++parts, bytes += part.bytes;
   EXPECT_EQ(parts, 1U);
+  EXPECT_EQ(bytes, 8U);
   EXPECT_EQ(ShardPlan({}, TextUnit::kNone, 3, ShardBy::kBytes).parts(1).size(), 0U);
 }
 
