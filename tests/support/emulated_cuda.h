@@ -13,16 +13,10 @@ namespace megalith::test {
 /// MEGALITH_CUDA_LIBS.
 std::string emulated_cuda_folder();
 
-/// Lets programs load that plugin, whose cuBLASLt suggests one algorithm for each product: with several, each
-/// run would take most of its time to choose. Tests of the choice set MEGALITH_EMULATOR_ALGORITHMS themselves.
+/// Lets programs load that plugin, whose cuBLASLt suggests one algorithm for each product, so that no run
+/// times several. Tests of the choice set MEGALITH_EMULATOR_ALGORITHMS themselves.
 class EmulatedPlugin {
- public:
-  /// `more`: further folders, each behind a colon.
-  explicit EmulatedPlugin(const std::string& more = "")
-      : folders_("MEGALITH_CUDA_LIBS", emulated_cuda_folder() + more) {}
-
- private:
-  Variable folders_;
+  Variable folders_{"MEGALITH_CUDA_LIBS", emulated_cuda_folder()};
   Variable algorithms_{"MEGALITH_EMULATOR_ALGORITHMS", "1"};
 };
 

@@ -5,14 +5,11 @@
 #include <string>
 #include <vector>
 
-#include <gtest/gtest.h>
-
 #include "libcore/ops/backend/cuda_plugin.h"
 #include "libcore/parallel/devices/device_comm.h"
 #include "libcore/parallel/threads/thread_comm.h"
 #include "libcore/train/step/trainer.h"
 #include "tests/support/emulated_cuda.h"
-#include "tests/support/environment.h"
 #include "tests/train/run/tiny_run.h"
 
 namespace megalith::test {
@@ -28,7 +25,7 @@ struct EmulatedTrainers {
   }
   /// Runs `body` on each rank, whose devices work in this order.
   void run(unsigned order, const std::function<void(Trainer&, int rank)>& body) const {
-    emulated_controls().order = order;
+    const OwnEmulatedGpus gpus(order, config.parallel.world);
     run_thread_ranks(config.parallel.world, {}, [&](Communicator& threads) {
       const std::unique_ptr<Backend> backend = make_cuda_backend(threads.rank());
       const std::unique_ptr<Communicator> world =
@@ -69,19 +66,8 @@ struct EmulatedTrainers {
     return outcome;
   }
 
-  const Variable folder{"MEGALITH_CUDA_LIBS", emulated_cuda_folder()};
   PretrainConfig config;
   ExchangeCut cut = kGpuExchangeCut;
-};
-
-/// Four emulated devices.
-class EmulatedDevices : public testing::Test {
- protected:
-  EmulatedDevices() { emulated_controls().devices = 4; }
-  ~EmulatedDevices() override {
-    emulated_controls().devices = 1;
-    emulated_controls().order = 1;
-  }
 };
 
 /// The spans of a lane whose names start so.

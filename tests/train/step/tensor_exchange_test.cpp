@@ -52,7 +52,7 @@ size_t hidden(const Spans& exchanges, const Spans& products) {
 /// gradients, and those forward.
 constexpr size_t kBackward = 2 * 2 * 4, kForward = 3 * 2 * 4;
 
-class TensorExchange : public test::EmulatedDevices {
+class TensorExchange : public testing::Test {
  protected:
   static void expect_equal(const EmulatedTrainers::Outcome& got, const EmulatedTrainers::Outcome& wanted) {
     EXPECT_EQ(got.losses, wanted.losses);
