@@ -29,7 +29,7 @@ class EmulatedProducts : public PretrainRanks {
   /// The log of a run there.
   std::string train_on(const Machine& machine, const std::string& options) const {
     const EmulatedGpus gpu(1, 1);
-    const Variable algorithms("MEGALITH_EMULATOR_ALGORITHMS", "4");
+    const Variable algorithms("MEGALITH_EMULATOR_ALGORITHMS", "5");
     const Variable cache("MEGALITH_CACHE_DIR", machine.cache.empty() ? "" : dir_ / machine.cache),
         cublas("MEGALITH_EMULATOR_CUBLAS", machine.cublas),
         fastest("MEGALITH_EMULATOR_FASTEST", machine.fastest);
@@ -130,7 +130,7 @@ TEST_F(EmulatedProducts, AreComputedAlikeByAllRanks) {
   const auto bits = [&](const std::string& fastest, const std::string& cache,
                         const std::string& cublas = "130100") {
     const EmulatedGpus gpus(1, 2);
-    const Variable algorithms("MEGALITH_EMULATOR_ALGORITHMS", "4");
+    const Variable algorithms("MEGALITH_EMULATOR_ALGORITHMS", "5");
     const int code = start(
         "RANK=%r WORLD_SIZE=2 LOCAL_RANK=%r LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=" +
             std::to_string(free_port()) + " MEGALITH_EMULATOR_FASTEST=" + fastest +

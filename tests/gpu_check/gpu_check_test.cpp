@@ -202,7 +202,7 @@ TEST_F(GpuCheckEmulated, ResumesAfterTheRowsThatAreThere) {
   EXPECT_TRUE(read_file(dir_ / "rows.jsonl").starts_with(killed));
   std::map<std::string, int> times;
   for (const Json& row : rows()) ++times[row["row"].as_string()];
-  EXPECT_EQ(times.size(), 11U);
+  EXPECT_EQ(times.size(), 13U);
   for (const auto& [name, count] : times) EXPECT_EQ(count, 1) << name;
   const CommandResult again = check(options);
   EXPECT_EQ(again.code, 0);

@@ -57,6 +57,7 @@ TEST(ProductsOfARun, HaveTheirEpilogues) {
             4U);  // of queries, keys and values, of the output, and of both layers
   config.model.swiglu = true;
   config.model.linear_bias = false;
+  config.model.qkv_bias = false;
   for (const Epilogue epilogue : {Epilogue::kGelu, Epilogue::kGeluGrad, Epilogue::kBiasGrad})
     EXPECT_TRUE(of(epilogue).empty());
 }

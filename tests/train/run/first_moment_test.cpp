@@ -58,13 +58,13 @@ class FirstMoment : public testing::Test {
 TEST_F(FirstMoment, InBf16TrainsAlmostAsInFp32) {
   for (const bool bf16 : {false, true}) {
     for (const MomentType type : {MomentType::kFp32, MomentType::kBf16}) {
-      PretrainConfig c = config(type == MomentType::kBf16 ? "narrow" : "wide", type);
+      PretrainConfig c = config(concat(type == MomentType::kBf16 ? "narrow" : "wide", bf16), type);
       c.checkpoint = {};
       c.train.bf16 = bf16;
       c.train.iters = c.train.decay_iters = 50;
       train(c, test::tiny_data(), nullptr);
     }
-    const std::vector<double> wide = losses("wide"), narrow = losses("narrow");
+    const std::vector<double> wide = losses(concat("wide", bf16)), narrow = losses(concat("narrow", bf16));
     ASSERT_EQ(wide.size(), 50U);
     ASSERT_EQ(narrow.size(), 50U);
     EXPECT_LT(wide.back(), 0.9 * wide.front());

@@ -300,8 +300,7 @@ TEST(Resume, UnderTheSameLayoutIsBitwiseOneRun) {
       config.checkpoint.save_interval = 10;
       const Curve whole = run(config);
       PretrainConfig half = config_of(family, layout, kSmallVocab);
-      half.checkpoint.load = config.checkpoint.save;
-      half.checkpoint.step = 10;
+      half.checkpoint.load = config.checkpoint.save + "/iter_0000010";
       const Curve broken = run(half);
       ASSERT_EQ(broken.loss.size(), 10U);
       for (const auto& [iteration, loss] : broken.loss)
