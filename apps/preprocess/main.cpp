@@ -22,7 +22,7 @@ int main(int argc, char** argv) {
             "  --tokenizer-model tokenizer --append-eod --workers 8\n"
             "megalith-preprocess --input notes --text file --output-prefix notes \\\n"
             "  --tokenizer-model tokenizer --append-eod\n"
-            "megalith-preprocess --input corpus/ --output-prefix out/corpus --shard auto --shards 20 \\\n"
+            "megalith-preprocess --input in/ --output-prefix out/corpus --shard auto --shards 20 \\\n"
             "  --tokenizer-model tokenizer --append-eod\n"
             "zcat dump.jsonl.gz | megalith-preprocess --input - --output-prefix dump \\\n"
             "  --vocab-file vocab.json --merge-file merges.txt --json-keys content\n")
