@@ -93,8 +93,9 @@ TEST(Setup, ReplacesAnotherVersionOfWhatIsPinned) {
   fs::copy_file(kRoot + "/tools/setup", dir / "repository/tools/setup");
   write_script(dir / "bin/apt-get", "exit 1\n");
   write_script(dir / "bin/dpkg-query", "echo install ok installed\n");
-  for (const std::string package : {"numpy", "tokenizers", "safetensors", "tensorboard",
-                                    "cyclonedx_python_lib", "auditwheel", "clang_tidy"}) {
+  for (const std::string package :
+       {"numpy", "tokenizers", "safetensors", "tensorboard", "cyclonedx_python_lib", "auditwheel",
+        "nvidia_cuda_cuobjdump", "nvidia_cuda_nvdisasm", "clang_tidy"}) {
     const std::string folder = dir / "packages/" + package + "-0.1.dist-info";
     make_directories(folder);
     write_file(folder + "/METADATA", concat("Metadata-Version: 2.1\nName: ", package, "\nVersion: 0.1\n"));
