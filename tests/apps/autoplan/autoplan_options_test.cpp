@@ -165,8 +165,11 @@ TEST(Autoplan, TakesGradientsOfSixteenBits) {
 
 // A parameter takes 12 bytes in the optimizer, for its master and both moments, of which 2 are saved.
 TEST(Autoplan, PlansTheTypeOfOurTrainersFirstMoment) {
+  // The layout is fixed: with the memory that a narrow moment leaves, another one is the fastest.
   const auto plan = [](const std::string& options) {
-    return run_command(app("autoplan") + k7b + "--sharding none --json " + options);
+    return run_command(app("autoplan") + k7b +
+                       "--tensor-model-parallel-size 2 --pipeline-model-parallel-size 2 --sharding none --json " +
+                       options);
   };
   const auto optimizer = [&](const std::string& options) {
     const CommandResult result = plan("--software megalith " + options);
