@@ -1,7 +1,7 @@
 // As much of cuDNN as attention and tests/gpu_check/gpu_probe.cpp need, which the emulated plugin exports:
 // the build's libcudnn.so.9 is a link to it. MEGALITH_EMULATOR_CUDNN says what it is: "right", "unmasked" (it
-// forgets the causal mask), "unfinished" (it leaves a gradient unwritten), "refuses" (it has no plan); unset:
-// a version that is too old. Names and numbers are cuDNN's.
+// forgets the causal mask), "unfinished" (it leaves a gradient unwritten), "refuses" (it has no plan), "fails"
+// (its plans do not run); unset: a version that is too old. Names and numbers are cuDNN's.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -240,6 +240,7 @@ void run_plan(const FakePlan& plan, const std::map<int64_t, void*>& memory, void
 
 int execute(cudnnContext& handle, const FakeDescriptor& plan, const FakeDescriptor& pack) {
   if (plan.type != kPlan || !plan.is_final || pack.type != kPack || !pack.is_final) return kBadParam;
+  if (mode() == "fails") return refuse("the plan cannot be launched");
   Streams::get().require_chosen(handle.stream);
   const int device = Streams::get().device_of(handle.stream);
   const auto ids = pack.all<int64_t>(1000);

@@ -25,6 +25,18 @@ CudnnAttention& cudnn_of(Backend& backend) {
   return static_cast<CudnnAttention&>(*other);
 }
 
+/// Computes a kind by cuDNN as long as this lives, also if the trial of it fails.
+struct Tried {
+  Tried(CudnnAttention& attention, const AttentionKind& kind) : cudnn(attention), tried(kind) {
+    cudnn.add(tried);
+  }
+  ~Tried() { cudnn.remove(tried); }
+  Tried(const Tried&) = delete;
+  Tried& operator=(const Tried&) = delete;
+  CudnnAttention& cudnn;
+  const AttentionKind& tried;
+};
+
 }  // namespace
 }  // namespace megalith::cuda
 
@@ -51,10 +63,8 @@ __attribute__((visibility("default"))) void megalith_trouble_with_cudnn(megalith
                                                                         std::string& trouble) {
   namespace cuda = megalith::cuda;
   try {
-    cuda::CudnnAttention& cudnn = cuda::cudnn_of(backend);
-    cudnn.add(kind);
-    trouble = cuda::difference_of(backend, cudnn, kind);
-    cudnn.remove(kind);
+    const cuda::Tried tried(cuda::cudnn_of(backend), kind);
+    trouble = cuda::difference_of(backend, tried.cudnn, kind);
   } catch (const megalith::Error& error) {
     trouble = error.what();
   }

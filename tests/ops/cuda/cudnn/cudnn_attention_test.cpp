@@ -168,10 +168,14 @@ TEST_F(EmulatedCudnn, GivesEqualBitsInThreeOrdersOfWork) {
 TEST_F(EmulatedCudnn, IsLeftOutWithTheReason) {
   for (const auto& [way, reason] : {std::pair("unmasked", "its result differs from that of our kernels"),
                                     {"unfinished", "its gradient of keys differs from that of our kernels"},
-                                    {"refuses", "no engine for this device"}}) {
+                                    {"refuses", "no engine for this device"},
+                                    {"fails", "the plan cannot be launched"}}) {
     const Variable wrong("MEGALITH_EMULATOR_CUDNN", way);
     const std::string trouble = trouble_with_cudnn(*backend_, kKinds[0]);
     EXPECT_NE(trouble.find(reason), std::string::npos) << way << ": " << trouble;
+    const long before = attentions();
+    compute(kKinds[0]);
+    EXPECT_EQ(attentions(), before) << way << ": our kernels compute after the trial";
   }
   const Variable refuses("MEGALITH_EMULATOR_CUDNN", "refuses");
   EXPECT_FALSE(use_cudnn(*backend_, kKinds[0]));
