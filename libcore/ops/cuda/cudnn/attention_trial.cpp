@@ -1,6 +1,5 @@
 #include "libcore/ops/cuda/cudnn/attention_trial.h"
 
-#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -10,6 +9,7 @@
 
 #include "libcore/ops/cuda/attention_ops.h"
 #include "libcore/ops/cuda/cuda_backend.h"
+#include "libcore/ops/cuda/cudnn/close_rows.h"
 #include "libcore/ops/cuda/element_maths.h"
 #include "libcore/ops/cuda/queue.h"
 
@@ -110,41 +110,6 @@ class Trial {
   Memory memory_[5];
 };
 
-/// The square of a row's length, or of the difference of two rows.
-double square(const float* a, const float* b, size_t columns) {
-  double sum = 0;
-  for (size_t i = 0; i < columns; ++i) {
-    const double one = static_cast<double>(a[i]) - (b == nullptr ? 0 : static_cast<double>(b[i]));
-    sum += one * one;
-  }
-  return sum;
-}
-
-/// Whether each row of `got` is close enough to that of `wanted`; NaN is not. `every`: of so many rows, only
-/// those of one kind are compared with each other, from `first` to `last`.
-struct Rows {
-  size_t columns, every, first, last;
-};
-bool close(const std::vector<float>& got, const std::vector<float>& wanted, const Rows& rows) {
-  constexpr double kShare = 1.0 / 16, kLeast = 0x1p-8;
-  double all = 0;
-  size_t count = 0;
-  const auto each = [&](const auto& visit) {
-    for (size_t row = 0; row < wanted.size() / rows.columns; ++row)
-      if (const size_t place = row % rows.every; place >= rows.first && place < rows.last)
-        visit(row * rows.columns);
-  };
-  each([&](size_t at) {
-    all += square(&wanted[at], nullptr, rows.columns);
-    ++count;
-  });
-  const double least = kLeast * kLeast * static_cast<double>(rows.columns),
-               limit = kShare * kShare * std::max(all / static_cast<double>(count), least);
-  bool good = true;
-  each([&](size_t at) { good = good && square(&got[at], &wanted[at], rows.columns) <= limit; });
-  return good;
-}
-
 }  // namespace
 
 std::string difference_of(Backend& backend, OtherAttention& other, const AttentionKind& kind) {
@@ -152,12 +117,12 @@ std::string difference_of(Backend& backend, OtherAttention& other, const Attenti
   Trial trial(backend, queue, kind);
   const Results wanted = trial.run(nullptr), got = trial.run(&other);
   const auto head = static_cast<size_t>(kind.head), r = static_cast<size_t>(kind.r);
-  if (!close(got.out, wanted.out, {head, 1, 0, 1})) return "its result differs from that of our kernels";
-  if (!close(got.lse, wanted.lse, {1, 1, 0, 1})) return "its sums of exponentials differ from ours";
+  if (!rows_are_close(got.out, wanted.out, {head})) return "its result differs from that of our kernels";
+  if (!rows_are_close(got.lse, wanted.lse, {1})) return "its sums of exponentials differ from ours";
   constexpr const char* kNames[] = {"queries", "keys", "values"};
-  const Rows parts[] = {{head, r + 2, 0, r}, {head, r + 2, r, r + 1}, {head, r + 2, r + 1, r + 2}};
+  const ComparedRows parts[] = {{head, r + 2, 0, r}, {head, r + 2, r, r + 1}, {head, r + 2, r + 1, r + 2}};
   for (size_t i = 0; i < std::size(parts); ++i)
-    if (!close(got.dqkv, wanted.dqkv, parts[i]))
+    if (!rows_are_close(got.dqkv, wanted.dqkv, parts[i]))
       return std::string("its gradient of ") + kNames[i] + " differs from that of our kernels";
   return {};
 }

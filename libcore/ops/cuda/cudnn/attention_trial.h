@@ -8,11 +8,10 @@
 
 namespace megalith::cuda {
 
-/// Computes an attention and its gradient by our kernels and by `other`, and compares them row by row: the
-/// difference may have 1/16 of the length that rows have in the mean, or of 1/256 an element if that is more
-/// (the gradient of a query that sees one key is 0). Both round products of scores, and
-/// results, to 8 bits (bf16), by at most 1/256 each; a row of a gradient has three such roundings on either
-/// side, in all 6/256 where none of them cancel. Returns what differs; empty if nothing does. Frees what it
+/// Computes an attention and its gradient by our kernels and by `other`, and compares them row by row
+/// (rows_are_close()). Both round products of scores, and results, to 8 bits (bf16), by at most 1/256 each; a
+/// row of a gradient has three such roundings on either side, in all 6/256 where none of them cancel. The
+/// gradient of a query that sees one key is 0. Returns what differs; empty if nothing does. Frees what it
 /// allocates. Throws kDevice.
 std::string difference_of(Backend&, OtherAttention& other, const AttentionKind&);
 
