@@ -19,23 +19,34 @@ struct AttentionKind {
   auto operator<=>(const AttentionKind&) const = default;
 };
 
+/// Bytes of the gradients of all scores of one group of heads, which cuDNN's gradient keeps in 16 bits.
+inline int64_t score_bytes(const AttentionKind& kind) {
+  constexpr int64_t kTile = 128, kBytes = 2;  // rows of a tile; of an element
+  const int64_t rows = (kind.rows + kTile - 1) / kTile * kTile;
+  return kind.r * rows * rows * kBytes;
+}
+
 /// The kind of an Attention, or of an AttentionGrad, that cuDNN may compute: in 16 bits, and without what
 /// cuDNN lacks (our dropout mask) or what the graphs here leave out (keys apart, documents that share a
-/// sequence, heads of more than 128 columns). Nothing for any other.
+/// sequence, heads of more than 128 columns), and where score_bytes() is at most 1 GiB: every run's estimate
+/// counts that memory, with or without cuDNN. Nothing for any other.
 template <class Op>
 std::optional<AttentionKind> attention_kind(const Op& op) {
-  constexpr int64_t kVector = 8,
-                    kWidest = 128;  // columns of 16 bytes; cuDNN's widest on all devices since 8.0
+  constexpr int64_t kVector = 8,  // columns of 16 bytes
+      kWidest = 128,              // cuDNN's widest on all devices since 8.0
+      kMost = int64_t{1} << 30;   // bytes
   const Shape& qkv = op.qkv.shape;
   const bool narrow = op.qkv.dtype == DType::kBf16 || op.qkv.dtype == DType::kF16;
   const bool plain = !op.kv && !op.starts && op.dropout.p == 0 && op.rows.first == 0 && op.rows.one_span();
   if (!narrow || !plain || !op.lse || qkv[4] % kVector != 0 || qkv[4] > kWidest) return std::nullopt;
-  return AttentionKind{.rows = qkv[0],
-                       .batch = qkv[1],
-                       .groups = qkv[2],
-                       .r = qkv[3] - 2,
-                       .head = qkv[4],
-                       .dtype = op.qkv.dtype};
+  const AttentionKind kind{.rows = qkv[0],
+                           .batch = qkv[1],
+                           .groups = qkv[2],
+                           .r = qkv[3] - 2,
+                           .head = qkv[4],
+                           .dtype = op.qkv.dtype};
+  if (score_bytes(kind) > kMost) return std::nullopt;
+  return kind;
 }
 
 /// For what attention was chosen.

@@ -37,9 +37,9 @@ inline size_t workspace_of(const EmbeddingGrad& op) {
   return EmbeddingScratch(op.dy.shape.rows(), op.dy.shape.back()).bytes();
 }
 /// How many samples, of which each has one group's heads, cuDNN's gradient takes at a time, and the scratch
-/// memory for that. For equal bits in every run cuDNN keeps the gradients of all scores in 16 bits. As many
-/// samples go together as need at most kMost bytes for it, the limit that cuDNN's front end had for such
-/// memory.
+/// memory for that. For equal bits in every run cuDNN keeps the gradients of all scores. As many samples go
+/// together as need at most kMost bytes for it, the limit that cuDNN's front end had for such memory; one
+/// that needs more goes alone.
 struct SdpaSlice {
   static constexpr int64_t kMost = int64_t{256} << 20;
   static constexpr size_t kForwardBytes = 4096;  // of the plan without gradients, which keeps no scores
@@ -48,7 +48,7 @@ struct SdpaSlice {
   explicit SdpaSlice(const AttentionKind& kind)
       : samples(kind.batch * kind.groups), plan_bytes(0), delta_bytes(0) {
     constexpr int64_t kTile = 128, kBytes = 2, kMore = 4096;  // rows of a tile; of an element; for itself
-    const int64_t rows = (kind.rows + kTile - 1) / kTile * kTile, scores = kind.r * rows * rows * kBytes;
+    const int64_t rows = (kind.rows + kTile - 1) / kTile * kTile, scores = score_bytes(kind);
     const int64_t all = samples, most = std::max<int64_t>(kMost / scores, 1);
     while (samples > most || all % samples != 0) --samples;
     // The gradients of keys and values of each head, before their sum.

@@ -1,7 +1,7 @@
 // As much of cuDNN as attention and tests/gpu_check/gpu_probe.cpp need, which the emulated plugin exports:
 // the build's libcudnn.so.9 is a link to it. MEGALITH_EMULATOR_CUDNN says what it is: "right", "unmasked" (it
-// forgets the causal mask), "unfinished" (it leaves a gradient unwritten), "refuses" (it has no plan), "fails"
-// (its plans do not run); unset: a version that is too old. Names and numbers are cuDNN's.
+// forgets the causal mask), "unfinished" (it leaves a gradient unwritten), "refuses" (it has no plan),
+// "fails" (its plans do not run); unset: a version that is too old. Names and numbers are cuDNN's.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>

@@ -202,6 +202,10 @@ TEST(AttentionKind, IsOfWhatCudnnComputes) {
   EXPECT_FALSE(kind_of([](Attention& op) { op.starts = op.lse; }));
   EXPECT_FALSE(kind_of([](Attention& op) { op.qkv.shape = {8, 2, 3, 3, 60}; }));
   EXPECT_FALSE(kind_of([](Attention& op) { op.qkv.shape = {8, 2, 3, 3, 136}; }));
+  // The gradients of a group's scores: 8 heads x 8192 x 8192 x 2 bytes are 1 GiB.
+  EXPECT_TRUE(kind_of([](Attention& op) { op.qkv.shape = {8192, 2, 3, 10, 64}; }));
+  EXPECT_FALSE(kind_of([](Attention& op) { op.qkv.shape = {8193, 2, 3, 10, 64}; }));
+  EXPECT_FALSE(kind_of([](Attention& op) { op.qkv.shape = {131072, 1, 1, 3, 64}; }));
 }
 
 }  // namespace
