@@ -69,6 +69,18 @@ size_t hidden_bytes(const RunShape& run) {
          size_of(model_dtype(run.train));
 }
 
+/// The largest sum of exchanges in pieces, of which the first may have a row less than others; with sequence
+/// parallelism the parts of one rank, which together are as much as the hidden states. 0 if none is cut.
+size_t piece_bytes(const RunShape& run) {
+  const size_t hidden = hidden_bytes(run);
+  const auto rows = static_cast<size_t>(batch_shape(run).rows());
+  const int tensor = run.parallel.tensor;
+  const size_t pieces =
+      tensor > 1 ? std::min(static_cast<size_t>(run.gpu_cut.pieces(hidden, tensor)), rows) : 1;
+  if (pieces == 1) return 0;
+  return run.parallel.sequence ? hidden : (rows + pieces - 1) / pieces * (hidden / rows);
+}
+
 /// One half of a sequence's keys and values, as context-parallel ranks sum them.
 size_t key_value_bytes(const RunShape& run) {
   const int64_t columns = int64_t{run.model.kv_heads()} / run.parallel.tensor * 2 * run.model.kv_channels;
@@ -88,8 +100,8 @@ size_t largest(const ParamStore& store, const Wanted& wanted) {
 /// Bytes of a device that sums in rank order over NCCL need (--deterministic-collectives), beside the scratch
 /// memory `workspace` of the compute stream: a stream gathers what all ranks have of its part of a sum, which
 /// together is as much as the sum itself. The compute stream sums hidden states and their gradients, keys and
-/// values, and a tied table; that of the buckets the largest of these; that of exchanges in pieces a piece,
-/// or with sequence parallelism the parts of one rank. 0 if NCCL is not used, or adds in its own order.
+/// values, and a tied table; that of the buckets the largest of these; that of exchanges in pieces a piece.
+/// 0 if NCCL is not used, or adds in its own order.
 size_t rank_sum_bytes(const RunShape& run, const Coord& at, const ParamStore& store, size_t workspace) {
   const ParallelConfig& parallel = run.parallel;
   if (!on_gpu(run) || !parallel.rank_order || run.nccl.channels == 0 || parallel.world == 1) return 0;
@@ -101,10 +113,7 @@ size_t rank_sum_bytes(const RunShape& run, const Coord& at, const ParamStore& st
   if (parallel.pipeline > 1 && end)
     compute = std::max(compute, largest(store, [](const Bucket& bucket) { return bucket.alone; }));
   const size_t buckets = parallel.copies() > 1 ? largest(store, [](const Bucket&) { return true; }) : 0;
-  const auto pieces =
-      static_cast<size_t>(parallel.tensor > 1 ? run.gpu_cut.pieces(hidden, parallel.tensor) : 1);
-  const size_t piece = pieces == 1 ? 0 : parallel.sequence ? hidden : hidden / pieces;
-  return compute - workspace + stream_bytes(buckets) + stream_bytes(piece);
+  return compute - workspace + stream_bytes(buckets) + stream_bytes(piece_bytes(run));
 }
 
 void add_state(RunMemory& memory, const RunShape& run, const Coord& at) {

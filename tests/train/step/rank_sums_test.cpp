@@ -41,8 +41,8 @@ size_t added(RunShape run) {
 /// What a stream has at least, as the compute stream has it for its products and the sums of their biases.
 constexpr size_t kStream = 32 * kMiB + (size_t{256} << 10);
 
-// By hand: the hidden states have 32 MiB. Two ranks exchange them in four pieces of 8 MiB on another stream, with sequence parallelism
-// each rank's rows of both ranks: 32 MiB in all.
+// By hand: the hidden states have 32 MiB. Two ranks exchange them in four pieces of 8 MiB on another stream,
+// with sequence parallelism each rank's rows of both ranks: 32 MiB in all.
 TEST(RankSums, NeedAStreamsScratchForExchangesInPieces) {
   RunShape run = wide_run(2, 1);
   EXPECT_EQ(added(run), kStream);
@@ -53,6 +53,16 @@ TEST(RankSums, NeedAStreamsScratchForExchangesInPieces) {
   run.train.micro_batch = 64;
   run.train.global_batch = 64;
   EXPECT_EQ(added(run), 128 * kMiB - kStream) << "hidden states of 128 MiB on the compute stream";
+}
+
+// By hand: of 1023 rows the largest of four pieces has 256, each of 128 sequences of 1024 columns of 2 bytes.
+TEST(RankSums, NeedScratchForTheLargestPiece) {
+  RunShape run = wide_run(2, 1);
+  run.model.seq_length = run.model.max_positions = 1023;
+  run.train.micro_batch = run.train.global_batch = 128;
+  RunShape whole = run;
+  whole.gpu_cut = {};
+  EXPECT_EQ(added(run) - added(whole), 64 * kMiB);
 }
 
 // By hand: one bucket of all parameters in fp32 but the tied table, which is smaller.

@@ -60,8 +60,9 @@ class TensorExchange : public testing::Test {
   }
 };
 
-// The sum of the first piece, which takes the emulated device several times as long as a product, runs beside
-// the product of the next one.
+// A sum in rank order is a copy, two exchanges of messages and a kernel, which take the emulated device as
+// long as four products. So that of the first piece runs beside the product of the second one, and the others
+// begin after all four products.
 TEST_F(TensorExchange, SumsOnePieceBesideTheProductOfTheNext) {
   const EmulatedTrainers::Outcome whole = Trainers(2, false, 1).train_two_steps(1);
   EXPECT_TRUE(spans_of(whole.trace, "tensor exchange", "").empty());
@@ -76,6 +77,20 @@ TEST_F(TensorExchange, SumsOnePieceBesideTheProductOfTheNext) {
               kSums)
         << order;
   }
+}
+
+// In NCCL's order a sum takes the emulated device no longer than a product, so each runs beside the product
+// of the next piece, but the last.
+TEST_F(TensorExchange, SumsEachPieceButTheLastBesideAProduct) {
+  Trainers own(2, false, 4);
+  own.config.parallel.rank_order = false;
+  const EmulatedTrainers::Outcome got = own.train_two_steps(2);
+  constexpr size_t kSums = 2 * (kForward + kBackward);
+  for (const int row : {0, 3, 6})
+    EXPECT_EQ(hidden(spans_of(got.trace, "tensor exchange", concat("sum rows ", row, " to ", row + 3)),
+                     spans_of(got.trace, "compute", concat("product of rows ", row + 3, " to ", row + 6))),
+              kSums)
+        << row;
 }
 
 // With two ranks there are two pieces. The first product waits for the first piece, while the second one is
