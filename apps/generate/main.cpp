@@ -21,19 +21,19 @@ bool sampling_is_default(const Options& options, const MindFormersOptions& mindf
                                                 [&](const char* option) { return options.given(option); });
 }
 
-/// Says so if options ask for a draw that never takes place.
-void warn_of_greed(const Options& options, const SampleOptions& sampling) {
-  if (sampling.temperature > 0) return;
-  if (!options.given("num-beams"))
-    for (const char* option : {"length-penalty", "early-stopping"})
-      if (options.given(option)) warn("--", option, ": no effect without --num-beams");
+/// Warns of options that choose tokens in another way than this run does.
+void warn_of_no_effect(const Options& options, const GenerateConfig& config) {
+  const bool searches = config.beams.beams > 1;
+  for (const char* option : {"length-penalty", "early-stopping"})
+    if (!searches && options.given(option)) warn("--", option, ": no effect without --num-beams above 1");
+  if (config.sampling.temperature > 0) return;
   std::string given;
   for (const char* option : {"top-k", "top-p", "min-p", "typical-p"})
     if (options.given(option)) given += concat(given.empty() ? "--" : ", --", option);
   if (!given.empty())
-    warn(given,
-         ": no effect, as nothing is sampled at --temperature 0 (the default); give --temperature 1 "
-         "to draw tokens");
+    warn(given, searches ? ": no effect with --num-beams, which draws no tokens"
+                         : ": no effect, as nothing is sampled at --temperature 0 (the default); give "
+                           "--temperature 1 to draw tokens");
 }
 
 void check_beams(const GenerateConfig& config, Problems& problems) {
@@ -91,7 +91,7 @@ int main(int argc, char** argv) {
     require_one_process("generate");
     if (progress_visible() && sampling_is_default(options, mindformers))
       log("greedy: each token is the likeliest one; --temperature 0.8 draws it");
-    warn_of_greed(options, config.sampling);
+    warn_of_no_effect(options, config);
     run_generate(config);
     return 0;
   });

@@ -318,7 +318,6 @@ BeamSearch Generator::search_beams(const Job& job, size_t prompt) {
     }
     if (!search.extend({state_->logits.data(), rows * vocabulary})) break;
     follow_parents(search, slots);
-    totals_.later_tokens += static_cast<int64_t>(search.running().size());
     pass(std::span(slots).first(search.running().size()));
   }
   totals_.seconds += seconds_since(start);
@@ -329,6 +328,9 @@ std::vector<Generated> Generator::run_beams(const Job& job) {
   if (limits_.batch < job.beams.beams || job.continuations > job.beams.beams)
     fail(ErrorKind::kInternal, job.beams.beams, " beams, a batch of ", limits_.batch, " and ",
          job.continuations, " continuations");
+  if (job.beams.beams > stage_.config().vocab_size)
+    fail(ErrorKind::kUsage, "--num-beams ", job.beams.beams, ": the model has a vocabulary of ",
+         stage_.config().vocab_size, "; give at most as many");
   prepare(job, static_cast<size_t>(job.beams.beams));
   std::vector<Generated> out;
   for (size_t prompt = 0; prompt < job.prompts.size(); ++prompt) {
@@ -338,6 +340,7 @@ std::vector<Generated> Generator::run_beams(const Job& job) {
       const BeamSearch::Text& text = search.best()[i];
       Generated made{.tokens = {}, .ending = text.ended ? Ending::kStopToken : unended};
       for (const int32_t token : text.tokens) {
+        totals_.later_tokens += made.tokens.empty() ? 0 : 1;
         made.tokens.push_back(token);
         ++totals_.new_tokens;
         if (!job.on_token || job.on_token(out.size(), token)) continue;

@@ -126,7 +126,17 @@ TEST_P(GenerateApp, SaysThatNothingIsSampled) {
     EXPECT_NE(result.err.find(named), std::string::npos) << result.err;
     EXPECT_NE(result.err.find("give --temperature 1 to draw tokens"), std::string::npos) << result.err;
   }
-  for (const char* options : {"", "--top-k 5 --temperature 1", "--repetition-penalty 1.1"})
+  for (const auto& [options, named] :
+       {std::pair("--length-penalty 2", "warning: --length-penalty: no effect without --num-beams"),
+        {"--num-beams 1 --early-stopping", "warning: --early-stopping: no effect without --num-beams"},
+        {"--temperature 1 --early-stopping", "warning: --early-stopping: no effect without --num-beams"},
+        {"--num-beams 2 --top-k 5", "warning: --top-k: no effect with --num-beams"}}) {
+    const CommandResult result = run_command(run + options);
+    EXPECT_EQ(result.code, 0) << result.err;
+    EXPECT_NE(result.err.find(named), std::string::npos) << result.err;
+  }
+  for (const char* options : {"", "--top-k 5 --temperature 1", "--repetition-penalty 1.1",
+                              "--num-beams 2 --length-penalty 2 --early-stopping"})
     EXPECT_EQ(run_command(run + options).err.find("no effect"), std::string::npos) << options;
 }
 

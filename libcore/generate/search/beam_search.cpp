@@ -91,6 +91,10 @@ void log_softmax(std::span<float> logits) {
       fail(ErrorKind::kData, "the model computes NaN; its weights are damaged, or the training diverged");
     top = std::max(top, x);
   }
+  if (std::isinf(top))
+    fail(ErrorKind::kData,
+         "the model computes an infinite logit; its weights are damaged, or the training "
+         "diverged");
   double sum = 0;
   for (const float x : logits) sum += std::exp(static_cast<double>(x - top));
   const auto shift = static_cast<float>(std::log(sum));

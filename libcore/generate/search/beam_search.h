@@ -84,7 +84,7 @@ class BeamSearch {
   std::vector<Text> best_;
 };
 
-/// Replaces logits by their log-probabilities. kData if one is NaN.
+/// Replaces logits by their log-probabilities. kData if one is NaN, or the largest infinite.
 void log_softmax(std::span<float> logits);
 
 }  // namespace megalith

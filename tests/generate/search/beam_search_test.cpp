@@ -112,6 +112,22 @@ TEST(BeamSearch, EndsTextsAmongTheFirstCandidatesOnly) {
   EXPECT_FALSE(search.best()[1].ended);
 }
 
+// The figures are of the texts that are returned: each of at most 12 tokens, of which one is its first.
+TEST(BeamSearch, CountsTheTokensOfItsTexts) {
+  Loaded loaded(test::test_data("parity/goldens/generate-gpt2"));
+  Generator generator(loaded.model.stage(), loaded.model.stream(), {.batch = 4});
+  const std::vector<std::vector<int32_t>> prompts{{5, 6}, {7}};
+  Generator::Job job{
+      .prompts = prompts, .continuations = 2, .sampling = {.max_new_tokens = 12}, .beams = {.beams = 4}};
+  int64_t tokens = 0;
+  for (const Generated& one : generator.run(job)) {
+    EXPECT_EQ(one.tokens.size(), 12U);
+    tokens += static_cast<int64_t>(one.tokens.size());
+  }
+  EXPECT_EQ(generator.totals().new_tokens, tokens);
+  EXPECT_EQ(generator.totals().later_tokens, tokens - 4);
+}
+
 TEST(BeamSearch, TakesLogitsToProbabilities) {
   std::vector<float> logits{1, 2, 3};
   log_softmax(logits);
@@ -121,6 +137,11 @@ TEST(BeamSearch, TakesLogitsToProbabilities) {
   EXPECT_NEAR(logits[2] - logits[0], 2, 1e-6);
   std::vector<float> bad{1, std::nanf("")};
   EXPECT_THROW(log_softmax(bad), Error);
+  std::vector<float> endless{1, std::numeric_limits<float>::infinity()};
+  EXPECT_THROW(log_softmax(endless), Error);
+  std::vector<float> barred{1, kNever};
+  log_softmax(barred);
+  EXPECT_EQ(barred, (std::vector<float>{0, kNever}));
 }
 
 }  // namespace
