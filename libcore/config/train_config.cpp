@@ -272,6 +272,9 @@ void validate_ramp(const TrainConfig& t, int64_t step, Problems& problems) {
 void TrainConfig::validate(const ParallelConfig& parallel, Problems& problems) const {
   const int64_t step = int64_t{micro_batch} * parallel.data;
   validate_ramp(*this, step, problems);
+  if (epoch_ends && !rampup.empty())
+    problems.add(Opt{"at-epoch-ends"}, ": epochs end within batches that grow (", Opt{"rampup-batch-size"},
+                 "); leave out one of them");
   if (step > 0 && global_batch % step != 0)
     problems.add(Opt{"global-batch-size"}, ' ', global_batch, " is not a multiple of ",
                  Opt{"micro-batch-size"}, ' ', micro_batch, " * data-parallel size ", parallel.data,

@@ -422,6 +422,9 @@ TEST(PretrainConfig, ChecksTheBatchAndTheSchedule) {
   EXPECT_EQ(complaint(small() + "--recompute-granularity full"),
             "--recompute-granularity full needs --recompute-method uniform or block");
   EXPECT_EQ(complaint(small() + "--save-interval 5"), "--save-interval 5 needs --save DIR");
+  EXPECT_NE(complaint(small() + "--at-epoch-ends --global-batch-size 8 --rampup-batch-size 4 4 40")
+                .find("--at-epoch-ends: epochs end within batches that grow (--rampup-batch-size)"),
+            std::string::npos);
   EXPECT_EQ(complaint(small() + "--split 1,2,3,4"),
             "--split \"1,2,3,4\": wanted up to three weights, such as \"969,30,1\"");
   EXPECT_EQ(complaint(small() + "--tokenizer-type GPT2BPETokenizer --vocab v.json"),
