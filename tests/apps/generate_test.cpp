@@ -301,6 +301,13 @@ TEST_P(GenerateApp, RunsTheChatTemplate) {
   EXPECT_EQ(lines[0]["prompt"].as_string(), "The ");
   EXPECT_EQ(lines[0]["tokens"],
             json_lines(generate(dir_ / "model", "The ", "--json --max-new-tokens 8"))[0]["tokens"]);
+  write_file(dir_ / "chat.json", R"({"messages": )" + chat + R"(, "eos_token": "!", "tools": []})");
+  const CommandResult more = run_command(app("generate") + " --max-new-tokens 1 --json --model " +
+                                         (dir_ / "model") + " --chat " + (dir_ / "chat.json"));
+  EXPECT_EQ(json_lines(more)[0]["prompt"].as_string(), "The !");
+  EXPECT_NE(more.err.find("the chat template reads no \"tools\", which has no effect"), std::string::npos)
+      << more.err;
+  EXPECT_EQ(more.err.find("reads no \"eos_token\""), std::string::npos) << more.err;
 }
 
 TEST_P(GenerateApp, ReadsAMindFormersFile) {

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "libcore/base/error.h"
+#include "libcore/base/log.h"
+#include "libcore/base/text.h"
 #include "libcore/text/chat/jinja.h"
 
 namespace megalith {
@@ -76,17 +78,21 @@ std::string render_chat(const ChatTemplate& chat, const Json& messages, const Ch
       fail(ErrorKind::kData, "--chat: found the message ", message.dump(),
            "; wanted an object with a text \"role\" and a \"content\"");
   }
-  Json::Object variables{{"messages", *list},
-                         {"bos_token", tokens.bos_token},
-                         {"eos_token", tokens.eos_token},
-                         {"add_generation_prompt", true}};
-  const auto add = [&](const std::string& name, const Json& value) {
-    const auto is_it = [&](const auto& one) { return one.first == name; };
-    if (std::none_of(variables.begin(), variables.end(), is_it)) variables.emplace_back(name, value);
-  };
-  if (messages.is_object())
-    for (const auto& [name, value] : messages.as_object()) add(name, value);
-  for (const char* name : {"tools", "documents"}) add(name, Json());  // as in transformers, they are defined
+  Json::Object variables;
+  if (messages.is_object()) variables = messages.as_object();
+  for (const auto& [name, value] : variables)
+    if (name != "messages" && !chat.reads(name))
+      warn("--chat: the chat template reads no ", quote(name), ", which has no effect");
+  // What the file has takes the place of these, as in transformers, where tools and documents are defined.
+  const Json::Object usual{{"messages", *list},
+                           {"bos_token", tokens.bos_token},
+                           {"eos_token", tokens.eos_token},
+                           {"add_generation_prompt", true},
+                           {"tools", Json()},
+                           {"documents", Json()}};
+  for (const auto& [name, value] : usual)
+    if (std::none_of(variables.begin(), variables.end(), [&](const auto& one) { return one.first == name; }))
+      variables.emplace_back(name, value);
   return chat.render(variables);
 }
 

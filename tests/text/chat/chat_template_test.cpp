@@ -298,7 +298,7 @@ TEST(RenderChat, RefusesWhatAreNoMessages) {
       R"({"messages": [{"role": "user", "content": "a"}], "tools": [1], "x": 2, "bos_token": 3})";
   const ChatTemplate variables("{{ tools is defined }}{{ tools }}{{ documents }}{{ x }}{{ bos_token }}", "t");
   EXPECT_EQ(render_chat(variables, Json::parse(more, ""), {.bos_token = "<s>", .eos_token = ""}),
-            "True[1]None2<s>");
+            "True[1]None23");
   EXPECT_EQ(render_chat(variables, Json::parse(R"([{"role": "user", "content": "a"}])", ""), {}),
             "TrueNoneNone");
   for (const char* bad : {"[]", "{}", "3", R"(["a"])", R"([{"role": "user"}])", R"([{"content": "x"}])",
