@@ -22,8 +22,8 @@ int main(int argc, char** argv) {
             "  --tokenizer-model tokenizer --append-eod --workers 8\n"
             "megalith-preprocess --input notes --text file --output-prefix notes \\\n"
             "  --tokenizer-model tokenizer --append-eod\n"
-            "megalith-preprocess --input in/ --output-prefix out/corpus --shard auto --shards 20 \\\n"
-            "  --tokenizer-model tokenizer --append-eod\n"
+            "megalith-preprocess --input corpus/ --output-prefix out/corpus \\\n"
+            "  --shard auto --shards 20 --tokenizer-model tokenizer --append-eod\n"
             "zcat dump.jsonl.gz | megalith-preprocess --input - --output-prefix dump \\\n"
             "  --vocab-file vocab.json --merge-file merges.txt --json-keys content\n")
         .environment({{"NLTK_DATA", "Folders with Punkt's parameters, for --split-sentences."}})
@@ -32,9 +32,9 @@ int main(int argc, char** argv) {
                 {"PREFIX_KEY_document.json", "What made it, and hashes of both."},
                 {"PREFIX-00003-of-00020_KEY_document.*", "The same of a shard."},
                 {"PREFIX-00003-of-00020.failed.json", "Why a shard cannot be done."}});
-    set_log_console(LogConsole::kStdout);  // to stdout, like upstream's log, for `| tee log`
     if (!parse_options(options, argc, argv)) return 0;
-    if (config.output_prefix == "-") set_log_console(LogConsole::kStderr);  // the archive goes to stdout
+    // like upstream's log, for `| tee log`; not from the beginning, as stdout may be for an archive
+    if (config.output_prefix != "-") set_log_console(LogConsole::kStdout);
     RunFiles files;
     files.reads("--config", options.config_file());
     if (!config.shard.empty()) return run_preprocess_shards(config, tokenizer, files);

@@ -104,12 +104,14 @@ bool has_size(const std::string& path, uint64_t bytes) {
   return file_exists(path) && file_size(path) == bytes;
 }
 
-/// Whether the dataset is complete, with the files that its sidecar describes.
-bool is_complete(const std::string& prefix, const ShardRecord& wanted) {
+/// Whether the dataset is complete, with the files that its sidecar describes. `rejects`: the shard's file of
+/// rejected lines; empty if it has none.
+bool is_complete(const std::string& prefix, const std::string& rejects, const ShardRecord& wanted) {
   const std::optional<Sidecar> sidecar = read_sidecar(prefix);
   if (!sidecar || !sidecar->shard || sidecar->bin_parts.size() != 1) return false;
   ShardRecord found = wanted;
   found.rejects = sidecar->shard->rejects;  // which are not known before
+  if (!rejects.empty() && !(found.rejects && has_size(rejects, found.rejects->content.bytes))) return false;
   const IndexHeader header{.sequences = sidecar->sequences, .entries = sidecar->documents + 1};
   return found == *sidecar->shard && has_size(prefix + ".bin", sidecar->bin_parts.front().bytes) &&
          has_size(prefix + ".idx", header.file_size());
@@ -158,7 +160,7 @@ class ShardRun {
     if (reads_stdin(config_)) inputs_.files = look_at_inputs(config_.inputs, config_.text);
     check();
     remove_file(failure_path(config_.output_prefix));
-    log(name(), ": reading ", describe(parts));
+    log(name(), ": reading ", reads_stdin(config_) ? "stdin" : describe(parts));
     if (!config_.dedup_write.empty()) return hash_documents(of, interrupt);
     if (config_.resume && !locks_work()) {
       log(name(), ": the file system has no locks, so this shard cannot be resumed");
@@ -193,10 +195,9 @@ class ShardRun {
   bool is_done() const {
     if (reads_stdin(config_)) return false;  // other lines may come than before
     try {
-      const bool rejects = config_.rejects.empty() || file_exists(config_.rejects);
-      return rejects && std::all_of(config_.json_keys.begin(), config_.json_keys.end(), [&](const auto& key) {
-               return is_complete(config_.prefix_of(key), *inputs_.shard);
-             });
+      return std::all_of(config_.json_keys.begin(), config_.json_keys.end(), [&](const auto& key) {
+        return is_complete(config_.prefix_of(key), config_.rejects, *inputs_.shard);
+      });
     } catch (const Error& error) {
       log(error.what(), "; doing ", name(), " again");
       return false;

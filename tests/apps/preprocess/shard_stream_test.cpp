@@ -57,6 +57,16 @@ TEST_F(ShardStream, GivesTheBytesOfOneProcess) {
   EXPECT_EQ(read_file(dir_ / "parts/rej"), read_file(dir_ / "rej"));
 }
 
+TEST_F(ShardStream, HoldsNoLineOfTheLog) {
+  const std::string options = " --input - --output-prefix - --shard 0/2 --log-interval 1";
+  ASSERT_EQ(run(concat(preprocess(options), " < all.jsonl > plain.tar")).code, 0);
+  const CommandResult noted =
+      run(concat(preprocess(options + " --partitions 1"), " < all.jsonl > noted.tar"));
+  EXPECT_NE(noted.err.find("ignored, no effect here: --partitions"), std::string::npos) << noted.err;
+  EXPECT_NE(noted.err.find("reading stdin"), std::string::npos) << noted.err;
+  EXPECT_EQ(read_file(dir_ / "noted.tar"), read_file(dir_ / "plain.tar"));
+}
+
 // Wherever the archive ends, merge refuses what it leaves.
 TEST_F(ShardStream, ThatWasCutOffIsRefused) {
   ASSERT_EQ(run(preprocess("--input all.jsonl --output-prefix - --shard 0/1") + " > whole.tar").code, 0);

@@ -179,9 +179,15 @@ TEST_F(PreprocessShards, AreNotDoneTwice) {
 TEST_F(PreprocessShards, ThatAreDamagedAreDoneAgain) {
   const auto expected = whole();
   EXPECT_EQ(run("0-2/3"), 0);
-  fs::resize_file(dir_ / "out/set-00001-of-00003_text_document.bin", 100);
+  for (const char* damaged : {"_text_document.bin", "_t_document.idx"}) {
+    fs::resize_file(dir_ / concat("out/set-00001-of-00003", damaged), 100);
+    EXPECT_EQ(run("1/3"), 0);
+    EXPECT_EQ(merged(), expected) << damaged;
+  }
+  fs::resize_file(dir_ / "out/rejects-00001-of-00003", 5);
+  EXPECT_THROW(merged(), Error);
   EXPECT_EQ(run("1/3"), 0);
-  EXPECT_EQ(merged(), expected);
+  EXPECT_EQ(merged(), expected) << "the rejected lines";
 }
 
 TEST_F(PreprocessShards, LeaveTheReasonWhyTheyCannotBeDone) {
