@@ -1,9 +1,11 @@
 #include "libcore/data/preprocess/corpus_files.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <set>
 #include <string_view>
 #include <system_error>
@@ -14,7 +16,6 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
-#include "libcore/data/indexed/sidecar.h"
 #include "libcore/io/files/file.h"
 #include "libcore/io/streams/decoder.h"
 
@@ -49,6 +50,19 @@ struct CorpusName {
   }
 };
 
+/// Whether a file is JSON that our programs write: the sidecar of a dataset, the state of a run that can be
+/// interrupted, or what shards leave beside their outputs. An output may be in the folder of the corpus.
+bool is_own_json(const std::string& path) {
+  constexpr std::array<std::string_view, 2> kBeginnings = {"{\n  \"format\": \"megalith-",
+                                                           "{\n  \"run\": {\n    \"version\": "};
+  std::array<char, 64> head{};
+  std::ifstream file(path, std::ios::binary);
+  file.read(head.data(), head.size());
+  const std::string_view text(head.data(), static_cast<size_t>(file.gcount()));
+  return std::any_of(kBeginnings.begin(), kBeginnings.end(),
+                     [&](std::string_view begin) { return text.starts_with(begin); });
+}
+
 /// Device and inode of each file and folder that was found below an input folder, so that it is found only
 /// once, even if links to it are circular.
 using RealFiles = std::set<std::pair<dev_t, ino_t>>;
@@ -63,7 +77,7 @@ class FolderSearch {
  public:
   explicit FolderSearch(TextUnit unit) : texts_(unit != TextUnit::kNone) {}
 
-  /// The corpus files below a folder, in byte order of their paths. Leaves out the sidecars of datasets, and
+  /// The corpus files below a folder, in byte order of their paths. Leaves out what is_own_json() names, and
   /// files that were already found in another folder.
   std::vector<std::string> files_below(const std::string& folder) {
     paths_.clear();
@@ -103,7 +117,7 @@ class FolderSearch {
       unknown_ += name.is_hidden ? 0 : 1;
       return;
     }
-    if (name.is_json && is_sidecar(path.string())) return;
+    if (path.extension() == ".json" && is_own_json(path.string())) return;
     if (name.is_text != texts_) {
       ++others_;
       return;

@@ -15,6 +15,7 @@
 #include "libcore/data/merge/merge_shards.h"
 #include "libcore/data/preprocess/preprocess.h"
 #include "libcore/data/preprocess/shard_hashes.h"
+#include "libcore/data/shards/shard_failure.h"
 #include "libcore/io/files/file.h"
 #include "tests/data/shards/member_files.h"
 #include "tests/support/faults.h"
@@ -159,6 +160,20 @@ TEST_F(PreprocessShards, CutPlainTextBetweenParagraphs) {
   config_.json_keys = {"text"};
   const auto expected = whole();
   EXPECT_EQ(run("0-6/7"), 0);
+  EXPECT_EQ(merged(), expected);
+}
+
+// What shards leave there while they run must not be part of the inputs of the others.
+TEST_F(PreprocessShards, MayBeWrittenToTheFolderOfTheCorpus) {
+  const auto expected = whole();
+  fs::create_directory_symlink(dir_ / "in", dir_ / "out");
+  fs::copy_file(test::test_data("data/goldens/stopped.resume.json"), dir_ / "in/other.resume.json");
+  write_failure(dir_ / "in/set-00002-of-00003", {65, "a bad line"});
+  config_.dedup_write = dir_ / "in";
+  EXPECT_EQ(run("1/3"), 0);
+  config_.dedup_write.clear();
+  EXPECT_EQ(run("0/3"), 0);
+  EXPECT_EQ(run("1-2/3"), 0);
   EXPECT_EQ(merged(), expected);
 }
 
