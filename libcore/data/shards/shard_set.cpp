@@ -64,7 +64,10 @@ std::vector<Found> shards_there(const std::string& prefix) {
   if (reason && fs::exists(folder))
     fail(ErrorKind::kIo, folder.string(), ": cannot read the folder: ", reason.message());
   std::vector<Found> shards;
-  for (auto& [numbers, one] : found) shards.push_back(std::move(one));
+  for (auto& [numbers, one] : found) {
+    std::sort(one.datasets.begin(), one.datasets.end());
+    shards.push_back(std::move(one));
+  }
   return shards;
 }
 
@@ -75,20 +78,30 @@ std::optional<ShardRecord> record_of(const std::string& dataset) {
   return sidecar ? sidecar->shard : std::nullopt;
 }
 
-/// What the sidecars of a shard's datasets say; nothing if not all of the datasets are there.
+/// What the sidecars of a shard's datasets say; nothing if not all of the datasets of a run are there. Throws
+/// kData if those of two runs are, with other keys.
 std::optional<ShardRecord> record_of(const std::string& prefix, const Found& found) {
-  if (found.datasets.empty()) return std::nullopt;
-  const std::optional<ShardRecord> record = record_of(found.datasets.front());
-  if (!record) return std::nullopt;
-  if (Shard{record->index, record->count} != found.shard)
-    fail(ErrorKind::kData, found.datasets.front(), ": is shard ", record->index, " of ", record->count,
-         " under the name of another, so that it is there twice or out of place; give it its own name, or do "
-         "shard ",
-         found.shard.index, " again");
-  const auto is_there = [&](const std::string& dataset) {
-    return record_of(concat(prefix, found.shard.suffix(), "_", dataset)) == record;
-  };
-  return std::all_of(record->datasets.begin(), record->datasets.end(), is_there) ? record : std::nullopt;
+  std::optional<ShardRecord> whole;
+  std::string first;
+  for (const std::string& dataset : found.datasets) {
+    const std::optional<ShardRecord> record = record_of(dataset);
+    if (!record || whole == record) continue;
+    if (Shard{record->index, record->count} != found.shard)
+      fail(ErrorKind::kData, dataset, ": is shard ", record->index, " of ", record->count,
+           " under the name of another, so that it is there twice or out of place; give it its own name, or "
+           "do shard ",
+           found.shard.index, " again");
+    const auto is_there = [&](const std::string& name) {
+      return record_of(concat(prefix, found.shard.suffix(), "_", name)) == record;
+    };
+    if (!std::all_of(record->datasets.begin(), record->datasets.end(), is_there)) continue;
+    if (whole)
+      fail(ErrorKind::kData, dataset, ": is of another run than ", first,
+           ", and both are complete; remove the datasets of the run that is wrong");
+    whole = record;
+    first = dataset;
+  }
+  return whole;
 }
 
 /// Throws kData unless all shards are of one run.

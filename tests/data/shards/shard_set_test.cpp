@@ -83,6 +83,32 @@ TEST_F(ShardSets, RefuseAShardThatIsThereTwice) {
   EXPECT_NE(refusal().find("is shard 0 of 3 under the name of another"), std::string::npos) << refusal();
 }
 
+// Whatever the order in which the folder names the files, and whichever run was the first.
+TEST_F(ShardSets, TellTheRunsOfOtherKeysApart) {
+  ShardRecord other = record(0, 1);
+  other.datasets = {"s_document"};
+  put(other);
+  other.datasets = {"z_document"};
+  put(other);
+  EXPECT_NE(
+      refusal().find("out-00000-of-00001_z_document: is of another run than " + prefix_ + "-00000-of-00001_s"),
+      std::string::npos)
+      << refusal();
+}
+
+// Of a run with more keys one dataset is left, or not yet more than one there.
+TEST_F(ShardSets, TakeTheRunThatIsComplete) {
+  ShardRecord whole = record(0, 1);
+  put(whole);
+  whole.datasets = {"text_document"};
+  put(whole);
+  EXPECT_EQ(find_shards(prefix_).complete.at(0), whole);
+  whole.datasets = {"t_document"};
+  put(record(0, 1));
+  put(whole);
+  EXPECT_EQ(find_shards(prefix_).complete.at(0), whole);
+}
+
 TEST_F(ShardSets, RefuseShardsOfOtherInputsOrOptions) {
   put(record(0, 3));
   ShardRecord other = record(1, 3);
