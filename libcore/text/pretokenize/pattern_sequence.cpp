@@ -4,7 +4,6 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/utf8.h"
-#include "libcore/text/unicode/unicode.h"
 
 namespace megalith {
 
@@ -12,22 +11,6 @@ MatchBegins::MatchBegins(const SplitPattern& pattern) : pattern_(pattern) {
   ascii_.fill(true);
   if (pattern.begins)
     for (uint32_t c = 0; c < 0x80; ++c) ascii_[c] = pattern.begins(c);
-}
-
-bool MatchBegins::may_begin(const char* at, const char* end) const {
-  const auto byte = static_cast<uint8_t>(*at);
-  if (byte < 0x80 || !pattern_.begins) return ascii_[byte];
-  return pattern_.begins(code_point_at({at, end}).value);
-}
-
-const char* MatchBegins::next(const char* at, const Window& text) const {
-  if (pattern_.skip) return pattern_.skip(at, text);
-  while (at < text.end() && !may_begin(at, text.end())) at = after(at);
-  return at;
-}
-
-const char* MatchBegins::after(const char* at) const {
-  return at + (pattern_.of_bytes ? 1 : character_bytes(*at));
 }
 
 PatternSequence::Tables::Tables(std::vector<SplitPattern> given) : patterns(std::move(given)) {
@@ -41,6 +24,7 @@ PatternSequence::Tables::Tables(std::vector<SplitPattern> given) : patterns(std:
       const bool tried = byte >= 0x80 || patterns[i].skip || begins[i].may_begin(&c, &c + 1);
       tried_at[byte] |= uint32_t{tried} << i;
     }
+  for (const uint32_t tried : tried_at) always &= tried;
 }
 
 PatternSequence::PatternSequence(std::vector<SplitPattern> patterns)
@@ -69,6 +53,7 @@ class PatternSequence::Cutting {
   static constexpr std::ptrdiff_t kLong = 64;  // bytes from which on finding many matches at a time is faster
 
   Rest needed(Rest rest, const char* at, const Window& text) const {
+    if (rest.first == tables_.patterns.size() || (tables_.always >> rest.first & 1) != 0) return rest;
     if (rest.tried == kUnknown && static_cast<size_t>(text.end() - at) <= kShort) {
       rest.tried = 0;
       for (; at < text.end(); ++at) rest.tried |= tables_.tried_at[static_cast<uint8_t>(*at)];

@@ -6,18 +6,28 @@
 #include <vector>
 
 #include "libcore/text/pretokenize/split_pattern.h"
+#include "libcore/text/unicode/unicode.h"
 
 namespace megalith {
 
-/// Goes over the places of a text where a match of one pattern may begin.
+/// Goes over the places of a text where a match of one pattern may begin. Its functions are called for each
+/// character, so they are in the header: what a shared library exports is not inlined.
 class MatchBegins {
  public:
   explicit MatchBegins(const SplitPattern& pattern);
-  bool may_begin(const char* at, const char* end) const;
+  bool may_begin(const char* at, const char* end) const {
+    const auto byte = static_cast<uint8_t>(*at);
+    if (byte < 0x80 || !pattern_.begins) return ascii_[byte];
+    return pattern_.begins(code_point_at({at, end}).value);
+  }
   /// The first such place from `at` on, or the text's end.
-  const char* next(const char* at, const Window& text) const;
+  const char* next(const char* at, const Window& text) const {
+    if (pattern_.skip) return pattern_.skip(at, text);
+    while (at < text.end() && !may_begin(at, text.end())) at = after(at);
+    return at;
+  }
   /// The place after the character (or with of_bytes the byte) at `at`.
-  const char* after(const char* at) const;
+  const char* after(const char* at) const { return at + (pattern_.of_bytes ? 1 : character_bytes(*at)); }
 
  private:
   const SplitPattern& pattern_;
@@ -39,6 +49,7 @@ class PatternSequence {
     std::vector<SplitPattern> patterns;
     std::vector<MatchBegins> begins;       // of each pattern; refers to it
     std::array<uint32_t, 256> tried_at{};  // for each byte a bit for each pattern that may begin with it
+    uint32_t always = UINT32_MAX;          // a bit for each pattern that may begin with every byte
   };
   std::shared_ptr<const Tables> tables_;
 };
