@@ -34,6 +34,10 @@ class Backend {
   /// in order. On the CPU, a thread of its own, which ends with the backend, does this. That thread opens no
   /// OpenMP region, so the stream refuses ops.
   virtual Stream make_queue_stream() = 0;
+  /// Allocates the scratch memory that ops and sums of the stream will need, so that no work allocates: until
+  /// a device that other ranks wait for is idle, a stream keeps the smaller blocks that it had before. Does
+  /// nothing where ops need none, or for 0 bytes. Throws kDevice if there is not enough memory.
+  virtual void reserve_scratch(Stream&, size_t /*bytes*/) {}
 
   virtual void copy(Stream&, View to, ConstView from) = 0;
   virtual void to_host(Stream&, void* to, ConstView from) = 0;

@@ -136,6 +136,7 @@ class CudaBackend final : public Backend, public LateCopies {
   Memory allocate(size_t bytes) override;
   Stream make_stream() override;
   Stream make_queue_stream() override { return make_stream(Queue::Priority::kLow); }
+  void reserve_scratch(Stream&, size_t bytes) override;
   int device() const { return device_; }
   GemmRunner& products() { return *gemm_; }
   std::unique_ptr<OtherAttention>& other_attention() { return other_attention_; }
@@ -246,6 +247,10 @@ Stream CudaBackend::make_stream(Queue::Priority priority) {
   enter();
   const std::lock_guard lock(mutex_);
   return Stream(*this, queues_.emplace_back(std::make_unique<Queue>(waits_, priority)).get());
+}
+
+void CudaBackend::reserve_scratch(Stream& stream, size_t bytes) {
+  if (bytes > 0) enter(stream).workspace(bytes);
 }
 
 bool CudaBackend::is_idle() {

@@ -97,23 +97,23 @@ size_t largest(const ParamStore& store, const Wanted& wanted) {
   return bytes;
 }
 
-/// Bytes of a device that sums in rank order over NCCL need (--deterministic-collectives), beside the scratch
-/// memory `workspace` of the compute stream: a stream gathers what all ranks have of its part of a sum, which
-/// together is as much as the sum itself. The compute stream sums hidden states and their gradients, keys and
-/// values, and a tied table; that of the buckets the largest of these; that of exchanges in pieces a piece.
-/// 0 if NCCL is not used, or adds in its own order.
-size_t rank_sum_bytes(const RunShape& run, const Coord& at, const ParamStore& store, size_t workspace) {
+/// The scratch memory of a device's streams, of which the compute stream's ops need `ops`, and the rest is
+/// for sums in rank order over NCCL (--deterministic-collectives): a stream gathers what all ranks have of
+/// its part of a sum, which together is as much as the sum itself. The compute stream sums hidden states and
+/// their gradients, keys and values, and a tied table; that of the buckets the largest of these; that of
+/// exchanges in pieces a piece. NCCL's own order needs none.
+StreamScratch stream_scratch(const RunShape& run, const Coord& at, const ParamStore& store, size_t ops) {
   const ParallelConfig& parallel = run.parallel;
-  if (!on_gpu(run) || !parallel.rank_order || run.nccl.channels == 0 || parallel.world == 1) return 0;
-  const size_t hidden = hidden_bytes(run);
-  size_t compute = workspace;
-  if (parallel.tensor > 1) compute = std::max(compute, hidden);
+  if (!on_gpu(run) || !parallel.rank_order || run.nccl.channels == 0 || parallel.world == 1)
+    return {.compute = ops};
+  size_t compute = ops;
+  if (parallel.tensor > 1) compute = std::max(compute, hidden_bytes(run));
   if (parallel.context > 1) compute = std::max(compute, key_value_bytes(run));
   const bool end = at.pipeline == 0 || at.pipeline + 1 == parallel.pipeline;
   if (parallel.pipeline > 1 && end)
     compute = std::max(compute, largest(store, [](const Bucket& bucket) { return bucket.alone; }));
   const size_t buckets = parallel.copies() > 1 ? largest(store, [](const Bucket&) { return true; }) : 0;
-  return compute - workspace + stream_bytes(buckets) + stream_bytes(piece_bytes(run));
+  return {.compute = compute, .buckets = stream_bytes(buckets), .pieces = stream_bytes(piece_bytes(run))};
 }
 
 void add_state(RunMemory& memory, const RunShape& run, const Coord& at) {
@@ -123,7 +123,8 @@ void add_state(RunMemory& memory, const RunShape& run, const Coord& at) {
   memory.optimizer = Optimizer::state_bytes(state.shards.elements(), state.store.values().dtype,
                                             first_moment_dtype(run.train));
   memory.parameters = state.store.parameters();
-  memory.workspace += rank_sum_bytes(run, at, state.store, memory.workspace);
+  memory.streams = stream_scratch(run, at, state.store, memory.workspace);
+  memory.workspace = memory.streams.compute + memory.streams.buckets + memory.streams.pieces;
   memory.save_copy = save_copy_bytes(run, at, state);
 }
 

@@ -11,6 +11,12 @@
 
 namespace megalith {
 
+/// Scratch memory of a GPU's streams, in bytes: of the compute stream, of that of the gradients' buckets, and
+/// of that of exchanges in pieces. 0: the stream's work needs none.
+struct StreamScratch {
+  size_t compute = 0, buckets = 0, pieces = 0;
+};
+
 /// What one rank of a run allocates, in bytes, and the sizes with which the executor is built. There is no
 /// separate formula: the sizes come from running the real Stage on the dry backend, placing the real
 /// parameters and counting the real plan. The trainer allocates arenas of these sizes, and the planner reads
@@ -27,6 +33,7 @@ struct RunMemory {
   size_t host = 0;              // host memory into which this step's and the next step's samples are read
   size_t scalars = 0;           // the step's scalars (StepScalar)
   size_t workspace = 0;         // scratch memory of a GPU's kernels, and of sums in rank order; 0 on the CPU
+  StreamScratch streams = {};   // the same by streams
   size_t nccl = 0;              // NCCL's buffers (nccl_bytes); 0 on the CPU and for one rank
   size_t staging = 0;           // host memory through which copies to a GPU pass; 0 on the CPU
   size_t save_copy = 0;         // host memory for a copy of what this rank saves (RunShape::save_copy)

@@ -27,11 +27,13 @@ Trainer::Trainer(const RunShape& run, Backend& backend, Communicator& world)
       evaluation_plan_(evaluation_plan(run)),
       max_norm_(run.train.clip_grad) {
   stream_.set_spans(&spans_);
+  backend.reserve_scratch(stream_, memory_.streams.compute);
   const Sharding sharding = run.parallel.sharding;
   const TrainConfig& train = run.train;
   store_ = std::make_unique<ParamStore>(params_, stream_, store_options(run));
   shards_ = std::make_unique<Shards>(*store_, sharding, groups_.data->rank(), groups_.data->size());
   grads_ = std::make_unique<GradBuffer>(params_, *store_, groups_, *shards_, sharding, backend);
+  backend.reserve_scratch(grads_->queue(), memory_.streams.buckets);
   gather_ = std::make_unique<ParamGather>(params_, *store_, *shards_, *groups_.data,
                                           on_gpu(run) ? grads_->queue() : stream_);
   optimizer_ = std::make_unique<Optimizer>(params_, *store_, *shards_, stream_,
@@ -51,6 +53,7 @@ Region Trainer::make_region(Backend& backend) {
   if (cut.most == 1 || groups_.tensor->size() == 1) return Region(*groups_.tensor, run_.parallel.sequence);
   Stream beside = backend.make_stream();
   beside.set_spans(&exchange_spans_);
+  backend.reserve_scratch(beside, memory_.streams.pieces);
   return Region(*groups_.tensor, run_.parallel.sequence, cut, beside);
 }
 

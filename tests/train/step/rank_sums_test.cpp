@@ -63,6 +63,11 @@ TEST(RankSums, NeedScratchForTheLargestPiece) {
   RunShape whole = run;
   whole.gpu_cut = {};
   EXPECT_EQ(added(run) - added(whole), 64 * kMiB);
+  run.parallel.rank_order = true;
+  const RunMemory memory = run_memory(run);
+  EXPECT_EQ(memory.streams.pieces, 64 * kMiB);
+  EXPECT_EQ(memory.streams.buckets, 0U);
+  EXPECT_EQ(memory.streams.compute, memory.workspace - 64 * kMiB);
 }
 
 // By hand: one bucket of all parameters in fp32 but the tied table, which is smaller.

@@ -153,6 +153,20 @@ TEST_F(EmulatedCudnn, TakesTheGradientOfManySamplesInSlices) {
   expect_near(got.dqkv, Naive(kind, got.qkv, got.dout, scale_of(kind)).dqkv, 8, "dqkv");
 }
 
+// 4100 samples of 32 KiB are more than a stream has at first.
+TEST_F(EmulatedCudnn, AllocatesNoScratchThatWasReserved) {
+  const AttentionKind kind{.rows = 3, .batch = 1025, .groups = 8, .r = 1, .head = 8};
+  ASSERT_TRUE(use_cudnn(*backend_, kind));
+  backend_->reserve_scratch(stream_, cuda::SdpaSlice(kind).bytes());
+  const auto allocations = [&] {
+    const long before = emulated_controls().counts.allocations;
+    compute(kind);
+    return emulated_controls().counts.allocations - before;
+  };
+  const long first = allocations();
+  EXPECT_EQ(first, allocations()) << "as many as where the stream has all";
+}
+
 TEST_F(EmulatedCudnn, GivesEqualBitsInThreeOrdersOfWork) {
   ASSERT_TRUE(use_cudnn(*backend_, kKinds[1]));
   const Results first = compute(kKinds[1]);
