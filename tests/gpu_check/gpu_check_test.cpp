@@ -224,7 +224,7 @@ TEST_F(GpuCheckEmulated, ResumesWithinASection) {
   ASSERT_EQ(check(options).code, 0);
   const std::vector<std::string> all = names();
   const std::string text = read_file(dir_ / "rows.jsonl");
-  for (const char* last : {"device", "gpt2-124m-memory", "attention-quick-forward"}) {
+  for (const char* last : {"device", "gpt2-124m-memory", "attention-quick-forward", "cudnn"}) {
     const size_t row = text.find(concat("{\"row\": \"", last, '"'));
     ASSERT_NE(row, std::string::npos) << last;
     write_file(dir_ / "rows.jsonl", text.substr(0, text.find('\n', row) + 1));

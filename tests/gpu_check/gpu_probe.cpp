@@ -148,7 +148,9 @@ class Peaks {
       if (trouble.empty() && use_cudnn(backend_, kind))
         print_both("cudnn-", heads);
       else
-        print(Json(Json::Object{{"what", "cudnn"}, {"why", concat(heads.model, ": ", trouble)}}));
+        print(Json(Json::Object{
+            {"what", "cudnn"},
+            {"why", concat(heads.model, ": ", trouble.empty() ? "it refuses after its trial" : trouble)}}));
     }
   }
 
