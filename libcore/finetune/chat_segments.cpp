@@ -78,8 +78,8 @@ class Cutter {
                  " of a message; leave it out, or give another --chat-template");
   }
 
-  ChatTemplate::Marked render(Json::Array messages, bool prompt) const try {
-    Json::Object variables{{"messages", Json(std::move(messages))},
+  ChatTemplate::Marked render(const Json::Array& messages, bool prompt) const try {
+    Json::Object variables{{"messages", Json(messages_of_transformers(messages))},
                            {"bos_token", tokens_.bos_token},
                            {"eos_token", tokens_.eos_token},
                            {"add_generation_prompt", prompt}};

@@ -68,6 +68,33 @@ bool ChatTemplate::reads(std::string_view name) const {
   return false;
 }
 
+namespace {
+Json message_of_transformers(const Json& message) {
+  if (!message.is_object()) return message;
+  Json::Object members;
+  for (const auto& [name, value] : message.as_object())
+    if (!value.is_null()) members.emplace_back(name, value);
+  Json out(std::move(members));
+  for (const char* name : {"reasoning_content", "thinking", "reasoning"}) {
+    const Json* const found = out.find(name);
+    if (!found) continue;
+    const Json reasoning = *found, thinking = out.find("thinking") ? out["thinking"] : reasoning;
+    Json::Object& all = out.as_object();
+    std::erase_if(all, [](const auto& one) { return one.first == "thinking"; });
+    all.insert(all.begin(), {"thinking", thinking});  // as there, it comes first
+    out.set("reasoning_content", reasoning);
+    break;
+  }
+  return out;
+}
+}  // namespace
+
+Json::Array messages_of_transformers(const Json::Array& messages) {
+  Json::Array out;
+  for (const Json& message : messages) out.push_back(message_of_transformers(message));
+  return out;
+}
+
 std::string render_chat(const ChatTemplate& chat, const Json& messages, const ChatTokens& tokens) {
   const Json* list = messages.is_object() ? messages.find("messages") : &messages;
   if (list == nullptr || !list->is_array() || list->as_array().empty())
@@ -78,14 +105,15 @@ std::string render_chat(const ChatTemplate& chat, const Json& messages, const Ch
       fail(ErrorKind::kData, "--chat: found the message ", message.dump(),
            "; wanted an object with a text \"role\" and a \"content\"");
   }
-  Json::Object variables;
-  if (messages.is_object()) variables = messages.as_object();
+  Json::Object variables{{"messages", Json(messages_of_transformers(list->as_array()))}};
+  if (messages.is_object())
+    for (const auto& [name, value] : messages.as_object())
+      if (name != "messages") variables.emplace_back(name, value);
   for (const auto& [name, value] : variables)
-    if (name != "messages" && !chat.reads(name))
+    if (name != "messages" && !value.is_null() && !chat.reads(name))
       warn("--chat: the chat template reads no ", quote(name), ", which has no effect");
   // What the file has takes the place of these, as in transformers, where tools and documents are defined.
-  const Json::Object usual{{"messages", *list},
-                           {"bos_token", tokens.bos_token},
+  const Json::Object usual{{"bos_token", tokens.bos_token},
                            {"eos_token", tokens.eos_token},
                            {"add_generation_prompt", true},
                            {"tools", Json()},

@@ -48,6 +48,11 @@ class ChatTemplate {
   std::unique_ptr<Program> program_;
 };
 
+/// Messages as transformers (5.24) gives them to a template: without members that are null; and reasoning, as
+/// "reasoning_content", "thinking" or "reasoning", the first of these, is their "reasoning_content", and
+/// their "thinking" if they have none.
+Json::Array messages_of_transformers(const Json::Array&);
+
 struct ChatTokens {
   std::string bos_token, eos_token;
 };

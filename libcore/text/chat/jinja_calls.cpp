@@ -194,7 +194,7 @@ Value Renderer::text_operation(const Expr& expr, const Json& value) {
   if (name == "replace") return replace_text(expr, text);
   if (name == "lower") return Json(lower(text));
   if (name == "upper" || name == "title" || name == "capitalize") {
-    if (!is_ascii(text))  // ASCII is enough: templates do this to roles
+    if (!has_ascii_case(text))  // ASCII is enough: templates do this to roles
       refuse(expr.line, concat(quote(name), " of letters beyond ASCII is not supported"));
     if (name == "upper") return Json(upper(text));
     if (name == "capitalize") return Json(capitalized(text));

@@ -246,6 +246,21 @@ std::string replace(std::string_view text, std::string_view from, std::string_vi
 bool is_ascii(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
 }
+bool has_ascii_case(std::string_view text) {
+  // Signs of Latin-1, dashes and quotes; kana, ideographs and their punctuation, Yi; Hangul; compatibility
+  // ideographs; pictures; further planes of ideographs. None of them is white space.
+  constexpr std::pair<uint32_t, uint32_t> kCaseless[] = {
+      {0xa1, 0xa9},     {0xab, 0xb4},       {0xb6, 0xb9},      {0xbb, 0xbf},
+      {0x2010, 0x2027}, {0x2030, 0x205e},   {0x3001, 0xa4cf},  {0xac00, 0xd7a3},
+      {0xf900, 0xfaff}, {0x1f300, 0x1faff}, {0x20000, 0x3ffff}};
+  for (; !text.empty();) {
+    const CodePoint c = code_point_at(text);
+    text.remove_prefix(c.bytes);
+    const auto is_in = [&](const auto& range) { return c.value >= range.first && c.value <= range.second; };
+    if (c.value >= 0x80 && std::none_of(std::begin(kCaseless), std::end(kCaseless), is_in)) return false;
+  }
+  return true;
+}
 std::string lower(std::string_view text) {
   std::string out;
   append_lower(text, out);

@@ -47,7 +47,9 @@ std::string replace(std::string_view text, std::string_view from, std::string_vi
 
 bool is_ascii(std::string_view text);
 std::string lower(std::string_view text);  // str.lower()
-// The following functions are for ASCII texts.
+/// Whether the characters beyond ASCII are known to have no case: signs, pictures, East Asian scripts.
+bool has_ascii_case(std::string_view text);
+// The following functions are for such texts.
 std::string upper(std::string_view text);        // str.upper()
 std::string capitalized(std::string_view text);  // str.capitalize()
 std::string titled(std::string_view text);       // str.title()

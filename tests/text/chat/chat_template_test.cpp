@@ -290,6 +290,26 @@ TEST(ChatTemplate, SaysThatAModelHasNone) {
   EXPECT_NE(complaint("", ErrorKind::kUsage).find("no chat template"), std::string::npos);
 }
 
+// By the rules of transformers 5.24 (utils/chat_template_utils.py: _normalize_chat_messages,
+// _alias_reasoning_fields).
+TEST(RenderChat, GivesMessagesAsTransformersDoes) {
+  const Json::Array given = Json::parse(R"([{"role": "a", "content": null, "reasoning": "r", "thinking": "t"},
+      {"role": "b", "reasoning": "r", "content": "c"}, {"role": "c", "reasoning_content": "", "content": "c"}, 3])",
+                                        "")
+                                .as_array();
+  EXPECT_EQ(Json(messages_of_transformers(given)).dump(),
+            Json::parse(R"([{"thinking": "t", "role": "a", "reasoning": "r", "reasoning_content": "t"},
+      {"thinking": "r", "role": "b", "reasoning": "r", "content": "c", "reasoning_content": "r"},
+      {"thinking": "", "role": "c", "reasoning_content": "", "content": "c"}, 3])",
+                        "")
+                .dump());
+  const ChatTemplate chat("{{ messages[0].content is defined }}{{ messages[0].thinking }}", "t");
+  EXPECT_EQ(
+      render_chat(
+          chat, Json::parse(R"([{"role": "assistant", "content": null, "reasoning_content": "x"}])", ""), {}),
+      "Falsex");
+}
+
 TEST(RenderChat, RefusesWhatAreNoMessages) {
   const ChatTemplate chat("{{ messages|length }}", "t");
   EXPECT_EQ(render_chat(chat, Json::parse(R"({"messages": [{"role": "user", "content": "a"}]})", ""), {}),

@@ -11,14 +11,12 @@
 namespace megalith {
 namespace {
 
-/// What transformers gives a template.
-Json::Object variables_of(const Json& goldens, const Json& one) {
-  return {{"messages", goldens["chats"].as_array()[static_cast<size_t>(one["chat"].as_int())]},
-          {"tools", one["tools"].as_bool() ? goldens["tools"] : Json()},
-          {"documents", Json()},
-          {"bos_token", "<s>"},
-          {"eos_token", "</s>"},
-          {"add_generation_prompt", true}};
+/// What a file of --chat holds.
+Json chat_of(const Json& goldens, const Json& one) {
+  Json chat(
+      Json::Object{{"messages", goldens["chats"].as_array()[static_cast<size_t>(one["chat"].as_int())]}});
+  if (one["tools"].as_bool()) chat.set("tools", goldens["tools"]);
+  return chat;
 }
 
 TEST(TemplateConstructs, RenderAsTransformers) {
@@ -29,8 +27,8 @@ TEST(TemplateConstructs, RenderAsTransformers) {
     const Json* const refused = one.find("error");
     const std::string about = name + ", chat " + one["chat"].dump() + ", tools " + one["tools"].dump();
     try {
-      const std::string text =
-          ChatTemplate(goldens["templates"][name].as_string(), name).render(variables_of(goldens, one));
+      const std::string text = render_chat(ChatTemplate(goldens["templates"][name].as_string(), name),
+                                           chat_of(goldens, one), {.bos_token = "<s>", .eos_token = "</s>"});
       EXPECT_EQ(text, refused ? "refused" : one["text"].as_string()) << about;
     } catch (const Error& error) {
       ASSERT_TRUE(refused) << about << ": " << error.what();
