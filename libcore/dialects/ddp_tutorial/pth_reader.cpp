@@ -279,10 +279,10 @@ StartPoint read_pair(const std::string& root, int64_t number, const ModelConfig&
   NamedTensors parameters = model_tensors(open_torch(path));
   const bool tutorial = has_tutorial_names(parameters);
   if (tutorial && !fits_tutorial(model))
-    fail(
-        ErrorKind::kData, path,
-        ": is a GPTModel (learned positions, LayerNorm, biases, all heads with keys of their own), which the "
-        "options of this model are not");
+    fail(ErrorKind::kData, path,
+         ": is a GPTModel (learned positions, LayerNorm, GELU by tanh, biases, all heads with keys of their "
+         "own), "
+         "which the options of this model are not");
   OptimizerState state;
   if (file_exists(optimizer)) state = take_optimizer(open_torch(optimizer), tutorial, number, model, start);
   start.tensors = tutorial ? tutorial_tensors(path, std::move(parameters), std::move(state), model)

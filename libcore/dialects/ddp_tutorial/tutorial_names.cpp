@@ -74,8 +74,8 @@ const NameMap& tutorial_names() {
 
 bool fits_tutorial(const ModelConfig& model) {
   return model.position == PositionEmbedding::kLearned && model.norm == Normalization::kLayerNorm &&
-         model.linear_bias && !model.swiglu && model.kv_heads() == model.heads &&
-         model.heads * model.kv_channels == model.hidden;
+         model.linear_bias && !model.swiglu && model.activation() == ActivationFunction::kGeluTanh &&
+         model.kv_heads() == model.heads && model.heads * model.kv_channels == model.hidden;
 }
 
 std::vector<PthParameter> tutorial_parameters(const ModelConfig& model) {

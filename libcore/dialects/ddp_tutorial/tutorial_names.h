@@ -14,8 +14,8 @@ namespace megalith {
 /// values are layers of their own, and the head is untied.
 const NameMap& tutorial_names();
 
-/// Whether GPTModel has a place for each parameter of such a model: that of GPT-2, with biases in all linear
-/// layers but queries, keys and values, which may lack them.
+/// Whether GPTModel is such a model: GPT-2 with GELU by tanh and biases in all linear layers but queries,
+/// keys and values, which may lack them.
 bool fits_tutorial(const ModelConfig&);
 
 /// A parameter as a pair of .pth files holds it: rows of one of ours, all of them or those of one kind.

@@ -270,6 +270,11 @@ TEST_F(TutorialLoop, GoesOnWithAPairOfTorch) {
           kTokenizer);
   EXPECT_EQ(tied.code, 65);
   EXPECT_NE(tied.err.find("--untie-embeddings-and-output-weights"), std::string::npos) << tied.err;
+  const CommandResult relu =
+      loop("--hidden-act relu --micro-batch-size 2 --save pair --ckpt-format pth --checkpoint 1");
+  EXPECT_EQ(relu.code, 65);
+  EXPECT_NE(relu.err.find("is a GPTModel (learned positions, LayerNorm, GELU by tanh"), std::string::npos)
+      << relu.err;
 }
 
 // goldens/by_step was written by Megalith at commit 4b6e8587, which numbered pairs by steps and gave them its
