@@ -336,7 +336,7 @@ bool DocumentOutput::remember(const ContentHash& hash) {
 
 PreprocessSummary DocumentOutput::finish() {
   log("Done! Now finalizing.");
-  save();
+  if (state_.summary.lines > 0) save();  // otherwise there is no work that another run could spare itself
   for (const auto& key : keys_) key->writer().begin_finish();
   std::vector<DatasetPair*> pairs;
   for (const auto& key : keys_) pairs.push_back(&key->complete(shard_record()));

@@ -177,6 +177,20 @@ TEST_F(PreprocessShards, MayBeWrittenToTheFolderOfTheCorpus) {
   EXPECT_EQ(merged(), expected);
 }
 
+// An engine may start many more shards than there is work for. Almost all of such a shard's time is that of
+// putting its output on the disk: three files, and their folder before and after the .idx gets its name.
+TEST_F(PreprocessShards, WithoutWorkSyncWhatTheyWriteOnce) {
+  config_.on_error = OnError::kStrict;
+  config_.json_keys = {"text"};
+  config_.output_prefix = dir_ / "whole/set";
+  config_.shard = "1/1000000";
+  const std::vector<test::FileCall> calls =
+      test::run_logged([&] { EXPECT_EQ(run_preprocess_shards(config_, tokenizer_, {}), 0); });
+  EXPECT_NE(logged_.find("reading 0 B of 0 files"), std::string::npos) << logged_;
+  const auto is_sync = [](const test::FileCall& call) { return call.kind == test::FileCall::kSync; };
+  EXPECT_EQ(std::count_if(calls.begin(), calls.end(), is_sync), 5);
+}
+
 TEST_F(PreprocessShards, AreNotDoneTwice) {
   EXPECT_EQ(run("0-2/3"), 0);
   const auto before = fs::last_write_time(dir_ / "out/set-00001-of-00003_text_document.bin");
