@@ -41,10 +41,14 @@ struct ShardsCommand {
     v("text", text, kTextHelp);
     v("format", format, "Of --missing: slurm (1-2,5-10, for sbatch --array) or lines (one a line).");
   }
-  bool given() const { return !plan.empty() || !missing.empty() || shards.has_value(); }
+  bool given() const {
+    return !plan.empty() || !missing.empty() || shards || by != ShardBy::kBytes || text != TextUnit::kNone ||
+           format != MissingFormat::kSlurm;
+  }
 };
 
-/// Does what the options ask; returns the exit code. kUsage unless one of --plan and --missing is given.
+/// Does what the options ask; returns the exit code. kUsage unless one of --plan and --missing is given, and
+/// for an option of the other one.
 int run_shards_command(const ShardsCommand& command, bool as_json);
 
 }  // namespace megalith

@@ -53,6 +53,23 @@ TEST(DataApp, VerifiesAllAndExits65WhenOneIsDamaged) {
   EXPECT_EQ(result.out, golden("mixed") + ": structure sound; no hashes to compare content with\n");
 }
 
+TEST(DataApp, RefusesOptionsThatItWouldNotObey) {
+  const TempDir dir;
+  write_file(dir / "a.jsonl", "{\"text\": \"1\"}\n");
+  const std::string plan = "shards --shards 2 --plan " + (dir / "a.jsonl"),
+                    missing = "shards --shards 2 --missing " + (dir / "out");
+  EXPECT_EQ(data(plan + " --json --shard-by files --text file").code, 0);
+  EXPECT_EQ(data(missing + " --format lines").out, "0\n1\n");
+  for (const std::string& refused :
+       {plan + " --format lines", missing + " --json", missing + " --shard-by files",
+        missing + " --text file", "inspect --format lines " + golden("mixed"),
+        "inspect --text file " + golden("mixed"), "inspect --shard-by files " + golden("mixed")}) {
+    const CommandResult result = data(refused);
+    EXPECT_EQ(result.code, 64) << refused;
+    EXPECT_NE(result.err.find(" belong"), std::string::npos) << result.err;
+  }
+}
+
 TEST(DataApp, ExitsByTheKindOfMistake) {
   EXPECT_EQ(data("").code, 64);
   EXPECT_EQ(data("burn " + golden("mixed")).code, 64);
