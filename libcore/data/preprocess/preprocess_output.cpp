@@ -99,7 +99,7 @@ HashesOf hashes_of(const PreprocessConfig& config, const ShardRecord& shard) {
   Json options = Json::object();
   const Json all = to_json(config);
   for (const char* name : {"json_keys", "min_chars", "max_document_bytes"}) options.set(name, all[name]);
-  return {{shard.index, shard.count}, shard.plan, hex64(xxh64(options.dump()))};
+  return {{shard.index, shard.count}, shard.plan, hex64(xxh64(options.dump())), shard.content};
 }
 
 std::string options_digest(const PreprocessConfig& config, const TextTools& tools) {

@@ -41,6 +41,7 @@ struct FileRecord {
     v("count", of.shard.count);
     v("plan", of.plan);
     v("documents", of.documents);
+    v("content", of.content);
     v("hashes", hashes);
     v("xxh64", Hex64{xxh64});
   }

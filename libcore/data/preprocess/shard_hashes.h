@@ -22,6 +22,7 @@ struct HashesOf {
   Shard shard = {};
   std::string plan = {};       // ShardPlan::digest()
   std::string documents = {};  // a hash of the options that determine the documents
+  std::string content = {};    // ShardPlan::content(): of the shard's own inputs
   bool operator==(const HashesOf&) const = default;
 };
 

@@ -361,6 +361,24 @@ TEST_F(PreprocessShards, LeaveOutTheDocumentsOfEarlierShards) {
   }
 }
 
+TEST_F(PreprocessShards, HashDocumentsThatWereChangedAgain) {
+  const auto lines = [](const char* text) { return concat("{\"text\":\"", text, "\",\"t\":\"1\"}\n"); };
+  fs::remove_all(dir_ / "in");
+  fs::create_directory(dir_ / "in");
+  write_file(dir_ / "in/a.jsonl", lines("1 2"));
+  write_file(dir_ / "in/b.jsonl", lines("1 2"));
+  config_.dedup_write = dir_ / "hashes";
+  EXPECT_EQ(run("0-1/2"), 0);
+  write_file(dir_ / "in/a.jsonl", lines("3 4"));  // as long as before
+  find_seen(dir_ / "hashes");
+  config_.dedup_write.clear();
+  config_.dedup_read = dir_ / "hashes";
+  EXPECT_EQ(code_of("0/2"), 65) << "the hashes are of other inputs";
+  std::swap(config_.dedup_write, config_.dedup_read);
+  EXPECT_EQ(run("0-1/2"), 0);
+  EXPECT_EQ(find_seen(dir_ / "hashes").seen, 0U);
+}
+
 TEST_F(PreprocessShards, LeaveOutTheSameDocumentsAfterKills) {
   write_file(dir_ / "in/e.jsonl", corpus(100, 500) + corpus(300, 200));
   config_.dedup = Dedup::kExact;
