@@ -227,12 +227,17 @@ bool is_final(ErrorKind kind) {
   return kind == ErrorKind::kUsage || kind == ErrorKind::kData || kind == ErrorKind::kNoInput;
 }
 
-/// Leaves the reason with each of the shards.
+/// Leaves the reason with each of the shards. If it cannot be written, `error` still is the one that counts:
+/// the exit code would otherwise tell the engine to try again.
 void leave_reason(const PreprocessConfig& config, const ShardRange& shards, const Error& error) {
   if (!is_final(error.kind()) || writes_stdout(config)) return;
-  for (int64_t index = shards.first; index <= shards.last; ++index)
-    write_failure(config.output_prefix + Shard{index, shards.count}.suffix(),
-                  {exit_code(error.kind()), error.what()});
+  try {
+    for (int64_t index = shards.first; index <= shards.last; ++index)
+      write_failure(config.output_prefix + Shard{index, shards.count}.suffix(),
+                    {exit_code(error.kind()), error.what()});
+  } catch (const Error& unwritten) {
+    warn(unwritten.what());
+  }
 }
 
 /// Does the shards, also those after one that cannot be done. Returns the exit code of the first that failed.

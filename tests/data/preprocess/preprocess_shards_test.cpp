@@ -245,6 +245,18 @@ TEST_F(PreprocessShards, LeaveTheReasonWhyTheyCannotBeDone) {
               std::string::npos);
 }
 
+TEST_F(PreprocessShards, EndWithTheirErrorWhereNoReasonCanBeLeft) {
+  config_.inputs = {dir_ / "absent"};
+  config_.output_prefix = dir_ / "in/a.jsonl/set";  // a file, not a folder
+  config_.shard = "0/2";
+  try {
+    run_preprocess_shards(config_, tokenizer_, {});
+    ADD_FAILURE() << "reads what is not there";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kNoInput) << error.what();
+  }
+}
+
 /// Kills a shard again and again at random calls, until it is done.
 void kill_until_done(std::mt19937& random, const std::function<test::FaultRun(const Fault&)>& run,
                      int& kills) {
