@@ -96,7 +96,7 @@ TEST_F(ShardSets, TellTheRunsOfOtherKeysApart) {
       << refusal();
 }
 
-// Of a run with more keys one dataset is left, or not yet more than one there.
+// A run with more keys has one dataset left, or not yet more than one there.
 TEST_F(ShardSets, TakeTheRunThatIsComplete) {
   ShardRecord whole = record(0, 1);
   put(whole);
