@@ -48,8 +48,8 @@ struct CutText {
   FindPretokens finder() const;
 };
 
-/// Cuts texts by stages of every kind. It needs a text as a whole, and takes some ten bytes for each of its
-/// bytes.
+/// Cuts texts by stages of every kind. It needs a text as a whole, and takes 10 to 50 bytes for each of its
+/// bytes, the more the shorter the pieces are.
 class TextCutter {
  public:
   explicit TextCutter(std::vector<CutStage> stages) : stages_(std::move(stages)) {}
