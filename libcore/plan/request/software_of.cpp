@@ -81,6 +81,10 @@ Software software_of(const PlanCommand& command, const Accelerator& device) {
     if (software.code_base != kMegalithSoftware)
       fail(ErrorKind::kUsage, "--exp-avg-dtype bf16 is planned for --software ", kMegalithSoftware,
            ", not for ", software.code_base, "; leave it out");
+    if (software.adam_8bit)
+      fail(ErrorKind::kUsage,
+           "--exp-avg-dtype bf16 is given, and --software-features adam_8bit, whose "
+           "moments have 8 bits; leave one of them out");
     software.first_moment_bytes = 2;
   }
   take_overlaps(command, software);

@@ -167,9 +167,9 @@ TEST(Autoplan, TakesGradientsOfSixteenBits) {
 TEST(Autoplan, PlansTheTypeOfOurTrainersFirstMoment) {
   // The layout is fixed: with the memory that a narrow moment leaves, another one is the fastest.
   const auto plan = [](const std::string& options) {
-    return run_command(app("autoplan") + k7b +
-                       "--tensor-model-parallel-size 2 --pipeline-model-parallel-size 2 --sharding none --json " +
-                       options);
+    return run_command(
+        app("autoplan") + k7b +
+        "--tensor-model-parallel-size 2 --pipeline-model-parallel-size 2 --sharding none --json " + options);
   };
   const auto optimizer = [&](const std::string& options) {
     const CommandResult result = plan("--software megalith " + options);
@@ -183,6 +183,10 @@ TEST(Autoplan, PlansTheTypeOfOurTrainersFirstMoment) {
   EXPECT_EQ(refused.code, 64);
   EXPECT_NE(refused.err.find("--exp-avg-dtype bf16 is planned for --software megalith"), std::string::npos)
       << refused.err;
+  const CommandResult twice = plan("--software megalith --software-features adam_8bit --exp-avg-dtype bf16");
+  EXPECT_EQ(twice.code, 64);
+  EXPECT_NE(twice.err.find("whose moments have 8 bits; leave one of them out"), std::string::npos)
+      << twice.err;
 }
 
 // Lines and jobs are those of Megatron-LM and of our trainer, so a plan for another program has none.
