@@ -47,8 +47,8 @@ struct EmulatedPreference {
 struct EmulatedAlgorithm {
   uint64_t alignments[4];  // of a, b, c and d
   uint64_t number;
-  uint64_t version;  // of the library that made it
-  uint64_t unused[2];
+  uint64_t version;    // of the library that made it
+  uint64_t beside[2];  // alignments of the epilogue's vector and matrix
 };
 
 namespace megalith::emulator {
@@ -203,6 +203,12 @@ bool has_epilogue(const EmulatedProduct& product, const EmulatedLayout& a, const
          product.aux_leading >= static_cast<int64_t>(d.rows);
 }
 
+/// The largest power of two, up to 256, that divides the address; 0: there is no address.
+uint64_t alignment_of(const void* address) {
+  const uintptr_t number = reinterpret_cast<uintptr_t>(address) | 256;
+  return address == nullptr ? 0 : number & (~number + 1);
+}
+
 void require_alignment(const void* address, uint64_t alignment, const char* what) {
   if (alignment != 0 && reinterpret_cast<uintptr_t>(address) % alignment != 0)
     end_with(std::string(what) + ": less aligned than the algorithm was told");
@@ -229,6 +235,8 @@ void require_operands(const Multiplication& m, const EmulatedAlgorithm& algorith
   require_alignment(m.b.data, algorithm.alignments[1], "product: b");
   require_alignment(m.c.data, algorithm.alignments[2], "product: c");
   require_alignment(m.d, algorithm.alignments[3], "product: d");
+  require_alignment(m.product.bias, algorithm.beside[0], "product: the epilogue's vector");
+  require_alignment(m.product.aux, algorithm.beside[1], "product: the epilogue's matrix");
 }
 
 static_assert(sizeof(EmulatedAlgorithm) == sizeof(cublasLtMatmulAlgo_t));
@@ -349,7 +357,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
     EmulatedAlgorithm algorithm{.alignments = {},
                                 .number = static_cast<uint64_t>(*found),
                                 .version = controls().cublas,
-                                .unused = {}};
+                                .beside = {alignment_of(product->bias), alignment_of(product->aux)}};
     std::copy(std::begin(preference->alignments), std::end(preference->alignments), algorithm.alignments);
     results[*found] = {.algo = std::bit_cast<cublasLtMatmulAlgo_t>(algorithm),
                        .workspaceSize = preference->workspace,

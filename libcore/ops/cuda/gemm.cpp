@@ -59,15 +59,16 @@ uint32_t alignment_of(const void* data) {
 /// The properties of a product that determine its layouts and algorithm.
 struct Signature {
   ProductKind kind;
-  // d: the smallest alignment of c, the bias and the epilogue's matrix.
-  uint32_t a_alignment, b_alignment, c_alignment, d_alignment;
+  uint32_t a_alignment, b_alignment, c_alignment;
+  uint32_t vector_alignment, matrix_alignment;  // of EpilogueTensors
   auto operator<=>(const Signature&) const = default;
 
-  bool is_aligned() const {
-    return std::min({a_alignment, b_alignment, c_alignment, d_alignment}) >= kVector;
-  }
+  uint32_t d_alignment() const { return std::min({c_alignment, vector_alignment, matrix_alignment}); }
+  bool is_aligned() const { return std::min({a_alignment, b_alignment, d_alignment()}) >= kVector; }
   /// That of the products for which an algorithm is chosen.
-  static Signature aligned(const ProductKind& kind) { return {kind, kVector, kVector, kVector, kVector}; }
+  static Signature aligned(const ProductKind& kind) {
+    return {kind, kVector, kVector, kVector, kVector, kVector};
+  }
 
   static constexpr uint32_t kVector = 16;
 };
@@ -148,7 +149,7 @@ Preference make_preference(const Signature& s) {
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, s.b_alignment);
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, s.a_alignment);
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, s.c_alignment);
-  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, s.d_alignment);
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, s.d_alignment());
   return preference;
 }
 
@@ -157,11 +158,12 @@ bool has_matrix(Epilogue epilogue) {
 }
 
 /// For products that are only asked about: what cuBLASLt makes of no address is not documented. It is never
-/// read.
+/// read, but cuBLASLt takes its alignment for that of the addresses to come: of 16 bytes, and not of 32.
 EpilogueTensors any_beside(const ProductKind& kind) {
-  alignas(256) static constexpr std::byte kAny{};
-  return {.vector = kind.bias || kind.epilogue == Epilogue::kBiasGrad ? &kAny : nullptr,
-          .matrix = has_matrix(kind.epilogue) ? &kAny : nullptr};
+  alignas(2 * Signature::kVector) static constexpr std::byte kMemory[Signature::kVector + 1] = {};
+  const std::byte* const any = &kMemory[Signature::kVector];
+  return {.vector = kind.bias || kind.epilogue == Epilogue::kBiasGrad ? any : nullptr,
+          .matrix = has_matrix(kind.epilogue) ? any : nullptr};
 }
 
 /// A plan without its algorithm.
@@ -205,8 +207,8 @@ Signature signature_of(const Gemm& op, const EpilogueTensors& beside) {
           .a_alignment = alignment_of(op.a.data),
           .b_alignment = alignment_of(op.b.data),
           .c_alignment = alignment_of(op.c.data),
-          .d_alignment =
-              std::min({alignment_of(op.c.data), alignment_of(beside.vector), alignment_of(beside.matrix)})};
+          .vector_alignment = alignment_of(beside.vector),
+          .matrix_alignment = alignment_of(beside.matrix)};
 }
 
 /// The bias that cuBLASLt itself adds; null: none.

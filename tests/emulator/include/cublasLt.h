@@ -6,10 +6,10 @@
 /// epilogues, and alignments that an algorithm may rely on. GELU, whose derivative is multiplied by in fp32,
 /// has its tanh form. It is refused where the result has not the type of a and b, as is a matrix of an
 /// epilogue whose columns are less than 8 elements aligned. Ends the process if a matrix is not within one
-/// block of device memory or is less aligned than its algorithm was told. Suggests up to five algorithms, in this
-/// order: two that are right, whose sums differ in their last bits; a faster one that leaves a part of the
-/// result as it was; one that it then refuses to run; and a faster one that writes the elements in reverse
-/// order.
+/// block of device memory, or if one, or an epilogue's vector, is less aligned than its algorithm was told.
+/// Suggests up to five algorithms, in this order: two that are right, whose sums differ in their last bits; a
+/// faster one that leaves a part of the result as it was; one that it then refuses to run; and a faster one
+/// that writes the elements in reverse order.
 
 // NOLINTBEGIN: names, values and signatures are cuBLASLt's
 enum cublasStatus_t {
