@@ -59,9 +59,15 @@ std::string Library::last_words() const {
   return text.substr(0, text.find('\0'));
 }
 
+std::string Library::version() const {
+  constexpr size_t kMajor = 10000, kMinor = 100;
+  const size_t number = get_version();
+  return concat(number / kMajor, '.', number % kMajor / kMinor, '.', number % kMinor);
+}
+
 std::string Library::words(Status status) const {
   const std::string more = last_words();
-  return concat("cuDNN ", get_version(), ": ", error_text(status), more.empty() ? "" : "; ", more);
+  return concat("cuDNN ", version(), ": ", error_text(status), more.empty() ? "" : "; ", more);
 }
 
 void Library::require(Status status, const char* what) const {

@@ -124,6 +124,7 @@ struct Library {
   std::string last_words() const;
   /// What cuDNN says of a call that failed.
   std::string words(Status) const;
+  std::string version() const;  // "9.19.0"
   /// Throws kDevice with cuDNN's words unless the call succeeded. `what`: what was asked of cuDNN.
   void require(Status, const char* what) const;
 };

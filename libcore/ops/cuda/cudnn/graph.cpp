@@ -210,8 +210,8 @@ void Graph::plan(size_t most_workspace) {
     return;
   }
   const std::string words = library_.last_words();
-  fail(ErrorKind::kDevice, "cuDNN ", library_.get_version(), " has no plan of at most ", most_workspace,
-       " bytes", words.empty() ? "" : ": ", words);
+  fail(ErrorKind::kDevice, "cuDNN ", library_.version(), " has no plan of at most ", most_workspace, " bytes",
+       words.empty() ? "" : ": ", words);
 }
 
 void Graph::run(std::span<const int64_t> ids, std::span<void* const> pointers, void* workspace) const {
