@@ -88,13 +88,13 @@ size_t key_value_bytes(const RunShape& run) {
          size_of(model_dtype(run.train)) / 2;
 }
 
-/// The largest of the buckets that `wanted` chooses.
+/// What `ranks` gather of the largest of the buckets that `wanted` chooses: parts of equally many elements.
 template <class Wanted>
-size_t largest(const ParamStore& store, const Wanted& wanted) {
-  size_t bytes = 0;
+size_t largest(const ParamStore& store, int ranks, const Wanted& wanted) {
+  int64_t part = 0;
   for (const Bucket& bucket : store.buckets())
-    if (wanted(bucket)) bytes = std::max(bytes, static_cast<size_t>(bucket.elements()) * sizeof(float));
-  return bytes;
+    if (wanted(bucket)) part = std::max(part, (bucket.elements() + ranks - 1) / ranks);
+  return static_cast<size_t>(part * ranks) * sizeof(float);
 }
 
 /// The scratch memory of a device's streams, of which the compute stream's ops need `ops`, and the rest is
@@ -111,8 +111,9 @@ StreamScratch stream_scratch(const RunShape& run, const Coord& at, const ParamSt
   if (parallel.context > 1) compute = std::max(compute, key_value_bytes(run));
   const bool end = at.pipeline == 0 || at.pipeline + 1 == parallel.pipeline;
   if (parallel.pipeline > 1 && end)
-    compute = std::max(compute, largest(store, [](const Bucket& bucket) { return bucket.alone; }));
-  const size_t buckets = parallel.copies() > 1 ? largest(store, [](const Bucket&) { return true; }) : 0;
+    compute = std::max(compute, largest(store, 2, [](const Bucket& bucket) { return bucket.alone; }));
+  const size_t buckets =
+      parallel.copies() > 1 ? largest(store, parallel.copies(), [](const Bucket&) { return true; }) : 0;
   return {.compute = compute, .buckets = stream_bytes(buckets), .pieces = stream_bytes(piece_bytes(run))};
 }
 

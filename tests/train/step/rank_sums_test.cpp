@@ -77,6 +77,14 @@ TEST(RankSums, NeedTheLargestBucket) {
   EXPECT_NEAR(static_cast<double>(added(run)), 4 * (block + rest), 1e5);
 }
 
+// Parts of equally many elements, so three ranks gather up to two elements more than a bucket has.
+TEST(RankSums, NeedEqualPartsOfABucket) {
+  const size_t bucket = added(wide_run(1, 2)), gathered = added(wide_run(1, 3));
+  EXPECT_EQ(gathered % (3 * sizeof(float)), 0U);
+  EXPECT_GE(gathered, bucket);
+  EXPECT_LT(gathered, bucket + 3 * sizeof(float));
+}
+
 TEST(RankSums, NeedNothingWhereNcclDoesNotAdd) {
   RunShape run = wide_run(2, 1);
   run.nccl.channels = 0;  // threads that share a GPU
