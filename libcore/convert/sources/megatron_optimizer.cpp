@@ -13,7 +13,7 @@ namespace {
 using Kind = PickleValue::Kind;
 constexpr double kGreatestCount = 0x1p53;  // up to this number, a double can hold every integer
 
-/// One of the optimizer's groups of parameters: those with weight decay or those without.
+/// One of the optimizer's groups of parameters: those with weight decay or those without, or all.
 struct Group {
   std::vector<int64_t> numbers;
   std::vector<const RankParam*> params;  // parallel to `numbers`
@@ -99,8 +99,9 @@ class Reader {
           refuse(concat("has two parameters with the number ", group.numbers.back()));
       }
       const bool decay = number(*factor).value_or(0) != 0;
+      const bool all = decay && group.numbers.size() == params_.size();
       for (const RankParam& param : params_)
-        if (decays(param) == decay) group.params.push_back(&param);
+        if (all || decays(param) == decay) group.params.push_back(&param);
       if (group.numbers.size() != group.params.size() && !group.numbers.empty())
         refuse(concat("has ", group.numbers.size(), " parameters ", decay ? "with" : "without",
                       " weight decay, the model ", group.params.size()));

@@ -174,17 +174,17 @@ void pickle_members(PickleWriter& pickle, const Json::Object& members) {
 }
 
 // One of Megatron's groups of parameters (core/optimizer: _get_param_groups). There is one with weight decay
-// and one without, in the order of their first parameters.
+// and one without, in the order of their first parameters; with decay_all, one.
 struct Group {
   bool decays;
   std::vector<size_t> params = {};
 };
 
-std::vector<Group> groups_of(const MegatronRankFile& rank) {
+std::vector<Group> groups_of(const MegatronRankFile& rank, bool decay_all) {
   std::vector<Group> groups;
   for (size_t i = 0; i < rank.params; ++i) {
     const OutputTensor& tensor = rank.file.tensors[i];
-    const bool decays = tensor.shape.rank != 1 && !tensor.name.ends_with(".bias");
+    const bool decays = decay_all || (tensor.shape.rank != 1 && !tensor.name.ends_with(".bias"));
     if (groups.empty() || (groups.size() == 1 && groups[0].decays != decays)) groups.push_back({decays});
     groups[groups[0].decays == decays ? 0 : 1].params.push_back(i);
   }
@@ -214,14 +214,13 @@ void pickle_adam(PickleWriter& pickle, const MegatronRankFile& rank, const std::
   number = 0;
   for (const Group& group : groups) {
     pickle.begin_dict();
-    const bool decays = group.decays || run.decay_all;
-    pickle_members(pickle, {{"wd_mult", decays ? 1.0 : 0.0},
+    pickle_members(pickle, {{"wd_mult", group.decays ? 1.0 : 0.0},
                             {"lr_mult", 1.0},
                             {"is_expert_parallel", false},
                             {"is_decoupled_lr", false}});
     pickle_members(pickle, run.adam);
     pickle.text("weight_decay");
-    pickle.real(decays ? run.weight_decay : 0.0);
+    pickle.real(group.decays ? run.weight_decay : 0.0);
     pickle.text("params");
     pickle.begin_list();
     for (size_t i = 0; i < group.params.size(); ++i) pickle.integer(number++);
@@ -246,7 +245,7 @@ void pickle_loss_scale(PickleWriter& pickle, const MegatronRankFile& rank, const
 // Pickles the state of Megatron's FP32Optimizer or, if there are masters, of its
 // Float16OptimizerWithFloat16Params (core/optimizer/optimizer).
 void pickle_optimizer(PickleWriter& pickle, const MegatronRankFile& rank, const MegatronRun& run) {
-  const std::vector<Group> groups = groups_of(rank);
+  const std::vector<Group> groups = groups_of(rank, run.decay_all);
   const bool masters = rank.file.tensors.size() == 4 * rank.params;
   if (!masters) return pickle_adam(pickle, rank, groups, run);
   pickle.begin_dict();

@@ -100,6 +100,15 @@ TEST_P(TorchCheckpoint, IsGoneOnFromBitForBit) {
   expect_same_state(ours, torch);
 }
 
+// With --weight-decay-all Adam has one group of parameters.
+TEST_P(TorchCheckpoint, IsGoneOnFromWhereAllParametersDecay) {
+  const TempDir dir;
+  PretrainConfig config = in(GetParam());
+  config.train.decay_all = true;
+  expect_same_state(resume(dir, config, checkpoint_format("megalith"), "ours"),
+                    resume(dir, config, checkpoint_format("torch"), "torch"));
+}
+
 // The first save was killed after it renamed its folder and before it wrote the tracker: the same command
 // resumes from that folder.
 TEST(TorchCheckpoint, IsGoneOnFromWhereNoTrackerNamesTheFirst) {
