@@ -101,9 +101,10 @@ std::string render_chat(const ChatTemplate& chat, const Json& messages, const Ch
     fail(ErrorKind::kData, "--chat: wanted a list of messages, [{\"role\": …, \"content\": …}, …]");
   for (const Json& message : list->as_array()) {
     const Json* role = message.find("role");
-    if (role == nullptr || !role->is_string() || message.find("content") == nullptr)
+    const bool says = message.find("content") != nullptr || message.find("tool_calls") != nullptr;
+    if (role == nullptr || !role->is_string() || !says)
       fail(ErrorKind::kData, "--chat: found the message ", message.dump(),
-           "; wanted an object with a text \"role\" and a \"content\"");
+           "; wanted an object with a text \"role\" and a \"content\", or \"tool_calls\"");
   }
   Json::Object variables{{"messages", Json(messages_of_transformers(list->as_array()))}};
   if (messages.is_object())

@@ -308,6 +308,8 @@ TEST(RenderChat, GivesMessagesAsTransformersDoes) {
       render_chat(
           chat, Json::parse(R"([{"role": "assistant", "content": null, "reasoning_content": "x"}])", ""), {}),
       "Falsex");
+  const Json calls = Json::parse(R"([{"role": "assistant", "tool_calls": [], "thinking": "x"}])", "");
+  EXPECT_EQ(render_chat(chat, calls, {}), "Falsex");
 }
 
 TEST(RenderChat, RefusesWhatAreNoMessages) {
