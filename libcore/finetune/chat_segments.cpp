@@ -157,7 +157,7 @@ class Cutter {
     constexpr const char* kOther = "\x01";
     Json::Array messages(messages_.begin(), messages_.begin() + static_cast<std::ptrdiff_t>(count));
     messages[i].set("content", kOther);
-    const std::string other = render(std::move(messages), false).text;
+    const std::string other = render(messages, false).text;
     const size_t begin = common_beginning(whole, other);
     if (begin >= other.size() || other[begin] != kOther[0]) refuse_turn(i);
     const size_t rest = other.size() - begin - 1;

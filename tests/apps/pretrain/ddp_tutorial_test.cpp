@@ -265,7 +265,8 @@ TEST_F(TutorialLoop, GoesOnWithAPairOfTorch) {
   EXPECT_TRUE(fs::exists(dir_ / "pair/optimizer_000002.pth"));
   const CommandResult tied =
       run("--num-layers 2 --hidden-size 8 --num-attention-heads 2 --seq-length 16 --no-add-qkv-bias "
-          "--train-data-path text/train --train-iters 30 --micro-batch-size 2 --lr 0.001 --save pair --checkpoint 1 "
+          "--train-data-path text/train --train-iters 30 --micro-batch-size 2 --lr 0.001 --save pair "
+          "--checkpoint 1 "
           "--tokenizer-model " +
           kTokenizer);
   EXPECT_EQ(tied.code, 65);
