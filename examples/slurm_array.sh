@@ -15,10 +15,10 @@ shards=$1 corpus=$2 out=$3 tokenizer=$4
 megalith-preprocess --input "$corpus" --output-prefix "$out" --tokenizer-model "$tokenizer" --append-eod \
   --shard auto --shards "$shards" --workers "${SLURM_CPUS_PER_TASK:-1}" &
 worker=$!
-trap 'kill -USR1 $worker' USR1 TERM  # the time is over, or the node is needed: save the state
-wait $worker
-code=$?
-while kill -0 $worker 2>/dev/null; do  # the signal ended the wait, not yet the worker
+trap 'signalled=1; kill -USR1 $worker' USR1 TERM  # the time is over, or the node is needed: save the state
+signalled=1
+while [ $signalled = 1 ]; do  # a signal ends the wait before the worker
+  signalled=0
   wait $worker
   code=$?
 done
