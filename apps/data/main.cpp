@@ -196,7 +196,8 @@ int main(int argc, char** argv) {
     if (config.command == "shards") return run_shards_command(shards, config.json);
     if (shards.given())
       fail(ErrorKind::kUsage,
-           "--plan, --missing, --shards, --shard-by, --text and --format belong to the command shards, not to ",
+           "--plan, --missing, --shards, --shard-by, --text and --format belong to the command shards, not "
+           "to ",
            config.command);
     if (config.command == "dedup") return dedup(config);
     return run(config, tokenizer);

@@ -25,7 +25,8 @@ void require_no_keys(const std::vector<std::string>& json_keys, TextUnit unit, P
 /// .json and .jsonl files below it (for texts: the .txt files), also compressed, both in byte order of their
 /// paths. Of folders, the JSON files that our programs write beside their outputs (sidecars, states of
 /// runs, records of shards) are left out, and a file is taken from folders only once. Only
-/// files of a folder whose names end with .json are opened, and only their beginnings are read. kNoInput if a pattern or a folder has no file.
+/// files of a folder whose names end with .json are opened, and only their beginnings are read. kNoInput if a
+/// pattern or a folder has no file.
 std::vector<std::string> corpus_files(const std::vector<std::string>& inputs, TextUnit unit);
 
 /// The files of corpus_files() as shards divide them. kNoInput if one does not exist, kUsage if one is not a

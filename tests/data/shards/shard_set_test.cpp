@@ -90,9 +90,9 @@ TEST_F(ShardSets, TellTheRunsOfOtherKeysApart) {
   put(other);
   other.datasets = {"z_document"};
   put(other);
-  EXPECT_NE(
-      refusal().find("out-00000-of-00001_z_document: is of another run than " + prefix_ + "-00000-of-00001_s"),
-      std::string::npos)
+  EXPECT_NE(refusal().find("out-00000-of-00001_z_document: is of another run than " + prefix_ +
+                           "-00000-of-00001_s"),
+            std::string::npos)
       << refusal();
 }
 
