@@ -328,7 +328,8 @@ int run_preprocess_shards(const PreprocessConfig& config, const TokenizerConfig&
   const Interrupt interrupt;
   const StopSignal signal(&interrupt);
   const ShardRange shards = config.named_shards();
-  const bool resumes = config.dedup_write.empty() && !reads_stdin(config) && !writes_stdout(config);
+  const bool repeats = !reads_stdin(config) && !writes_stdout(config),
+             resumes = repeats && config.dedup_write.empty();
   try {
     if (writes_stdout(config)) {
       const Spool spool;
@@ -340,7 +341,8 @@ int run_preprocess_shards(const PreprocessConfig& config, const TokenizerConfig&
     own.resume = resumes;
     return run_each(own, tokenizer_config, shards, files, interrupt);
   } catch (const Stopped& stopped) {
-    tell("stopped by ", stopped.name, resumes ? "; run the same command to resume" : "; nothing was written");
+    const char* const again = resumes ? "; run the same command to resume" : "; run the same command again";
+    tell("stopped by ", stopped.name, repeats ? again : "; nothing was written");
     return exit_code(ErrorKind::kComm);
   } catch (const Error& error) {
     leave_reason(config, shards, error);

@@ -1,4 +1,5 @@
 #include <cerrno>
+#include <csignal>
 #include <filesystem>
 #include <map>
 #include <random>
@@ -254,6 +255,25 @@ TEST_F(PreprocessShards, EndWithTheirErrorWhereNoReasonCanBeLeft) {
     ADD_FAILURE() << "reads what is not there";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kNoInput) << error.what();
+  }
+}
+
+TEST_F(PreprocessShards, SayHowToContinueAfterASignal) {
+  set_log_sink([this](const std::string& line) {
+    logged_ += line + '\n';
+    if (line.starts_with("shard 1 of 3: reading ")) std::raise(SIGUSR1);
+  });
+  for (const bool hashes : {false, true}) {
+    fs::remove_all(dir_ / "out");
+    config_.dedup_write = hashes ? dir_ / "hashes" : "";
+    logged_.clear();
+    testing::internal::CaptureStderr();
+    EXPECT_EQ(run("0-2/3"), 75);
+    EXPECT_NE(testing::internal::GetCapturedStderr().find(hashes ? "SIGUSR1; run the same command again"
+                                                                 : "SIGUSR1; run the same command to resume"),
+              std::string::npos);
+    EXPECT_EQ(logged_.find("shard 2 of 3"), std::string::npos) << logged_;
+    EXPECT_EQ(file_exists(dir_ / "hashes/shard-00000-of-00003.hashes.json"), hashes) << "of shard 0";
   }
 }
 
