@@ -267,11 +267,10 @@ TEST_F(PreprocessShards, SayHowToContinueAfterASignal) {
     fs::remove_all(dir_ / "out");
     config_.dedup_write = hashes ? dir_ / "hashes" : "";
     logged_.clear();
-    testing::internal::CaptureStderr();
     EXPECT_EQ(run("0-2/3"), 75);
-    EXPECT_NE(testing::internal::GetCapturedStderr().find(hashes ? "SIGUSR1; run the same command again"
-                                                                 : "SIGUSR1; run the same command to resume"),
-              std::string::npos);
+    const char* const said = hashes ? "stopped by SIGUSR1; run the same command again\n"
+                                    : "SIGUSR1; run the same command to resume\n";
+    EXPECT_NE(logged_.find(said), std::string::npos) << logged_;
     EXPECT_EQ(logged_.find("shard 2 of 3"), std::string::npos) << logged_;
     EXPECT_EQ(file_exists(dir_ / "hashes/shard-00000-of-00003.hashes.json"), hashes) << "of shard 0";
   }
