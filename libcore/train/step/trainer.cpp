@@ -27,13 +27,11 @@ Trainer::Trainer(const RunShape& run, Backend& backend, Communicator& world)
       evaluation_plan_(evaluation_plan(run)),
       max_norm_(run.train.clip_grad) {
   stream_.set_spans(&spans_);
-  backend.reserve_scratch(stream_, memory_.streams.compute);
   const Sharding sharding = run.parallel.sharding;
   const TrainConfig& train = run.train;
   store_ = std::make_unique<ParamStore>(params_, stream_, store_options(run));
   shards_ = std::make_unique<Shards>(*store_, sharding, groups_.data->rank(), groups_.data->size());
   grads_ = std::make_unique<GradBuffer>(params_, *store_, groups_, *shards_, sharding, backend);
-  backend.reserve_scratch(grads_->queue(), memory_.streams.buckets);
   gather_ = std::make_unique<ParamGather>(params_, *store_, *shards_, *groups_.data,
                                           on_gpu(run) ? grads_->queue() : stream_);
   optimizer_ = std::make_unique<Optimizer>(params_, *store_, *shards_, stream_,
@@ -51,10 +49,9 @@ Trainer::Trainer(const RunShape& run, Backend& backend, Communicator& world)
 Region Trainer::make_region(Backend& backend) {
   const ExchangeCut cut = tensor_split(run_, groups_.at).cut;
   if (cut.most == 1 || groups_.tensor->size() == 1) return Region(*groups_.tensor, run_.parallel.sequence);
-  Stream beside = backend.make_stream();
-  beside.set_spans(&exchange_spans_);
-  backend.reserve_scratch(beside, memory_.streams.pieces);
-  return Region(*groups_.tensor, run_.parallel.sequence, cut, beside);
+  beside_ = backend.make_stream();
+  beside_->set_spans(&exchange_spans_);
+  return Region(*groups_.tensor, run_.parallel.sequence, cut, *beside_);
 }
 
 void Trainer::initialize() {
@@ -69,7 +66,16 @@ PipelineLinks Trainer::pipeline_links() const {
           .backward = groups_.backward.get()};
 }
 
+// Not while the state is made, whose values pass through blocks that are freed before the first pass.
+void Trainer::reserve_scratch() {
+  Backend& backend = stream_.backend();
+  backend.reserve_scratch(stream_, memory_.streams.compute);
+  backend.reserve_scratch(grads_->queue(), memory_.streams.buckets);
+  if (beside_) backend.reserve_scratch(*beside_, memory_.streams.pieces);
+}
+
 Ctx Trainer::layer_context(bool training) {
+  reserve_scratch();
   return {.compute = stream_,
           .tp = region_,
           .scratch = scratch_,

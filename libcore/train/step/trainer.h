@@ -103,7 +103,9 @@ class Trainer {
   void check_memory() const;
 
  private:
+  /// The context of a pass, for which all scratch memory is there then.
   Ctx layer_context(bool training);
+  void reserve_scratch();
   PipelineLinks pipeline_links() const;
   View scalar(int which) { return step_scalar(scalars_, which); }
   void make_gradients(const SampleSource&, int64_t consumed, double learning_rate);
@@ -123,7 +125,8 @@ class Trainer {
   RunMemory memory_;
   Arena links_;  // holds the messages of the communicators, so it outlives them
   Groups groups_;
-  SpanLog exchange_spans_;  // of region_'s own stream
+  SpanLog exchange_spans_;        // of region_'s own stream
+  std::optional<Stream> beside_;  // that stream, if it has one
   Region region_;
   ContextRegion context_;
   ParamTable params_;
