@@ -33,8 +33,8 @@ class Linear {
  public:
   Linear(ParamTable&, const TensorSplit&, const LinearShape&);
 
-  /// Writes to y [n, out/tp], given x [n, in]. With `before_gelu`, like y, that becomes the layer's output, and
-  /// y becomes GELU (its tanh form) of it.
+  /// Writes to y [n, out/tp], given x [n, in]. With `before_gelu`, like y, that becomes the layer's output,
+  /// and y becomes GELU (its tanh form) of it.
   void forward(const Ctx&, View y, ConstView x, View before_gelu = {}) const;
   /// forward() of all rows y [s, b, out/tp], where x [s', b, in] has those that this rank has outside.
   void entering(const Ctx&, View y, ConstView x, View before_gelu = {}) const;

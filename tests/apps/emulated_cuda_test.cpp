@@ -24,8 +24,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Lets programs load the emulated device, whose work runs in this order, during its lifetime. No file keeps a
-/// choice of algorithms.
+/// Lets programs load the emulated device, whose work runs in this order, during its lifetime. No file keeps
+/// a choice of algorithms.
 class EmulatedDeviceForPrograms {
  public:
   explicit EmulatedDeviceForPrograms(int order = 1)

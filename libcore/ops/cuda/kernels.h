@@ -62,7 +62,7 @@ struct AdamArgs {
   void* m;
   float* v;
   const float* grad;
-  void* value;  // may be null; value_storage is then not read
+  void* value;                       // may be null; value_storage is then not read
   Storage value_storage, m_storage;  // of m: fp32 or bf16
   int64_t n;
   const double* scalars;  // [StepScalar::kCount], on the device

@@ -44,12 +44,12 @@ struct Software {
   int head_rows = 0;             // rows of the logits in memory at one time; 0: all of them
   bool adam_8bit = false;
   double first_moment_bytes = 4;  // bytes of one of Adam's first moments, unless adam_8bit
-  bool fused_gradients = true;  // matrix products themselves add to the gradient buffer
-  bool reduces_whole = false;   // gradients are summed on all ranks, although the optimizer needs only a part
-  double gradient_bytes = 4;    // bytes of one gradient in the main buffer
-  double reduced_bytes = 0;     // bytes of one gradient in transit; 0: as in the buffer
-  double bucket_bytes = 0;      // bytes of the buffers in which gradients are exchanged
-  double step_copy_bytes = 0;   // bytes per parameter of fp32 copies of gradients in the optimizer's step
+  bool fused_gradients = true;    // matrix products themselves add to the gradient buffer
+  bool reduces_whole = false;  // gradients are summed on all ranks, although the optimizer needs only a part
+  double gradient_bytes = 4;   // bytes of one gradient in the main buffer
+  double reduced_bytes = 0;    // bytes of one gradient in transit; 0: as in the buffer
+  double bucket_bytes = 0;     // bytes of the buffers in which gradients are exchanged
+  double step_copy_bytes = 0;  // bytes per parameter of fp32 copies of gradients in the optimizer's step
   /// Whether FSDP with a pipeline gathers parameters once a step and keeps them, with whole gradients.
   bool pipelines_gather_once = false;
   bool expandable_segments = false;  // the option of PyTorch's allocator: almost no fragmentation

@@ -147,8 +147,7 @@ TEST_P(CudaMachineCode, OfAttentionUsesTensorCoresAndNoLocalMemory) {
     if (has_code()) expect_tensor_cores(name, kernel);
   }
   EXPECT_EQ(kernels, 24);  // three for heads of up to 64, 80, 96 and 128 columns, in bf16 and in fp16
-  if (!has_code())
-    GTEST_SKIP() << "no cuobjdump here: only the registers were checked";
+  if (!has_code()) GTEST_SKIP() << "no cuobjdump here: only the registers were checked";
 }
 
 // ---- row kernels
@@ -212,8 +211,7 @@ TEST_P(CudaMachineCode, OfRowKernelsReadsSixteenBytesAtATime) {
     }
   // For fp32, bf16 and fp16; the loss held or not, the norms' gradients with b or without.
   EXPECT_EQ(kernels, 37);
-  if (!has_code())
-    GTEST_SKIP() << "no cuobjdump here: only the registers were checked";
+  if (!has_code()) GTEST_SKIP() << "no cuobjdump here: only the registers were checked";
 }
 
 // ---- devices
