@@ -60,7 +60,7 @@ class Rewriter {
     ++depth_;
     copy(rest_.starts_with("[^") ? 2 : 1);
     // There, a closing bracket may be a character.
-    if (rest_.starts_with("]")) known_ = false;
+    if (rest_.starts_with(']')) known_ = false;
   }
   void close_set() {
     if (depth_ > 0) --depth_;
@@ -87,7 +87,7 @@ class Rewriter {
 
   void property() {
     const size_t end = rest_.find('}');
-    if (!rest_.substr(2).starts_with("{") || end == std::string_view::npos) return copy(2);
+    if (!rest_.substr(2).starts_with('{') || end == std::string_view::npos) return copy(2);
     std::string_view name = rest_.substr(3, end - 3);
     bool negative = rest_[1] == 'P';
     if (name.starts_with('^')) {

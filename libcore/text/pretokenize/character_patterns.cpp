@@ -34,7 +34,7 @@ class Kind {
 };
 
 template <class Has>
-SplitPattern pattern_of(std::string name, bool each, Has has) {
+SplitPattern pattern_of(const std::string& name, bool each, Has has) {
   const Kind<Has> kind(std::move(has));
   const auto match = [kind, each](const char* at, const Window& text) {
     while (text.has(at)) {
