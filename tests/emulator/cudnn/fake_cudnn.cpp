@@ -16,7 +16,7 @@
 #include "tests/emulator/report.h"
 #include "tests/emulator/streams.h"
 
-struct cudnnContext {
+struct cudnnContext {  // NOLINT(readability-identifier-naming): cuDNN's name
   EmulatedStream* stream = nullptr;
 };
 
@@ -77,7 +77,7 @@ struct FakeDescriptor {
   template <class T>
   T one(int name) const {
     T out;
-    std::memcpy(&out, of(name).bytes.data(), sizeof out);
+    std::memcpy(&out, of(name).bytes.data(), sizeof(T));
     return out;
   }
   const FakeDescriptor& other(int name) const { return *one<FakeDescriptor*>(name); }
