@@ -107,7 +107,8 @@ std::vector<float> partial_of(int rank, int64_t rows) {
 }
 std::vector<float> sums_of(int ranks, int64_t rows) {
   std::vector<float> all;
-  for (int i = 1; i <= 3 * rows; ++i) all.push_back(static_cast<float>(ranks * (ranks + 1) / 2 * i));
+  const int factors = ranks * (ranks + 1) / 2;  // 1 to `ranks`, of each rank
+  for (int i = 1; i <= 3 * rows; ++i) all.push_back(static_cast<float>(factors * i));
   return all;
 }
 
