@@ -23,8 +23,7 @@ void Region::enter(Stream& stream, Arena& arena, ConstView x, const OnRowsOf& us
   const View whole = make_whole(arena, x);
   const std::vector<Piece> pieces = pieces_of(whole);
   if (pieces.size() == 1) {
-    const StreamSpan span(stream, "tensor all_gather");
-    tensor_->all_gather(stream, whole, x);
+    gather(stream, whole, x);
     return use(whole, 0, whole.shape[0]);
   }
   Stream beside = *beside_;
@@ -49,10 +48,7 @@ Region::Late Region::enter_later(Stream& stream, Arena& arena, ConstView x) cons
   const bool apart = pieces_of(whole).size() > 1;
   Stream on = apart ? *beside_ : stream;
   if (apart) on.wait(stream.record());
-  {
-    const StreamSpan span(on, "tensor all_gather");
-    tensor_->all_gather(on, whole, x);
-  }
+  gather(on, whole, x);
   return {whole, apart ? on.record() : Event{}};
 }
 
@@ -116,10 +112,14 @@ std::vector<Region::Piece> Region::pieces_of(const ConstView& whole) const {
 
 ConstView Region::gather(Stream& stream, Arena& arena, ConstView x) const {
   if (!sequence()) return x;
-  const View out = make_whole(arena, x);
+  const View whole = make_whole(arena, x);
+  gather(stream, whole, x);
+  return whole;
+}
+
+void Region::gather(Stream& stream, View whole, ConstView x) const {
   const StreamSpan span(stream, "tensor all_gather");
-  tensor_->all_gather(stream, out, x);
-  return out;
+  tensor_->all_gather(stream, whole, x);
 }
 
 View Region::sum(Stream& stream, View partial) const {

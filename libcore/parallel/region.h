@@ -34,7 +34,7 @@ inline constexpr ExchangeCut kGpuExchangeCut{.most = 4, .least_bytes = size_t{2}
 /// outside the region and all of them inside.
 ///
 /// Where rows are cut, the pieces are exchanged on a stream of the region's own, beside the compute stream.
-/// Before a function returns, the compute stream waits for them, but for enter_later(). Without sequence
+/// Before a function other than enter_later() returns, the compute stream waits for them. Without sequence
 /// parallelism a piece is a range of rows of all ranks; with it, the rows of consecutive ranks.
 class Region {
  public:
@@ -51,7 +51,8 @@ class Region {
 
   /// Entry: returns `x`; with sequence parallelism, the rows of all ranks gathered in the arena.
   ConstView enter(Stream&, Arena&, ConstView x) const;
-  /// Entry of a product: calls `use` for rows that are there, until it has been called for all.
+  /// Entry of a product: calls `use` for each piece in the order of rows, as soon as the compute stream may
+  /// read it. The whole tensor is in the arena.
   void enter(Stream&, Arena&, ConstView x, const OnRowsOf& use) const;
   /// Rows that may still be on their way: work that reads them waits for `there`.
   struct Late {
@@ -64,12 +65,12 @@ class Region {
   /// Gradient of enter(): sums `dx` over the ranks, in place, since the matrices of all ranks had the same
   /// input. With sequence parallelism returns this rank's own rows, which alone have the sum.
   View enter_grad(Stream&, View dx) const;
-  /// The same where `compute` fills the rows of `dx`.
+  /// The same, where `compute` fills the rows of `dx`.
   View enter_grad(Stream&, View dx, const OnRows& compute) const;
   /// Exit: sums `partial` over the ranks, in place. With sequence parallelism returns this rank's own rows,
   /// which alone have the sum.
   View leave(Stream&, View partial) const;
-  /// The same where `compute` fills the rows of `partial`.
+  /// The same, where `compute` fills the rows of `partial`.
   View leave(Stream&, View partial, const OnRows& compute) const;
   /// Gradient of leave(): returns `dy`; with sequence parallelism, the rows of all ranks gathered in the
   /// arena.
@@ -93,6 +94,7 @@ class Region {
   View own_rows(const View& whole) const;
   View make_whole(Arena&, const ConstView& x) const;
   ConstView gather(Stream&, Arena&, ConstView x) const;
+  void gather(Stream&, View whole, ConstView x) const;
   View sum(Stream&, View partial) const;
   View sum_pieces(Stream&, View partial, const std::vector<Piece>&, const OnRows&) const;
 
