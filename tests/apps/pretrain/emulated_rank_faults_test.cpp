@@ -37,7 +37,7 @@ class EmulatedRankFaults : public EmulatedRanksApp {
     const EmulatedGpus gpus(kill.order);
     const std::string fault = concat("kill:", kill.culprit, ':', kill.number, kill.where);
     SCOPED_TRACE(concat(kill.layout, ' ', fault, ", order ", kill.order));
-    const Variable set("MEGALITH_NCCL_FAULT", fault), killed("MEGALITH_NCCL_KILLED", dir_ / "killed");
+    const Variable set("MEGALITH_NCCL_FAULT", fault), killed("MEGALITH_NCCL_STRUCK", dir_ / "killed");
     fs::remove(dir_ / "killed");
     const CommandResult result = train_on_gpus(kill.ranks, kill.layout);
     const auto end = fs::file_time_type::clock::now();

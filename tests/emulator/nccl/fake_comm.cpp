@@ -93,13 +93,15 @@ bool FakeComm::refuses(NcclFaults::Where where) const {
   return faults_.is(NcclFaults::kRefuse, asked_before[where], where);
 }
 
-/// The number of this call, start or end. If a fault says so, the process dies at it.
+/// The number of this call, start or end. If a fault says so, the process dies at it, or it does not return.
 long FakeComm::begin(NcclFaults::Where where) const {
   const long number = asked_before[where]++;
-  if (!faults_.is(NcclFaults::kKill, number, where)) return number;
-  if (const char* const path = std::getenv("MEGALITH_NCCL_KILLED")) std::ofstream(path) << setup_.origin;
-  kill(getpid(), SIGKILL);
-  return number;
+  const bool dies = faults_.is(NcclFaults::kKill, number, where),
+             blocks = faults_.is(NcclFaults::kBlock, number, where);
+  if (!dies && !blocks) return number;
+  if (const char* const path = std::getenv("MEGALITH_NCCL_STRUCK")) std::ofstream(path) << setup_.origin;
+  if (dies) kill(getpid(), SIGKILL);
+  while (true) pause();
 }
 
 ncclResult_t FakeComm::launch(std::vector<Call> calls) {
@@ -110,7 +112,6 @@ ncclResult_t FakeComm::launch(std::vector<Call> calls) {
     if (call.stream != calls.front().stream) end_with("nccl: a group of calls on several streams");
   }
   const long number = begin(NcclFaults::kCall);
-  while (faults_.is(NcclFaults::kBlock, number)) pause();
   const std::lock_guard lock(mutex_);
   const bool fails = faults_.is(NcclFaults::kRemote, number);
   auto work = std::make_shared<Work>();

@@ -21,6 +21,7 @@
 #include "tests/parallel/devices/device_rank.h"
 #include "tests/support/environment.h"
 #include "tests/support/files.h"
+#include "tests/support/processes.h"
 
 namespace megalith {
 namespace {
@@ -112,8 +113,8 @@ TEST_F(DeviceRanks, GroupsThatWaitAtOnceEndTogether) {
 
 // Rank 0's host is in a call that does not return, as that of a driver whose queue is full.
 TEST_F(DeviceRanks, AHostInACallOfTheDriverEndsToo) {
-  const Variable fault("MEGALITH_NCCL_FAULT", "block:0:1");
   const test::TempDir dir;
+  const Variable fault("MEGALITH_NCCL_FAULT", "block:0:1"), struck("MEGALITH_NCCL_STRUCK", dir / "struck");
   Processes processes(2);
   const auto body = [&](Communicator& gloo) {
     DeviceRank rank(gloo);
@@ -126,7 +127,7 @@ TEST_F(DeviceRanks, AHostInACallOfTheDriverEndsToo) {
     rank.world->all_reduce(rank.compute, tensor, Reduce::kSum);
   };
   const auto ends = processes.run(body, [&] {
-    std::this_thread::sleep_for(300ms);  // nothing shows when rank 0 has begun the call
+    EXPECT_TRUE(test::await_file(dir / "struck"));
     processes.signal(1, SIGKILL);
     processes.await_end(1);
   });
@@ -173,9 +174,8 @@ TEST_F(DeviceRanks, ARankThatDoesSomethingElseIsNamedAfterTheTimeout) {
   expect_end(ends[2], 10, {"exchange, call ", "stopped"});
 }
 
-// NCCL itself would wait for ever.
 /// Three ranks sum twice in the world, but for rank 1, which gathers in place of the second sum: in this
-/// group of all ranks if there is one.
+/// group of all ranks if there is one. NCCL itself would wait for ever.
 std::vector<RankEnd> ends_of_different_calls(const std::optional<GroupName>& name = {}) {
   const Variable hang("MEGALITH_NCCL_DISAGREE", "hang");
   return Processes(3, 1500ms).run([&](Communicator& gloo) {
