@@ -1,9 +1,7 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <functional>
-#include <thread>
 
 #include "libcore/base/error.h"
 
@@ -17,11 +15,12 @@ class FailedCalls {
       call();
     } catch (const Error&) {
       ++failed_;
+      failed_.notify_all();
       throw;
     }
   }
   void await(int failed) const {
-    while (failed_ < failed) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    for (int seen = failed_; seen < failed; seen = failed_) failed_.wait(seen);
   }
 
  private:
