@@ -1,56 +1,35 @@
 // --exp-avg-dtype bf16: what a run loses by it, and that it is resumed and shared out without losing a bit.
-#include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include "libcore/checkpoint/native/checkpoint_format.h"
 #include "libcore/checkpoint/native/reader.h"
 #include "libcore/train/run/loop.h"
-#include "tests/support/files.h"
 #include "tests/support/json_log.h"
 #include "tests/train/run/layouts.h"
-#include "tests/train/run/tiny_run.h"
+#include "tests/train/run/loop_fixture.h"
 
 namespace megalith {
 namespace {
 
-using test::TempDir;
-
-class FirstMoment : public testing::Test {
+class FirstMoment : public test::Loop {
  protected:
   PretrainConfig config(const std::string& folder, MomentType type = MomentType::kBf16) const {
-    PretrainConfig c = test::tiny_config();
+    PretrainConfig c = Loop::config(folder);
     c.train.first_moments = type;
     c.train.threads = 1;
     c.train.eval_iters = 0;
-    c.train.log_json = dir_ / (folder + ".jsonl");
-    c.checkpoint.save = c.checkpoint.load = dir_ / folder;
     return c;
   }
   std::vector<double> losses(const std::string& folder) const {
-    std::vector<double> all;
-    for (const Json& line : test::log_lines(dir_ / (folder + ".jsonl"), "train"))
-      all.push_back(line["loss"].as_double());
-    return all;
+    return test::train_losses(dir_ / (folder + ".jsonl"));
   }
-  CheckpointReader saved(const std::string& folder) const {
-    return CheckpointReader(dir_.path() / folder / iteration_folder(20));
-  }
-  /// Expects the same bits in every tensor of both checkpoints.
+  CheckpointReader saved(const std::string& folder) const { return CheckpointReader(checkpoint(folder, 20)); }
   void expect_same_state(const std::string& a, const std::string& b) const {
-    const CheckpointReader left = saved(a), right = saved(b);
-    ASSERT_EQ(left.index().tensors.size(), right.index().tensors.size());
-    for (const IndexedTensor& tensor : left.index().tensors) {
-      const Box whole = Box::whole(tensor.name, tensor.shape);
-      std::vector<float> x(static_cast<size_t>(tensor.shape.elements())), y = x;
-      left.read(whole, View{x.data(), DType::kF32, tensor.shape});
-      right.read(whole, View{y.data(), DType::kF32, tensor.shape});
-      EXPECT_EQ(x, y) << tensor.name;
-    }
+    test::expect_same_tensors(saved(a), saved(b));
   }
-  const TempDir dir_;
 };
 
 // A step moves a moment by (1 - beta1) of its distance from the gradient. With beta1 = 0.9 it can come to

@@ -24,6 +24,7 @@
 #include "tests/support/log_lines.h"
 #include "tests/support/torch_bytes.h"
 #include "tests/train/run/layouts.h"
+#include "tests/train/run/same_tensors.h"
 #include "tests/train/run/tiny_run.h"
 
 namespace megalith {
@@ -55,14 +56,7 @@ std::string resume(const TempDir& dir, PretrainConfig config, CheckpointFormat f
 void expect_same_state(const std::string& a, const std::string& b) {
   const CheckpointReader left(a), right(b);
   EXPECT_EQ(left.text(kStateFile), right.text(kStateFile));
-  ASSERT_EQ(left.index().tensors.size(), right.index().tensors.size());
-  for (const IndexedTensor& tensor : left.index().tensors) {
-    const Box whole = Box::whole(tensor.name, tensor.shape);
-    std::vector<float> x(static_cast<size_t>(tensor.shape.elements())), y = x;
-    left.read(whole, View{x.data(), DType::kF32, tensor.shape});
-    right.read(whole, View{y.data(), DType::kF32, tensor.shape});
-    EXPECT_EQ(x, y) << tensor.name;
-  }
+  test::expect_same_tensors(left, right);
 }
 
 enum class Precision { kFp32, kBf16, kBf16Moment, kFp16 };
