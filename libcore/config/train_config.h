@@ -133,11 +133,11 @@ struct TrainConfig {
     v("weight-decay", weight_decay, "Decoupled weight decay of AdamW; norms and biases are exempt.",
       at_least(0));
     v("weight-decay-all", decay_all,
-      "Apply --weight-decay to norms and biases, too, as torch's AdamW does to all that it is given.");
+      "Also apply --weight-decay to norms and biases, as torch's AdamW does to all parameters.");
     v("adam-beta1", beta1, "Decay of the first moment.", between(0, 1));
     v("adam-beta2", beta2, "Decay of the second moment.", between(0, 1));
     v("exp-avg-dtype", first_moments,
-      "Type of the first moment between two steps; bf16 takes two bytes of each parameter less and rounds it "
+      "Type of Adam's first moment between steps; bf16 saves two bytes per parameter, and rounds the moment "
       "to nearest after each step.");
     v("adam-eps", adam_eps, "Added to the square root of the second moment.", positive());
     v("clip-grad", clip_grad, "Maximum norm of the gradient; 0: not clipped.", at_least(0),
@@ -149,7 +149,8 @@ struct TrainConfig {
       alias({"eval-steps", "eval-freq"}));
     v("count-steps-from-zero", from_zero,
       "Evaluate and save after the steps 0, N, 2N, … of a run whose first step is 0, in place of N, 2N, ….");
-    v("at-epoch-ends", epoch_ends, "Evaluate, with --sample-prompt, and save at the end of each epoch, too.");
+    v("at-epoch-ends", epoch_ends,
+      "Also evaluate, write the text of --sample-prompt, and save at the end of each epoch.");
     v("eval-iters", eval_iters, "Global batches of one evaluation; 0: none (megalith-finetune: all records).",
       at_least(0), alias({"eval-iter"}));
     v("eval-tasks", eval_tasks,

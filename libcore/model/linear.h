@@ -27,8 +27,8 @@ struct LinearShape {
 /// layer is column-parallel or row-parallel. In a row-parallel layer only the first rank adds the bias, so
 /// that the sum over ranks contains it once.
 ///
-/// entering(), leaving() and backward_leaving() are one with the region's entry or exit (parallel/region.h),
-/// which may then run beside the product. A layer with adapters computes all rows first.
+/// entering(), leaving() and backward_leaving() join the product with the region's entry or exit
+/// (parallel/region.h), which may then run beside it. In a layer with adapters the two follow each other.
 class Linear {
  public:
   Linear(ParamTable&, const TensorSplit&, const LinearShape&);
@@ -58,7 +58,7 @@ class Linear {
   void declare_adapters(ParamTable&, const TensorSplit&, const LinearShape&);
   /// y = x W^T + b or, with `before_gelu` and if fuses_gelu(), GELU of that.
   void project(const Ctx&, View y, ConstView x, View before_gelu = {}) const;
-  /// Whether x is multiplied in its own type.
+  /// Whether x is multiplied in its own type, so that the product has epilogues.
   bool multiplies(ConstView x) const { return weight_->int8 || weight_->value.dtype == x.dtype; }
   /// Whether the product's GELU is that of the layer's output.
   bool fuses_gelu(ConstView x) const { return adapters_.empty() && multiplies(x); }

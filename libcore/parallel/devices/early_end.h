@@ -30,8 +30,8 @@ class EarlyEnd {
   void give_up() noexcept;
 
   // These stop the run and throw kComm with the rank's place. If another rank was first, they throw Aborted.
-  /// With words of NCCL, which may report the end of a rank first, but does not say which rank it is: the
-  /// hosts get time to.
+  /// With words of NCCL. It may be the first to report the end of a rank, but does not say of which one: the
+  /// hosts get time to do so.
   [[noreturn]] void stop_by_nccl(const std::string& words);
   /// Because these ranks have left: the device would wait for them for ever.
   [[noreturn]] void stop_by_absence(const std::vector<int>& left);

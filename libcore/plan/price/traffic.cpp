@@ -42,8 +42,8 @@ struct Counter {
 
   const PlanProblem& p;
   const Candidate& c;
-  const int64_t rows;  // of a tensor rank's part of a table
-  const double bucket =
+  const int64_t rows;    // of a tensor rank's part of a table
+  const double bucket =  // parameters
       static_cast<double>(store_options(trainer_run(p, trainer_configuration(p, c))).bucket);
   const ModelShape& m = p.model;
   const ExchangedTensors tensors = exchanged_tensors(p, shape_of(c));

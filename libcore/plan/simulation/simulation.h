@@ -15,7 +15,7 @@ namespace megalith {
 struct SimulatedStep {
   double seconds = 0;
   double work = 0;      // time in ops
-  double tensor = 0;    // communication of tensor and context ranks, but that beside products
+  double tensor = 0;    // communication of tensor and context ranks on the compute stream
   double pipeline = 0;  // waiting for other stages, and messages
   /// What one rank of each pipeline stage gives to its groups, added up. Groups of one rank are left out.
   std::vector<GroupTraffic> traffic = {};

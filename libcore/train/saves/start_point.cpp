@@ -212,11 +212,11 @@ void count_in_steps(StartPoint& start, const TrainConfig& train, int64_t epoch) 
   TrainState& state = *start.state;
   state.schedule_samples = state.schedule_samples / theirs * ours;
   state.consumed_train = state.consumed_train / theirs * ours;
-  log(printable(start.path), ": its steps ",
-      start.schedule ? concat("have ", theirs, " samples")
-                     : std::string("have samples that it does not count"),
-      ", this run's ", ours, ": the run continues after ", state.iteration, " of its own steps, at sample ",
-      state.consumed_train, " of its order");
+  log(printable(start.path), ": ",
+      start.schedule ? concat("its steps have ", theirs, " samples, this run's ", ours)
+                     : concat("it does not say how many samples a step has; this run's steps have ", ours),
+      ": the run continues after ", state.iteration, " of its own steps, at sample ", state.consumed_train,
+      " of its order");
 }
 
 LrSchedule agreed_schedule(const LrSchedule& ours, const StartPoint& start, const CheckpointConfig& config) {

@@ -88,7 +88,7 @@ OptionsToResume options_to_resume(const CheckpointConfig&, int64_t iteration);
 /// Converts the schedule and the position in the data of `start` from its batch size to this run's. The
 /// number of steps stays the same: the run continues as if it had done these steps itself. Changes something
 /// only if the progress of `start` is counted in steps (StartPoint::step_samples) and its steps have another
-/// size. A start without a schedule goes on with this run's. `epoch`: samples of one pass over the data; 0:
+/// size. A start without a schedule continues with this run's. `epoch`: samples of one pass over the data; 0:
 /// unknown. If the decay of `start` spans as many epochs as this run has, this run's decay replaces it.
 void count_in_steps(StartPoint& start, const TrainConfig&, int64_t epoch);
 

@@ -11,8 +11,8 @@
 
 namespace megalith {
 
-/// Scratch memory of a GPU's streams, in bytes: of the compute stream, of that of the gradients' buckets, and
-/// of that of exchanges in pieces. 0: the stream's work needs none.
+/// Scratch memory of a GPU's streams, in bytes: of the compute stream, of the stream of gradient buckets, and
+/// of the stream of exchanges in pieces. 0: the stream's work needs none.
 struct StreamScratch {
   size_t compute = 0, buckets = 0, pieces = 0;
 };
@@ -33,7 +33,7 @@ struct RunMemory {
   size_t host = 0;              // host memory into which this step's and the next step's samples are read
   size_t scalars = 0;           // the step's scalars (StepScalar)
   size_t workspace = 0;         // scratch memory of a GPU's kernels, and of sums in rank order; 0 on the CPU
-  StreamScratch streams = {};   // the same by streams
+  StreamScratch streams = {};   // the same, by stream
   size_t nccl = 0;              // NCCL's buffers (nccl_bytes); 0 on the CPU and for one rank
   size_t staging = 0;           // host memory through which copies to a GPU pass; 0 on the CPU
   size_t save_copy = 0;         // host memory for a copy of what this rank saves (RunShape::save_copy)

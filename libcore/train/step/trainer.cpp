@@ -66,7 +66,7 @@ PipelineLinks Trainer::pipeline_links() const {
           .backward = groups_.backward.get()};
 }
 
-// Not while the state is made, whose values pass through blocks that are freed before the first pass.
+// Not before the state is made: its values pass through blocks that are freed before the first pass.
 void Trainer::reserve_scratch() {
   Backend& backend = stream_.backend();
   backend.reserve_scratch(stream_, memory_.streams.compute);

@@ -56,8 +56,8 @@ class Trainer {
   struct LabelCounts {
     double counted = 0, chosen = 0;
   };
-  /// Mean loss over the samples of one step, without dropout. Adds to `counts`, unless null: only with
-  /// SampleForm::gaps, and not after set_judge().
+  /// Mean loss over the samples of one step, without dropout. Adds to `counts` unless it is null, which it
+  /// must be without SampleForm::gaps and after set_judge().
   double evaluate(const SampleSource&, int64_t consumed, LabelCounts* counts = nullptr);
   /// For each sample of one step, in order, the sum of its token losses, computed without dropout. The result
   /// is the same on all ranks. Only on the CPU.
@@ -103,7 +103,7 @@ class Trainer {
   void check_memory() const;
 
  private:
-  /// The context of a pass, for which all scratch memory is there then.
+  /// The context of a pass. Reserves the streams' scratch memory before.
   Ctx layer_context(bool training);
   void reserve_scratch();
   PipelineLinks pipeline_links() const;
