@@ -40,8 +40,7 @@ TEST(Trainer, IsAskedForTheFormatThatIsPlanned) {
   }
 }
 
-// In fp32 a parameter's moments take 8 bytes, 2 fewer where the first one is in bf16; a step then moves 4
-// bytes less.
+// In fp32 a parameter's moments take 8 bytes, 2 fewer where the first one is in bf16.
 TEST(Trainer, IsAskedForTheTypeOfTheFirstMoment) {
   PlanProblem p = on_this_processor(512, 8);
   Candidate c{.micro_batch = 8};
