@@ -51,9 +51,9 @@ TrainRun::TrainRun(const RankInput& in)
   const std::optional<StartPoint> start = find_run_start(in_, config_);
   tasks_.emplace(config_, in_.world);
   tasks_->encode(config_, device_.backend->name());
-  const RunShape shape =
-      // Before take_folder(), so that a run refused for lack of memory leaves no folder.
-      agreed_shape(in_, config_, device_, *tasks_);
+  // Before take_folder(), so that a run that one of these refuses leaves no folder.
+  due_ = step_intervals(config_.train, config_.checkpoint, epoch_steps());
+  const RunShape shape = agreed_shape(in_, config_, device_, *tasks_);
   saves_.take_folder(start ? &*start : nullptr);
   choose_products(shape, start ? &*start : nullptr);
   auto outputs = in_.world.rank() == 0 ? std::make_unique<RunOutputs>(config_.train) : nullptr;
@@ -112,13 +112,12 @@ void TrainRun::load(const StartPoint& start) {
 }
 
 void TrainRun::observe(std::unique_ptr<RunOutputs> outputs) {
-  const int64_t epoch_steps = in_.data.train.epoch / config_.train.global_batch;
   const ObservedRun run{.config = config_,
                         .world = in_.world,
                         .at = trainer_->groups().at,
                         .ranks_here = in_.ranks_on_machine(),
                         .start = progress_.start(),
-                        .epoch_steps = epoch_steps,
+                        .epoch_steps = epoch_steps(),
                         .parameters = trainer_->memory().parameters,
                         .memory = trainer_->memory().total()};
   if (!config_.train.trace.empty()) observers_.add(std::make_unique<StepTracer>(run, *trainer_));
@@ -129,7 +128,6 @@ void TrainRun::observe(std::unique_ptr<RunOutputs> outputs) {
                        EvaluationOptions{.train_loss = needs.train_loss,
                                          .accuracy = in_.tuning && in_.tuning->by_accuracy,
                                          .stop = [this] { return end_.wanted(); }});
-  due_ = step_intervals(config_.train, config_.checkpoint, epoch_steps);
 }
 
 PretrainResult TrainRun::go() {

@@ -27,6 +27,7 @@ class TrainRun {
   PretrainResult go();
 
  private:
+  int64_t epoch_steps() const { return in_.data.train.epoch / config_.train.global_batch; }  // 0: unknown
   void choose_products(const RunShape&, const StartPoint* start);
   void load(const StartPoint&);
   void observe(std::unique_ptr<RunOutputs>);

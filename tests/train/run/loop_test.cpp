@@ -249,6 +249,14 @@ TEST_F(Loop, RefusesMoreStepsThanTheDataHold) {
   EXPECT_NE(what.find("needs 80 training samples, but the data sets have 79"), std::string::npos) << what;
 }
 
+TEST_F(Loop, RefusesTheEndsOfEpochsThatHaveNoLength) {
+  PretrainConfig c = config("run");
+  c.train.epoch_ends = true;
+  EXPECT_NE(complaint(c, ErrorKind::kUsage).find("--at-epoch-ends: these data have no epochs"),
+            std::string::npos);
+  EXPECT_FALSE(fs::exists(c.checkpoint.save));
+}
+
 TEST_F(Loop, RefusesAModelThatMemoryCannotHold) {
   PretrainConfig c = tiny_config();
   c.model = {};
