@@ -44,7 +44,7 @@ SplitPattern pattern_of(const std::string& name, bool each, Has has) {
     }
     return at;
   };
-  return {.name = std::move(name), .match = match, .begins = [kind](uint32_t c) { return kind.has(c); }};
+  return {.name = name, .match = match, .begins = [kind](uint32_t c) { return kind.has(c); }};
 }
 
 bool is_digit(uint32_t code_point) {

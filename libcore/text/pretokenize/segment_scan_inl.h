@@ -11,9 +11,8 @@ namespace {
 /// segments: numbers, runs of Han and Kana, and the rest. The third finds nothing in numbers; in the others,
 /// and only within a segment,
 /// - a word, [\p{L}\p{M}]+, takes along a gap or a character of no class before it;
-/// - an ASCII sign with which a match begins is one pretoken with the letters of ASCII after it: other
-/// letters
-///   after these begin a word;
+/// - an ASCII sign with which a match begins is one pretoken with the letters of ASCII after it: a letter
+///   beyond ASCII after these begins a word;
 /// - signs begin at the first of a run, unless a U+0020 precedes it; line ends after it belong to it;
 /// - the last of several spaces is apart where something of the segment follows;
 /// - characters of no class between all these are one pretoken.

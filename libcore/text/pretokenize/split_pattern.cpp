@@ -239,7 +239,7 @@ bool are_deepseek3(const std::vector<SplitPattern>& patterns) {
          patterns[2].name == "deepseek-v3";
 }
 
-constexpr size_t kGpt2LooksAhead = 8;  // most bytes that a match reads after its end
+constexpr size_t kGpt2LooksAhead = 8;  // the most bytes that a match reads after its end
 
 const char* gpt2_match(const char* at, const Window& text) {
   const char* const end = at + gpt2_pretoken({at, static_cast<size_t>(text.end() - at)});
@@ -259,6 +259,11 @@ struct Known {
   const char* (*match)(const char*, const Window&);
   FindPretokens (*find)();  // returns the fastest implementation on this processor; nullptr: the matches
                             // leave gaps in texts
+  std::optional<size_t> looks_ahead = {};  // as in SplitPattern
+
+  SplitPattern made() const {
+    return {.name = name, .match = match, .find = find ? find() : nullptr, .looks_ahead = looks_ahead};
+  }
 };
 
 FindPretokens find_gpt2() {
@@ -278,7 +283,7 @@ const char* match_by(const char* at, const Window& text) {
 const std::vector<Known>& known_patterns() {
   static const std::vector<Known> kKnown = {
       {"gpt-2", R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)", gpt2_match,
-       find_gpt2},
+       find_gpt2, kGpt2LooksAhead},
       {"llama-3",
        R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
        match_by<kLlama3>, find_in_blocks<kLlama3, WordPattern::kLlama3>},
@@ -360,11 +365,7 @@ SplitPattern split_pattern(std::string_view regex) {
   std::string written;  // files write line ends literally or escaped
   for (char c : regex) written += c == '\r' ? "\\r" : c == '\n' ? "\\n" : std::string(1, c);
   for (const Known& known : known_patterns())
-    if (written == known.regex)
-      return &known == known_patterns().data()
-                 ? gpt2_split_pattern()
-                 : SplitPattern{
-                       .name = known.name, .match = known.match, .find = known.find ? known.find() : nullptr};
+    if (written == known.regex) return known.made();
   return compiled_pattern(written, std::make_shared<const CompiledPattern>(written));
 }
 
@@ -420,8 +421,7 @@ SplitPattern text_pattern(const std::string& text, TextCut cut) {
 }
 
 SplitPattern gpt2_split_pattern() {
-  const Known& known = known_patterns().front();
-  return {.name = known.name, .match = known.match, .find = known.find(), .looks_ahead = kGpt2LooksAhead};
+  return known_patterns().front().made();
 }
 
 SplitPattern mark_pattern(const std::string& mark, bool each) {
