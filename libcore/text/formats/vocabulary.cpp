@@ -47,12 +47,12 @@ void Vocabulary::reserve(size_t tokens) {
   slots_.assign(std::bit_ceil(std::max(2 * tokens, kLeast)), {});
   for (size_t i = 0; i < entries_.size(); ++i) {
     const uint64_t hash = hash_of(entries_[i].token);
-    slots_[place(entries_[i].token, hash)] = {static_cast<uint32_t>(hash), static_cast<uint32_t>(i + 1)};
+    slots_[find_slot(entries_[i].token, hash)] = {static_cast<uint32_t>(hash), static_cast<uint32_t>(i + 1)};
   }
 }
 
 /// The index of a token's slot, or of the free one where it would be.
-size_t Vocabulary::place(std::string_view token, uint64_t hash) const {
+size_t Vocabulary::find_slot(std::string_view token, uint64_t hash) const {
   for (size_t at = hash >> 32;; ++at) {
     at &= slots_.size() - 1;
     const Slot& slot = slots_[at];
@@ -74,7 +74,7 @@ void Vocabulary::add(const std::string& token, int64_t id) {
          std::numeric_limits<int32_t>::max());
   if (2 * (entries_.size() + 1) > slots_.size()) reserve(2 * entries_.size() + 1);
   const uint64_t hash = hash_of(token);
-  Slot& slot = slots_[place(token, hash)];
+  Slot& slot = slots_[find_slot(token, hash)];
   if (slot.entry != 0) fail(ErrorKind::kData, place_, ": token ", quote(token), " appears twice");
   uint32_t& entry = entry_of(static_cast<int32_t>(id));
   if (entry != 0)
@@ -86,7 +86,7 @@ void Vocabulary::add(const std::string& token, int64_t id) {
 }
 
 std::optional<int32_t> Vocabulary::find(std::string_view token) const {
-  const Slot& slot = slots_[place(token, hash_of(token))];
+  const Slot& slot = slots_[find_slot(token, hash_of(token))];
   if (slot.entry == 0) return std::nullopt;
   return entries_[slot.entry - 1].id;
 }

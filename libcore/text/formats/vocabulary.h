@@ -58,7 +58,7 @@ class Vocabulary {
     uint32_t hash = 0;
     uint32_t entry = 0;  // its index, from 1; 0: none
   };
-  size_t place(std::string_view token, uint64_t hash) const;
+  size_t find_slot(std::string_view token, uint64_t hash) const;
   void reserve(size_t tokens);
   uint32_t& entry_of(int32_t id);
 

@@ -151,11 +151,14 @@ class PieceTable {
   PieceTable(int bits, bool wide)
       : memory_(sizeof(Line) << bits), lines_(memory_.as<Line>()), shift_(64 - bits), wide_(wide) {}
 
-  /// The index of a key's line: (key.low * kLow + rotl(key.high, kTurn) * kHigh) >> shift.
+  /// Gives a key a number of 64 - shift bits; in a table, the index of its line.
   struct Hash {
     static constexpr uint64_t kLow = 0x9E3779B97F4A7C15u, kHigh = 0xD6E8FEB86659FD93u;
     static constexpr int kTurn = 27;
     int shift;
+    size_t operator()(const PieceKey& key) const {
+      return static_cast<size_t>((key.low * kLow + std::rotl(key.high, kTurn) * kHigh) >> shift);
+    }
   };
   Hash hash() const { return {shift_}; }
   std::span<const Line> lines() const { return lines_; }
@@ -194,10 +197,7 @@ class PieceTable {
 
  private:
   static constexpr uint64_t kBeingWritten = ~uint64_t{0};  // a key's high word; no piece has it
-  size_t place(const PieceKey& key) const {
-    const uint64_t high = key.high & ~(uint64_t{1} << 63);
-    return static_cast<size_t>((key.low * Hash::kLow + std::rotl(high, Hash::kTurn) * Hash::kHigh) >> shift_);
-  }
+  size_t place(const PieceKey& key) const { return hash()({key.low, key.high & ~(uint64_t{1} << 63)}); }
 
   HugePages memory_;
   std::span<Line> lines_;

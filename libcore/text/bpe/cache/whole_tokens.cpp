@@ -8,22 +8,18 @@ namespace megalith {
 WholeTokens::WholeTokens(const WholeTokenIds& ids) : ids_(ids) {
   if (ids.empty()) return;
   bits_.resize(std::bit_ceil(ids.size()));  // 64 bits for each token
-  shift_ = 64 - std::countr_zero(bits_.size() * 64);
+  hash_.shift = 64 - std::countr_zero(bits_.size() * 64);
   for (const auto& [text, id] : ids) {
-    const uint64_t at = bit(PieceKey::of(text));
+    const size_t at = hash_(PieceKey::of(text));
     bits_[at / 64] |= uint64_t{1} << (at % 64);
   }
-}
-
-uint64_t WholeTokens::bit(const PieceKey& key) const {
-  return (key.low * 0x9E3779B97F4A7C15u + std::rotl(key.high, 29) * 0xD6E8FEB86659FD93u) >> shift_;
 }
 
 bool WholeTokens::has(std::string_view text, uint32_t begin, uint32_t end) const {
   const PieceKey key = begin + sizeof(PieceKey) <= text.size()
                            ? PieceKey::of(text.data() + begin, end - begin)
                            : PieceKey::of(text.substr(begin, end - begin));
-  const uint64_t at = bit(key);
+  const size_t at = hash_(key);
   return (bits_[at / 64] >> (at % 64) & 1) != 0 && ids_.contains(text.substr(begin, end - begin));
 }
 

@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "libcore/text/bpe/piece_key.h"
+#include "libcore/text/bpe/cache/piece_cache.h"
 
 namespace megalith {
 
@@ -28,12 +28,10 @@ class WholeTokens {
  private:
   bool has(std::string_view text, uint32_t begin, uint32_t end) const;
   bool has_any(std::string_view text, uint32_t begin, std::span<const uint32_t> pieces) const;
-  uint64_t bit(const PieceKey& key) const;
 
   const WholeTokenIds& ids_;
-  std::vector<uint64_t>
-      bits_;  // a bit for the hash of each token's key; it saves almost every look into ids_
-  int shift_ = 0;
+  std::vector<uint64_t> bits_;  // a bit for the hash of each token's key; saves almost every look into ids_
+  PieceTable::Hash hash_{};
 };
 
 }  // namespace megalith
