@@ -50,7 +50,8 @@ struct PromptOptions {
       "its lines are the questions.",
       metavar("[FILE]"));
     v("num-return-sequences", sequences,
-      "Continuations of each prompt; needs --temperature above 0, or as many of --num-beams.", at_least(1));
+      "Continuations of each prompt; several need --temperature above 0, or at least as many --num-beams.",
+      at_least(1));
   }
   void validate(Problems&) const;
 };

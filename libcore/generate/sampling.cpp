@@ -56,6 +56,17 @@ double uniform(int64_t seed, const Draw& draw) {
 
 }  // namespace
 
+void log_softmax(std::span<float> logits) {
+  const float max = max_logit(logits);
+  if (std::isinf(max))
+    fail(ErrorKind::kData,
+         "the model computes an infinite logit; its weights are damaged, or the training diverged");
+  double sum = 0;
+  for (const float x : logits) sum += std::exp(static_cast<double>(x - max));
+  const auto shift = static_cast<float>(std::log(sum));
+  for (float& x : logits) x = x - max - shift;
+}
+
 void Sampler::penalise(std::span<float> logits, std::span<const int32_t> before) {
   const auto penalty = static_cast<float>(options_.repetition_penalty);
   seen_.resize(logits.size());

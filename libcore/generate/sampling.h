@@ -53,6 +53,9 @@ struct Draw {
   int64_t sequence = 0, step = 0;
 };
 
+/// Replaces logits by their log-probabilities. kData if one is NaN, or the largest infinite.
+void log_softmax(std::span<float> logits);
+
 /// Chooses tokens according to the options. Holds scratch memory, so each thread needs its own Sampler.
 class Sampler {
  public:
@@ -67,7 +70,7 @@ class Sampler {
   int32_t choose(std::span<float> logits, std::span<const int32_t> before, const Draw& draw);
   /// The tokens that may be drawn. Valid until the next call. Not for temperature 0.
   std::span<const Candidate> candidates(std::span<float> logits, std::span<const int32_t> before);
-  /// Changes logits, or log-probabilities, as the tokens before demand: those that may not be repeated.
+  /// Applies repetition_penalty and no_repeat_ngram to logits or, as beam search does, to log-probabilities.
   void weigh_by_history(std::span<float> logits, std::span<const int32_t> before);
 
  private:

@@ -1,6 +1,7 @@
 #include "libcore/generate/sampling.h"
 
 #include <cmath>
+#include <limits>
 #include <map>
 #include <vector>
 
@@ -149,6 +150,23 @@ TEST(Sampler, DrawsApartForEachSequence) {
     b.push_back(Sampler({.temperature = 1}).choose(logits, {}, {.sequence = 1, .step = step}));
   }
   EXPECT_NE(a, b);
+}
+
+TEST(LogSoftmax, TakesLogitsToProbabilities) {
+  std::vector<float> logits{1, 2, 3};
+  log_softmax(logits);
+  double sum = 0;
+  for (const float x : logits) sum += std::exp(static_cast<double>(x));
+  EXPECT_NEAR(sum, 1, 1e-6);
+  EXPECT_NEAR(logits[2] - logits[0], 2, 1e-6);
+  std::vector<float> bad{1, std::nanf("")};
+  EXPECT_THROW(log_softmax(bad), Error);
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  std::vector<float> endless{1, kInfinity};
+  EXPECT_THROW(log_softmax(endless), Error);
+  std::vector<float> barred{1, -kInfinity};
+  log_softmax(barred);
+  EXPECT_EQ(barred, (std::vector<float>{0, -kInfinity}));
 }
 
 }  // namespace

@@ -4,8 +4,6 @@
 #include <cmath>
 #include <utility>
 
-#include "libcore/base/error.h"
-
 namespace megalith {
 
 BeamSearch::BeamSearch(Task task) : task_(std::move(task)) {
@@ -82,23 +80,6 @@ bool BeamSearch::extend(std::span<const float> scores) {
   running_ = std::move(next);
   if (running_.empty() || (best_.size() == beams && task_.options.early_stopping)) return false;
   return can_improve(length);
-}
-
-void log_softmax(std::span<float> logits) {
-  float top = logits[0];
-  for (const float x : logits) {
-    if (std::isnan(x))
-      fail(ErrorKind::kData, "the model computes NaN; its weights are damaged, or the training diverged");
-    top = std::max(top, x);
-  }
-  if (std::isinf(top))
-    fail(ErrorKind::kData,
-         "the model computes an infinite logit; its weights are damaged, or the training "
-         "diverged");
-  double sum = 0;
-  for (const float x : logits) sum += std::exp(static_cast<double>(x - top));
-  const auto shift = static_cast<float>(std::log(sum));
-  for (float& x : logits) x = x - top - shift;
 }
 
 }  // namespace megalith

@@ -20,16 +20,17 @@ struct BeamOptions {
   template <class V>
   void fields(V&& v) {
     v("num-beams", beams,
-      "Keep this many beginnings of a text, and print the one with the likeliest tokens on the whole; 1: "
+      "Search for the text that is likeliest as a whole, keeping this many beginnings at each step; 1: "
       "choose "
       "each token by itself.",
       between(1, kMost));
     v("length-penalty", length_penalty,
-      "With --num-beams, the power of its length by which a text's log-likelihood is divided: above 0 longer "
-      "texts win.");
+      "With --num-beams, a text's log-likelihood is divided by its length to this power; above 0 favors "
+      "longer "
+      "texts.");
     v("early-stopping", early_stopping,
-      "With --num-beams, end as soon as that many texts have ended; otherwise when no beam can become "
-      "better.");
+      "With --num-beams, end the search once that many texts have ended; without it, once no beam can become "
+      "better than these.");
   }
 };
 
@@ -41,8 +42,8 @@ class BeamSearch {
   struct Task {
     BeamOptions options;
     std::vector<int32_t> prompt;
-    int64_t max_new = 1;  // a text has at most this many new tokens, at least one
-    std::vector<int32_t> ends = {};
+    int64_t max_new = 1;             // a text has at most this many new tokens, at least one
+    std::vector<int32_t> ends = {};  // the tokens that end a text
   };
   explicit BeamSearch(Task);
 
@@ -55,8 +56,9 @@ class BeamSearch {
   /// The likeliest first; before the first step only the prompt.
   const std::vector<Beam>& running() const { return running_; }
 
-  /// Extends each beam by a token. `scores` [running().size(), V]: for each beam the log-probabilities of the
-  /// next token, which options may have changed. Returns whether the search goes on.
+  /// Extends each beam by a token. `scores` [running().size(), V], where V is at least the number of beams:
+  /// for each beam the log-probabilities of the next token, which options may have changed. Returns whether
+  /// the search goes on.
   bool extend(std::span<const float> scores);
 
   struct Text {
@@ -83,8 +85,5 @@ class BeamSearch {
   std::vector<Beam> running_;
   std::vector<Text> best_;
 };
-
-/// Replaces logits by their log-probabilities. kData if one is NaN, or the largest infinite.
-void log_softmax(std::span<float> logits);
 
 }  // namespace megalith

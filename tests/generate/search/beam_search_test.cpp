@@ -10,7 +10,6 @@
 
 #include <gtest/gtest.h>
 
-#include "libcore/base/error.h"
 #include "libcore/convert/sources/model_source.h"
 #include "libcore/generate/generate.h"
 #include "libcore/generate/loaded_model.h"
@@ -126,22 +125,6 @@ TEST(BeamSearch, CountsTheTokensOfItsTexts) {
   }
   EXPECT_EQ(generator.totals().new_tokens, tokens);
   EXPECT_EQ(generator.totals().later_tokens, tokens - 4);
-}
-
-TEST(BeamSearch, TakesLogitsToProbabilities) {
-  std::vector<float> logits{1, 2, 3};
-  log_softmax(logits);
-  double sum = 0;
-  for (const float x : logits) sum += std::exp(static_cast<double>(x));
-  EXPECT_NEAR(sum, 1, 1e-6);
-  EXPECT_NEAR(logits[2] - logits[0], 2, 1e-6);
-  std::vector<float> bad{1, std::nanf("")};
-  EXPECT_THROW(log_softmax(bad), Error);
-  std::vector<float> endless{1, std::numeric_limits<float>::infinity()};
-  EXPECT_THROW(log_softmax(endless), Error);
-  std::vector<float> barred{1, kNever};
-  log_softmax(barred);
-  EXPECT_EQ(barred, (std::vector<float>{0, kNever}));
 }
 
 }  // namespace
