@@ -72,6 +72,22 @@ TEST(Build, PrintsWhatCompilersSayAndFails) {
   EXPECT_EQ(run_command(kRoot + "/tools/build").code, 64);
 }
 
+// Tests of a plugin that was not built skip, which ./test must not take for passed.
+TEST(TestScript, RefusesABuildWithoutThePluginsThatSetupProvidesFor) {
+  const TempDir dir;
+  make_directories(dir / "repository/tools");
+  fs::copy_file(kRoot + "/test", dir / "repository/test");
+  write_script(dir / "repository/tools/setup", "exit 0\n");
+  write_script(dir / "repository/tools/build",
+               "mkdir -p build/$1/lib; : > build/$1/lib/libmegalith_gloo.so\n");
+  const CommandResult result = run_command("PRESET=dev " + (dir / "repository/test"));
+  EXPECT_EQ(result.code, 1);
+  EXPECT_EQ(
+      result.err,
+      "test: build/dev has no libmegalith_oniguruma.so; run cmake --fresh --preset dev, which says what "
+      "it did not find\n");
+}
+
 TEST(Setup, NamesThePackagesWhereThereIsNoApt) {
   const TempDir dir;
   make_directories(dir / "bin");
