@@ -106,23 +106,23 @@ std::string render_chat(const ChatTemplate& chat, const Json& messages, const Ch
       fail(ErrorKind::kData, "--chat: found the message ", message.dump(),
            "; wanted an object with a text \"role\" and a \"content\", or \"tool_calls\"");
   }
-  Json::Object variables{{"messages", Json(messages_of_transformers(list->as_array()))}};
+  Json variables(Json::Object{{"messages", Json(messages_of_transformers(list->as_array()))}});
   if (messages.is_object())
-    for (const auto& [name, value] : messages.as_object())
-      if (name != "messages") variables.emplace_back(name, value);
-  for (const auto& [name, value] : variables)
-    if (name != "messages" && !value.is_null() && !chat.reads(name))
-      warn("--chat: the chat template reads no ", quote(name), ", which has no effect");
-  // What the file has takes the place of these, as in transformers, where tools and documents are defined.
+    for (const auto& [name, value] : messages.as_object()) {
+      if (name == "messages") continue;
+      variables.set(name, value);
+      if (!value.is_null() && !chat.reads(name))
+        warn("--chat: the chat template reads no ", quote(name), ", which has no effect");
+    }
+  // What the file has takes the place of these. As in transformers, tools and documents are always defined.
   const Json::Object usual{{"bos_token", tokens.bos_token},
                            {"eos_token", tokens.eos_token},
                            {"add_generation_prompt", true},
                            {"tools", Json()},
                            {"documents", Json()}};
   for (const auto& [name, value] : usual)
-    if (std::none_of(variables.begin(), variables.end(), [&](const auto& one) { return one.first == name; }))
-      variables.emplace_back(name, value);
-  return chat.render(variables);
+    if (!variables.find(name)) variables.set(name, value);
+  return chat.render(variables.as_object());
 }
 
 }  // namespace megalith

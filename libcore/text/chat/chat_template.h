@@ -48,9 +48,9 @@ class ChatTemplate {
   std::unique_ptr<Program> program_;
 };
 
-/// Messages as transformers (5.24) gives them to a template: without members that are null; and reasoning, as
-/// "reasoning_content", "thinking" or "reasoning", the first of these, is their "reasoning_content", and
-/// their "thinking" if they have none.
+/// Messages as transformers (5.24) gives them to a template: without members that are null. The first of
+/// "reasoning_content", "thinking" and "reasoning" that a message has becomes its "reasoning_content", and,
+/// if it has no "thinking", that too.
 Json::Array messages_of_transformers(const Json::Array&);
 
 struct ChatTokens {
