@@ -19,8 +19,8 @@ class Json {
   using Member = std::pair<std::string, Json>;
   using Object = std::vector<Member>;
 
-  // All that copies, moves or destroys a value is in json.cpp: here, each of the three hundred files that see
-  // this header would compile a variant's tables for it.
+  // Values are copied, moved and destroyed in json.cpp: otherwise each of the three hundred files that
+  // include this header would compile the variant's tables for that.
   Json();                   // null
   Json(std::nullptr_t);     // NOLINT(google-explicit-constructor): literals read as JSON
   Json(bool value);         // NOLINT(google-explicit-constructor)

@@ -57,9 +57,9 @@ struct EnumSlot {
 using AnySlot = std::variant<bool*, int*, int64_t*, double*, std::string*, std::vector<std::string>*,
                              std::optional<bool>*, std::optional<int>*, std::optional<int64_t>*,
                              std::optional<double>*, std::optional<std::string>*, EnumSlot>;
-/// A pointer to the member that holds a field's value. The struct that was visited owns the member. What
-/// copies, moves and destroys it is in fields.cpp, and so is that of Field: each file that declares options
-/// would compile a variant's tables for it.
+/// A pointer to the member that holds a field's value. The struct that was visited owns the member. It is
+/// copied, moved and destroyed in fields.cpp, as Field is: otherwise each file that declares options would
+/// compile the variant's tables for that.
 struct Slot : AnySlot {
   using AnySlot::AnySlot;
   Slot(const Slot&);

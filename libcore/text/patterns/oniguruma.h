@@ -10,16 +10,16 @@
 
 namespace megalith {
 
-/// A regular expression that the library Oniguruma matches: slower than a CompiledPattern, but for every
-/// expression that this library knows. Thread-safe.
+/// A regular expression that the library Oniguruma matches. It is slower than a CompiledPattern, but may be
+/// any expression that the library knows. Thread-safe.
 class OnigurumaPattern {
  public:
   virtual ~OnigurumaPattern() = default;
   /// Takes where a match begins and ends, in bytes.
   using TakeMatch = std::function<void(size_t begin, size_t end)>;
-  /// Passes all matches in `utf8` (valid) to `take`, in order; each is searched for after the end of the one
-  /// before. Some may be empty, but none of these is at the end of another match. Throws kData if `utf8` has
-  /// 2 GiB or more, and if the library gives up, as it does after 10 million steps back in one match.
+  /// Passes all matches in `utf8` (valid) to `take`, in order; each is searched for from the end of the one
+  /// before. A match may be empty, but not where the match before it ends. Throws kData if `utf8` has 2 GiB
+  /// or more, or if the library gives up, as it does after 10 million steps back in one match.
   virtual void each_match(std::string_view utf8, const TakeMatch& take) const = 0;
 };
 

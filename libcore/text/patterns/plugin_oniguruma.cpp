@@ -75,8 +75,8 @@ class Pattern final : public OnigurumaPattern {
     const OnigUChar* const end = begin + utf8.size();
     const int found = onig_search(regex_, begin, end, begin + from, end, region, ONIG_OPTION_NONE);
     if (found < 0 && found != ONIG_MISMATCH)
-      fail(ErrorKind::kData, "Oniguruma finds no end of matching the text from byte ", from,
-           " on: ", words_of(found), "; this text cannot be split by such an expression");
+      fail(ErrorKind::kData, "Oniguruma gave up on a match in the text from byte ", from,
+           " on: ", words_of(found), "; this expression cannot split this text");
     return found != ONIG_MISMATCH;
   }
 

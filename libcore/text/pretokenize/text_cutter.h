@@ -12,11 +12,13 @@
 
 namespace megalith {
 
-/// A stage of a pre-tokenizer, which divides each piece that the stages before it left. A Split of Hugging
-/// Face divides it into the matches of a pattern and the text between them, and then
+// The stages of a pre-tokenizer: each cuts the pieces that the stages before it left.
+
+/// Divides a piece into the matches of a pattern and the text between them, as the Split of Hugging Face
+/// tokenizers does, and makes new pieces of these parts.
 struct SplitStage {
   enum class Use : uint8_t {
-    kIsolated,            // each of these is a piece
+    kIsolated,            // each part is a piece
     kRemoved,             // the matches are left out
     kContiguous,          // neighbouring matches are one piece
     kMergedWithPrevious,  // a match after other text is one piece with it
@@ -24,10 +26,10 @@ struct SplitStage {
   };
   SplitPattern pattern;
   Use use = Use::kIsolated;
-  bool invert = false;  // the text between matches counts as matches, and these as text between
+  bool invert = false;  // whether matches and the text between them change roles
 };
 
-/// A blank is put before each piece that does not begin with one.
+/// Puts a blank before each piece that does not begin with one, as ByteLevel's add_prefix_space does.
 struct BlankStage {};
 
 using CutStage = std::variant<SplitStage, BlankStage>;
@@ -35,8 +37,8 @@ using CutStage = std::variant<SplitStage, BlankStage>;
 /// Identifies what a stage does, in hashes.
 std::string name_of(const CutStage& stage);
 
-/// The patterns of the stages, if the function pretokenizer() can do all that they do: pieces are matches and
-/// what lies between, and what precedes a match does not matter to it.
+/// The patterns of the stages, for pretokenizer(), if it can do all that they do: each part is a piece, and
+/// what precedes a match does not matter to it.
 std::optional<std::vector<SplitPattern>> plain_patterns(const std::vector<CutStage>& stages);
 
 /// The pretokens of a text, end to end.
@@ -48,8 +50,8 @@ struct CutText {
   FindPretokens finder() const;
 };
 
-/// Cuts texts by stages of every kind. It needs a text as a whole, and takes 10 to 50 bytes for each of its
-/// bytes, the more the shorter the pieces are.
+/// Cuts texts by stages of every kind. It needs a text as a whole, and takes 10 to 50 bytes of memory for
+/// each of its bytes: the shorter the pieces, the more.
 class TextCutter {
  public:
   explicit TextCutter(std::vector<CutStage> stages) : stages_(std::move(stages)) {}
