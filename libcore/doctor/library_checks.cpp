@@ -15,14 +15,14 @@ namespace megalith {
 namespace {
 using State = Finding::State;
 
-bool is_installed(const std::string& plugin) {
-  const std::vector<std::string> plugins = plugins_in(own_library_folders());
+bool has_plugin(const std::vector<std::string>& folders, std::string_view plugin) {
+  const std::vector<std::string> plugins = plugins_in(folders);
   return std::find(plugins.begin(), plugins.end(), plugin) != plugins.end();
 }
 
 Finding check_plugin(const PluginFacts& plugin) {
   const std::string file = concat("libmegalith_", plugin.name, ".so"), check = concat("plugin ", plugin.name);
-  if (*plugin.package != '\0' && !is_installed(plugin.name))
+  if (*plugin.package != '\0' && !has_plugin(own_library_folders(), plugin.name))
     return {.check = check,
             .state = State::kWarning,
             .text = concat(plugin.purpose, ": this build has no ", file),
@@ -70,10 +70,9 @@ Findings check_plugins() {
 }
 
 Findings check_gpu() {
-  const std::vector<std::string> devices = nvidia_gpus(), plugins = plugins_in(cuda_library_folders());
+  const std::vector<std::string> devices = nvidia_gpus();
   const std::string loaded = driver();
-  const bool has_plugin = std::find(plugins.begin(), plugins.end(), "cuda") != plugins.end();
-  if (devices.empty() && loaded.empty() && !has_plugin)
+  if (devices.empty() && loaded.empty() && !has_plugin(cuda_library_folders(), "cuda"))
     return {{.check = "GPU",
              .state = State::kGood,
              .text = "neither an NVIDIA driver nor the CUDA plugin; runs use the CPU",
