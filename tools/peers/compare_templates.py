@@ -4,9 +4,9 @@
   tools/peers/compare_templates.py [--templates DIR]      (in .venv; BUILD names the build folder)
 
 The templates are those of llama-cpp-python's source package (vendor/llama.cpp/models/templates), which pip downloads, or the
-files of DIR. tools/peers/templates.sha256 has their digests; a file with another one is named. Each renders the four chats of
+files of DIR. tools/peers/templates.sha256 has their digests: a file with another one is named. Each renders the four chats of
 tests/text/goldens/template_constructs.json, without and with tools. What transformers refuses, we must refuse. Prints the
-templates that differ, and why if that is known; fails if one does that is not in KNOWN.
+templates that differ, and why if that is known. Fails if one differs that is not in KNOWN, or if the package lacks one.
 """
 import argparse
 import hashlib
@@ -109,6 +109,9 @@ def main():
         model = os.path.join(folder, "model")
         make_model(model)
         names = sorted(name for name in os.listdir(templates) if name.endswith(".jinja"))
+        missing = [] if args.templates else sorted(set(known) - set(names))
+        for name in missing:
+            print(f"{name}: is not in {PACKAGE}")
         for name in names:
             path = os.path.join(templates, name)
             with open(path, "rb") as file:
@@ -122,7 +125,7 @@ def main():
                     print(f"{name}: chat {number}{' with tools' if tools else ''}: wanted {wanted!r}, got {got!r}" if args.show
                           else f"{name}: {len(different)} of 8 differ ({KNOWN.get(name, 'unknown why')}): {got!r:.300}")
     print(f"{len(names) - len(failed)} of {len(names)} templates render as in transformers {transformers.__version__}")
-    sys.exit(bool(set(failed) - set(KNOWN)))
+    sys.exit(bool(missing or set(failed) - set(KNOWN)))
 
 
 if __name__ == "__main__":
