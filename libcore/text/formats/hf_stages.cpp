@@ -100,7 +100,7 @@ SplitPattern read_slow_expression(const JsonCursor& regex, bool of_bytes, const 
         ": the library Oniguruma matches it, slower than a compiled expression");
     return pattern;
   } catch (const UnsupportedPattern& refused) {
-    regex.refuse(concat("an expression of Oniguruma, which says: ", refused.what));
+    regex.refuse(concat("an expression that Oniguruma takes (found: ", refused.what, ")"));
   } catch (const Error& error) {
     regex.refuse(concat("an expression without ", what, " (see docs/formats/tokenizer.md), or the library ",
                         "Oniguruma: ", error.what()));

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <optional>
 
+#include "libcore/base/error.h"
 #include "libcore/base/plugins/plugin.h"
 #include "libcore/base/text.h"
+#include "libcore/text/patterns/pattern_parser.h"
 #include "libcore/text/patterns/properties.h"
 
 namespace megalith {
@@ -30,22 +32,32 @@ class Rewriter {
 
   /// Nothing if the expression has something that the replacement does not know.
   std::optional<std::string> rewrite() {
-    while (!rest_.empty() && known_)
-      if (rest_[0] == '\\')
-        escape();
-      else if (rest_[0] == '[')
-        open_set();
-      else if (rest_[0] == ']')
-        close_set();
-      else if (depth_ == 0 && rest_.starts_with("(?"))
-        group();
-      else
-        copy(1);
+    while (!rest_.empty() && known_) {
+      step();
+      if (out_.size() > kLongest)
+        throw UnsupportedPattern{
+            concat("more than ", kLongest >> 20, " MiB with its properties written out")};
+    }
     if (!known_) return std::nullopt;
     return std::move(out_);
   }
 
  private:
+  static constexpr size_t kLongest = size_t{16} << 20;  // \b alone takes some 60 KiB
+
+  void step() {
+    if (rest_[0] == '\\')
+      escape();
+    else if (rest_[0] == '[')
+      open_set();
+    else if (rest_[0] == ']')
+      close_set();
+    else if (depth_ == 0 && rest_.starts_with("(?"))
+      group();
+    else
+      copy(1);
+  }
+
   void copy(size_t bytes) {
     bytes = std::min(bytes, rest_.size());
     out_ += rest_.substr(0, bytes);

@@ -31,7 +31,7 @@ std::unique_ptr<OnigurumaPattern> oniguruma_pattern(
 
 /// An expression that means the same, with the ranges of char_property() in place of \p{...}, \d and \w, and
 /// of \b and \B. Expressions whose options change what these mean, such as (?x) or (?W), are left as they
-/// are.
+/// are. Throws UnsupportedPattern if the result has more than 16 MiB.
 std::string with_own_properties(std::string_view regex);
 
 }  // namespace megalith

@@ -78,6 +78,12 @@ TEST(OwnProperties, ReplaceThoseOfTheLibrary) {
   EXPECT_NE(with_own_properties("\\b").find("(?<="), std::string::npos);
 }
 
+TEST(OwnProperties, DoNotFillTheMemory) {
+  std::string regex;
+  for (int i = 0; i < 100'000; ++i) regex += "\\b";
+  EXPECT_THROW(with_own_properties(regex), UnsupportedPattern);
+}
+
 TEST(OwnProperties, LeaveTheRestAsItIs) {
   for (const char* regex : {"[\\b[:alpha:]]\\p{Nothing}", "(?x)\\w", "(?imW:\\b)", "[]\\d]", "(?#\\d)a",
                             "\\\\d", "\\s\\h\\R", "\\cd", "(?<name>a)\\k<name>", "[^]\\w]", "\\p"})
