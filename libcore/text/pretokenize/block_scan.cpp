@@ -6,7 +6,7 @@ namespace megalith {
 namespace {
 
 constexpr uint8_t kCaseFlags = kScanUpper | kScanLower | kScanMark;
-static_assert((kCaseFlags & kScanOther) != 0, "neither is a flag of bytes");
+static_assert((kCaseFlags & kScanOther) != 0, "flag_of_lead() leaves out both");
 
 /// The flag of a lead byte: kScanMixedLead, unless all its code points have one class.
 uint8_t flag_of_lead(const std::array<uint8_t, 16>& of_kind, uint32_t first, uint32_t count) {

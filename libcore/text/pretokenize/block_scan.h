@@ -27,10 +27,10 @@ enum BlockFlag : uint8_t {
 /// as both upper and lower.
 enum CaseFlag : uint8_t { kScanUpper = 16, kScanLower = 32, kScanMark = 64 };
 
-/// The flag that of_kind() adds for characters of no class, of patterns that tell them from signs.
+/// The flag that of_kind() gives characters of no class, for patterns that tell them from signs.
 constexpr uint8_t kScanOther = 16;
 
-/// What some patterns must know beside these classes.
+/// What some patterns must know besides these classes.
 enum class BlockExtra : uint8_t {
   kNone,
   kCases,     // the case of letters
