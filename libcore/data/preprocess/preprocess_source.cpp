@@ -1,10 +1,8 @@
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,19 +12,10 @@
 #include "libcore/base/text.h"
 #include "libcore/data/preprocess/corpus_files.h"
 #include "libcore/data/preprocess/preprocess_stages.h"
-#include "libcore/io/streams/decoder.h"
+#include "libcore/io/streams/input_stream.h"
 
 namespace megalith {
 namespace {
-
-bool is_compressed(const std::string& path) {
-  std::array<char, 6> head{};
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return false;  // the error is reported when the file is read
-  const ssize_t n = ::pread(fd, head.data(), head.size(), 0);
-  ::close(fd);
-  return n > 0 && make_decoder({head.data(), static_cast<size_t>(n)}) != nullptr;
-}
 
 InputFile look_at(const std::string& path) {
   struct stat info {};

@@ -13,7 +13,7 @@
 #include "libcore/hash/sha256.h"
 #include "libcore/hash/xxh64.h"
 #include "libcore/io/files/file.h"
-#include "libcore/io/streams/decoder.h"
+#include "libcore/io/streams/input_stream.h"
 #include "libcore/json/json.h"
 
 namespace megalith {
@@ -28,15 +28,6 @@ size_t common_folder(const std::vector<PlannedFile>& files) {
     common = common.substr(0, static_cast<size_t>(differs.first - common.begin()));
   }
   return common.rfind('/') + 1;  // 0 without a "/"
-}
-
-/// Whether the file's first bytes are those of a compressed format.
-bool is_compressed(const std::string& path) {
-  const ReadableFile file(path);
-  std::array<char, 6> head{};
-  const size_t bytes = std::min<uint64_t>(head.size(), file.size());
-  file.read_at(0, head.data(), bytes);
-  return make_decoder({head.data(), bytes}) != nullptr;
 }
 
 /// The number of bytes at a place by which two processes see whether they read the same file.

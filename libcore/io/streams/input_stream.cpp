@@ -1,6 +1,7 @@
 #include "libcore/io/streams/input_stream.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <string_view>
@@ -36,6 +37,15 @@ void Interrupt::set() const noexcept {
   // A failure can be ignored: write() fails only if the counter is at its maximum, so the interrupt is
   // already set.
   static_cast<void>(written);
+}
+
+bool is_compressed(const std::string& path) {
+  std::array<char, 6> head{};  // the longest magic number
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  const ssize_t n = ::pread(fd, head.data(), head.size(), 0);
+  ::close(fd);
+  return n > 0 && make_decoder({head.data(), static_cast<size_t>(n)}) != nullptr;
 }
 
 InputStream::InputStream(std::string path, const Interrupt* interrupt, const StreamPart& part)

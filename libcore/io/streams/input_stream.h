@@ -25,6 +25,10 @@ class Interrupt {
   int descriptor_;
 };
 
+/// Whether a regular file begins with the magic number of a compressed format. False if it cannot be opened
+/// or read: whoever reads it next has that error. kDevice as for make_decoder().
+bool is_compressed(const std::string& path);
+
 /// Reads the bytes of a file, a pipe, or stdin (path "-"), from beginning to end. If the data has the magic
 /// number of gzip, zstd, bzip2 or xz, it is decompressed, all members of it, and its checksums are verified.
 /// Throws kNoInput if the file does not exist, kIo if reading fails, kData for a damaged or truncated stream.

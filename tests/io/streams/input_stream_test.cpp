@@ -92,6 +92,16 @@ TEST_F(InputStreamTest, StopsAtASignal) {
   }
 }
 
+TEST_F(InputStreamTest, IsToldToBeCompressedByItsFirstBytes) {
+  for (const char* command : {"gzip", "zstd -q", "bzip2", "xz"})
+    EXPECT_TRUE(is_compressed(compress("text", command))) << command;
+  for (const char* text : {"", "B", "{\"text\": \"a\"}\n"}) {
+    keep(text);
+    EXPECT_FALSE(is_compressed(dir_ / "packed")) << text;
+  }
+  EXPECT_FALSE(is_compressed(dir_ / "absent"));
+}
+
 /// Reads a part of a file.
 std::string part_of(const std::string& path, const StreamPart& part, size_t room = 50000) {
   InputStream stream(path, nullptr, part);
