@@ -74,7 +74,15 @@ std::string ShardPlan::digest() const {
   return sha256_hex(plan.dump());
 }
 
-ShardPlan::Cut ShardPlan::cut(int64_t index) const {
+/// Finding a cut reads about half a megabyte, and a shard asks for its two several times. Neighbours, of
+/// which one number is even, have different places.
+const ShardPlan::Cut& ShardPlan::cut(int64_t index) const {
+  auto& found = found_[static_cast<size_t>(index % 2)];
+  if (!found || found->first != index) found.emplace(index, find_cut(index));
+  return found->second;
+}
+
+ShardPlan::Cut ShardPlan::find_cut(int64_t index) const {
   if (index <= 0) return {};
   if (index >= count_) return {.file = files_.size()};
   using Wide = unsigned __int128;
@@ -106,7 +114,7 @@ ShardPlan::Cut ShardPlan::around(size_t file, uint64_t byte) const {
 }
 
 ShardEdge ShardPlan::edge(int64_t index) const {
-  const Cut at = cut(index);
+  const Cut& at = cut(index);
   ShardEdge edge{.file = static_cast<int64_t>(at.file), .place = at.place};
   if (at.file < files_.size()) edge.hash = hash_behind(files_[at.file], at.place.at);
   return edge;
@@ -125,7 +133,7 @@ std::string ShardPlan::content(const std::vector<ShardPart>& parts) const {
 }
 
 std::vector<ShardPart> ShardPlan::parts(int64_t index) const {
-  const Cut begin = cut(index), end = cut(index + 1);
+  const Cut &begin = cut(index), &end = cut(index + 1);
   std::vector<ShardPart> parts;
   for (size_t file = begin.file; file <= end.file && file < files_.size(); ++file) {
     ShardPart part{.file = file};

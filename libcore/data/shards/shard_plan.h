@@ -1,7 +1,10 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "libcore/data/indexed/sidecar.h"
@@ -33,7 +36,8 @@ struct ShardPart {
 /// shard in which its middle lies. The division depends on the files' names, sizes and bytes only, so that
 /// processes on any machines that make this plan do all of the work, each part of it once.
 ///
-/// Files are opened only where a cut lies in them.
+/// Files are opened only where a cut lies in them. An object keeps the last two cuts that it found, those at
+/// both ends of a shard, so it must not be shared by threads.
 class ShardPlan {
  public:
   /// `unit`: what the files consist of.
@@ -56,7 +60,8 @@ class ShardPlan {
     size_t file = 0;
     StreamPlace place = {};  // in that file
   };
-  Cut cut(int64_t index) const;
+  const Cut& cut(int64_t index) const;
+  Cut find_cut(int64_t index) const;
   Cut cut_in(size_t file, uint64_t byte) const;
   Cut around(size_t file, uint64_t byte) const;
 
@@ -65,6 +70,7 @@ class ShardPlan {
   TextUnit unit_;
   int64_t count_;
   ShardBy by_;
+  mutable std::array<std::optional<std::pair<int64_t, Cut>>, 2> found_ = {};  // with their numbers
 };
 
 }  // namespace megalith

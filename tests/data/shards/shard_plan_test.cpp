@@ -130,6 +130,17 @@ TEST_F(ShardPlans, SeeThatTheBytesAtACutChanged) {
   EXPECT_NE(plan.content(plan.parts(1)), content);
 }
 
+// A file that is gone is not opened again.
+TEST_F(ShardPlans, FindTheCutsOfAShardOnce) {
+  const ShardPlan plan({files_[0]}, TextUnit::kNone, 3, ShardBy::kBytes);
+  const StreamPlace begin = plan.edge(1).place, end = plan.edge(2).place;
+  fs::remove(dir_ / "a.jsonl");
+  const std::vector<ShardPart> parts = plan.parts(1);
+  ASSERT_EQ(parts.size(), 1U);
+  EXPECT_EQ(parts[0].part.begin, begin);
+  EXPECT_EQ(parts[0].part.end, end);
+}
+
 TEST(ShardPlan, GivesOneLineToOneShard) {
   const test::TempDir dir;
   write_file(dir / "a", "one line");
