@@ -143,10 +143,6 @@ uint64_t text_size(const std::vector<InputFile>& files) {
   return size;
 }
 
-}  // namespace
-
-namespace {
-
 /// A shard's state that it cannot continue from is dropped: in an array of jobs nobody looks at one of them.
 std::unique_ptr<DocumentOutput> open_output(const Job& job, const RunInputs& inputs) {
   const auto open = [&] { return std::make_unique<DocumentOutput>(job.config, job.tools, inputs); };
