@@ -39,7 +39,7 @@ std::optional<Shard> shard_in(std::string_view name) {
   return Shard{*index, *count};
 }
 
-/// A shard of which something is there, and the prefixes of its datasets that have a sidecar.
+/// A shard of which something is there, and the prefixes of its datasets that have a sidecar, in any order.
 struct Found {
   Shard shard;
   std::vector<std::string> datasets;
@@ -64,10 +64,7 @@ std::vector<Found> shards_there(const std::string& prefix) {
   if (reason && fs::exists(folder))
     fail(ErrorKind::kIo, folder.string(), ": cannot read the folder: ", reason.message());
   std::vector<Found> shards;
-  for (auto& [numbers, one] : found) {
-    std::sort(one.datasets.begin(), one.datasets.end());
-    shards.push_back(std::move(one));
-  }
+  for (auto& [numbers, one] : found) shards.push_back(std::move(one));
   return shards;
 }
 
@@ -81,20 +78,23 @@ std::optional<ShardRecord> record_of(const std::string& dataset) {
 /// What the sidecars of a shard's datasets say; nothing if not all of the datasets of a run are there. Throws
 /// kData if those of two runs are, with other keys.
 std::optional<ShardRecord> record_of(const std::string& prefix, const Found& found) {
+  std::map<std::string, ShardRecord> records;
+  for (const std::string& dataset : found.datasets)
+    if (auto record = record_of(dataset)) records.emplace(dataset, std::move(*record));
   std::optional<ShardRecord> whole;
   std::string first;
-  for (const std::string& dataset : found.datasets) {
-    const std::optional<ShardRecord> record = record_of(dataset);
-    if (!record || whole == record) continue;
-    if (Shard{record->index, record->count} != found.shard)
-      fail(ErrorKind::kData, dataset, ": is shard ", record->index, " of ", record->count,
+  for (const auto& [dataset, record] : records) {
+    if (whole == record) continue;
+    if (Shard{record.index, record.count} != found.shard)
+      fail(ErrorKind::kData, dataset, ": is shard ", record.index, " of ", record.count,
            " under the name of another, so that it is there twice or out of place; give it its own name, or "
            "do shard ",
            found.shard.index, " again");
-    const auto is_there = [&](const std::string& name) {
-      return record_of(concat(prefix, found.shard.suffix(), "_", name)) == record;
+    const auto is_there = [&, &record = record](const std::string& name) {
+      const auto other = records.find(concat(prefix, found.shard.suffix(), "_", name));
+      return other != records.end() && other->second == record;
     };
-    if (!std::all_of(record->datasets.begin(), record->datasets.end(), is_there)) continue;
+    if (!std::all_of(record.datasets.begin(), record.datasets.end(), is_there)) continue;
     if (whole)
       fail(ErrorKind::kData, dataset, ": is of another run than ", first,
            ", and both are complete; remove the datasets of the run that is wrong");
