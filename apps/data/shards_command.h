@@ -30,10 +30,8 @@ struct ShardsCommand {
       metavar("FILE"));
     v("missing", missing,
       "Print the numbers of the shards that are not complete: the --output-prefix of megalith-preprocess. "
-      "Those "
-      "that another attempt would not help are named on stderr. Exit code: 0 if all are complete, 75 if "
-      "shards are "
-      "printed, 65 if only such ones are left.",
+      "Those that another attempt would not help are named on stderr. Exit code: 0 if all are complete, 75 "
+      "if shards are printed, 65 if only such ones are left.",
       metavar("PREFIX"));
     v("shards", shards, "The number of shards.", between(1, static_cast<double>(kMaxShards)),
       default_text("of --missing: what the names say"));

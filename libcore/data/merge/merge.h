@@ -31,8 +31,8 @@ struct MergeConfig {
       required(), metavar("PREFIX"));
     v("shards", shards,
       "Join the shards of megalith-preprocess --shard, whose --output-prefix this is, in place of --input: "
-      "each "
-      "of their datasets, in order. Shards that are missing, twice there, or of another run are refused.",
+      "each of their datasets, in order. Shards that are missing, twice there, or of another run are "
+      "refused.",
       metavar("PREFIX"));
     v("rejects", rejects,
       "With --shards: join the lines that the shards left out, too; the --rejects of megalith-preprocess.",

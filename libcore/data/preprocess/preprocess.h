@@ -62,14 +62,12 @@ struct PreprocessConfig {
       required(), metavar("FILE"));
     v("output-prefix", output_prefix,
       "Path of the datasets: PREFIX_KEY_document.bin and .idx (PREFIX_KEY_sentence with --split-sentences). "
-      "With "
-      "--shard I/N, - is a tar archive of the shard's files on stdout.",
+      "With --shard I/N, - is a tar archive of the shard's files on stdout.",
       required(), metavar("PREFIX"));
     v("text", text, kTextHelp);
     v("json-keys", json_keys,
       "Keys to take; each yields its own dataset. If a line has no key \"meta.text\", that means key "
-      "\"text\" "
-      "of the object \"meta\".",
+      "\"text\" of the object \"meta\".",
       metavar("KEY"));
     v("split-sentences", split_sentences,
       "Make each sentence a sequence, as split by NLTK's Punkt with its model for --lang (punkt_tab, from "
@@ -93,25 +91,20 @@ struct PreprocessConfig {
     v("shard", shard,
       "Do this part of the work: shard I of N, from 0; I-J/N: several. Its outputs are "
       "PREFIX-00003-of-00020_KEY_document.bin and so on, which megalith-merge --shards joins. It resumes "
-      "where it "
-      "was interrupted (exit code 75), on any machine, and what is complete is not done again. auto: I is "
-      "the "
-      "number that the engine gives this process (MEGALITH_SHARD, SLURM_ARRAY_TASK_ID, SLURM_PROCID of a "
-      "step, "
-      "JOB_COMPLETION_INDEX).",
+      "where it was interrupted (exit code 75), on any machine, and what is complete is not done again. "
+      "auto: I is the number that the engine gives this process (MEGALITH_SHARD, SLURM_ARRAY_TASK_ID, "
+      "SLURM_PROCID of a step, JOB_COMPLETION_INDEX).",
       metavar("I/N"));
     v("shards", shards, "The number of shards, for --shard auto.", between(1, kMaxShards),
       default_text("N of --shard"));
     v("shard-by", shard_by, kShardByHelp);
     v("dedup-write", dedup_write,
       "Write the hashes of the shard's documents to this folder, and no dataset: the first of three steps "
-      "that "
-      "leave out exact duplicates of all shards. The second is megalith-data dedup DIR.",
+      "that leave out exact duplicates of all shards. The second is megalith-data dedup DIR.",
       metavar("DIR"));
     v("dedup-read", dedup_read,
       "The third step: leave out a document whose texts equal those of an earlier one, in this shard or "
-      "another. "
-      "Together the shards hold what one process with --dedup exact writes.",
+      "another. Together the shards hold what one process with --dedup exact writes.",
       metavar("DIR"));
     v("workers", workers, "Threads that parse and tokenize; the output does not depend on it.", at_least(0),
       default_text("all cores that the process may use"));

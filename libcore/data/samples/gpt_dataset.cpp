@@ -163,8 +163,7 @@ GptIndex build_gpt_index(const IndexedDataset& data, const GptSpec& spec) {
   if (index.begin_of(pieces).second < 0)
     fail(ErrorKind::kData, place(data, spec),
          ": the order of its sequences ends with an empty one, where the partial last sample cannot end "
-         "(Megatron "
-         "refuses this too); drop the last partial sample, or preprocess without empty sequences");
+         "(Megatron refuses this too); drop the last partial sample, or preprocess without empty sequences");
   if (wide_shuffle_index(pieces))
     index.shuffle = SharedArray(shuffle_index<int64_t>(plan.apart, pieces, random));
   else

@@ -108,8 +108,7 @@ uint64_t block_at_or_behind(const ReadableFile& file, uint64_t byte) {
   if (to_the_end && bytes.size() < kMaxBlock) return file.size();
   fail(ErrorKind::kData, file.path(), ": no block of BGZF begins in the 64 KiB behind byte ", byte,
        "; the file is damaged, or was joined with one that bgzip did not make: restore it, make it with "
-       "bgzip, "
-       "or give --shard-by files");
+       "bgzip, or give --shard-by files");
 }
 
 }  // namespace

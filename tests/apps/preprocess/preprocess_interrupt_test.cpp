@@ -118,8 +118,7 @@ TEST_F(PreprocessInterrupted, LeavesNothingOnAFullDiskWithoutResume) {
 TEST_F(PreprocessInterrupted, RefusesASecondProcessWithTheSameOutput) {
   const std::string second =
       "kill -STOP $pid; (preprocess --output-prefix out --resume); echo =$?; (preprocess --output-prefix "
-      "out); "
-      "echo =$?; (preprocess --output-prefix other); echo =$?; kill -CONT $pid";
+      "out); echo =$?; (preprocess --output-prefix other); echo =$?; kill -CONT $pid";
   const CommandResult both = run(during("--workers 2 --resume", second));
   EXPECT_EQ(both.code, 0) << both.all();
   std::string codes;

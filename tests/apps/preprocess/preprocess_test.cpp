@@ -96,9 +96,8 @@ TEST_F(PreprocessApp, TakesTheOtherTutorialsSpelling) {
   write_file(dir_ / "code.json", "{\"content\":\"x = 1\\n\",\"repo\":\"r\"}\n");
   const CommandResult result =
       run("megalith-preprocess --input code.json --output-prefix codeparrot --vocab vocab.json "
-          "--dataset-impl mmap "
-          "--tokenizer-type GPT2BPETokenizer --merge-file merges.txt --json-keys content --workers 32 "
-          "--chunk-size 25 --append-eod");
+          "--dataset-impl mmap --tokenizer-type GPT2BPETokenizer --merge-file merges.txt --json-keys content "
+          "--workers 32 --chunk-size 25 --append-eod");
   EXPECT_EQ(result.code, 0) << result.all();
   EXPECT_TRUE(file_exists(dir_ / "codeparrot_content_document.idx"));
   EXPECT_NE(result.all().find("(368 MiB, twice the longest line)"), std::string::npos)  // 128 + 8 * (32 - 2)

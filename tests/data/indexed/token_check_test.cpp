@@ -144,8 +144,7 @@ TEST(TokenizerCheck, HoldsAModelToItsTokenizer) {
     EXPECT_STREQ(
         error.what(),
         "ck: was trained with T (aaaa1111), this run's is T (cccc2222): the same ids stand for different "
-        "text; "
-        "give the tokenizer that it was trained with, or --allow-tokenizer-mismatch to train anyway");
+        "text; give the tokenizer that it was trained with, or --allow-tokenizer-mismatch to train anyway");
   }
   const test::LogLines lines;
   TokenizerCheck(c, true).check_model("ck", a);

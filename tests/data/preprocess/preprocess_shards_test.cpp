@@ -463,12 +463,10 @@ TEST_F(PreprocessShards, RefuseWhatContradictsThem) {
             "--resume needs files, and --output-prefix - is stdout");
   EXPECT_EQ(complaint([](auto& c) { c.output_prefix = "-", c.shard = ""; }),
             "--output-prefix -, a tar archive on stdout, is for the datasets of one shard; give --shard I/N, "
-            "or the "
-            "prefix of files");
+            "or the prefix of files");
   EXPECT_EQ(complaint([](auto& c) { c.dedup = Dedup::kExact; }),
             "--dedup exact and --shard contradict each other: a shard does not know the documents of the "
-            "others; give "
-            "--dedup-write, then --dedup-read");
+            "others; give --dedup-write, then --dedup-read");
 }
 
 }  // namespace

@@ -328,8 +328,7 @@ TEST_F(PreprocessTest, StopsAtTheFirstBadLineWithItsPlaceAndLeavesNothing) {
     config_.workers = workers;
     EXPECT_EQ(error(), path +
                            ":1502:9: malformed JSON: found \"n\", wanted a JSON value; correct the line, or "
-                           "leave such lines "
-                           "out with --on-error skip (and --rejects FILE to keep them)");
+                           "leave such lines out with --on-error skip (and --rejects FILE to keep them)");
     EXPECT_EQ(files(), std::vector<std::string>{"a"});
   }
 }
