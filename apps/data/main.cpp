@@ -35,8 +35,8 @@ struct DataToolConfig {
       "What to do: inspect (counts, histogram of lengths, first documents), verify (structure and hashes), "
       "cat (documents), stats (inspect's figures and the frequencies of ids), from-nanogpt (make "
       "NAME_document of NAME.bin, the ids that nanoGPT's prepare.py writes), shards (how megalith-preprocess "
-      "--shard divides inputs, or which shards are missing), dedup (find the documents that are twice in "
-      "several shards, between megalith-preprocess --dedup-write and --dedup-read).",
+      "--shard divides inputs, or which shards are missing), dedup (find the documents that several "
+      "shards have, between megalith-preprocess --dedup-write and --dedup-read).",
       positional(), required(),
       one_of({"inspect", "verify", "cat", "stats", "from-nanogpt", "shards", "dedup"}));
     v("prefix", prefixes,

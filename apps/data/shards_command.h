@@ -26,12 +26,13 @@ struct ShardsCommand {
 
   template <class V>
   void fields(V&& v) {
-    v("plan", plan, "Print what each shard of these inputs reads: the --input of megalith-preprocess.",
+    v("plan", plan, "Print what each shard reads of these inputs, the --input of megalith-preprocess.",
       metavar("FILE"));
     v("missing", missing,
-      "Print the numbers of the shards that are not complete: the --output-prefix of megalith-preprocess. "
-      "Those that another attempt would not help are named on stderr. Exit code: 0 if all are complete, 75 "
-      "if shards are printed, 65 if only such ones are left.",
+      "Print the numbers of the shards that are not complete; the prefix is the --output-prefix of "
+      "megalith-preprocess. Failed shards, which another attempt would not help, are named on stderr "
+      "instead. Exit code: 0 if all are complete, 75 if numbers are printed, 65 if only failed shards are "
+      "left.",
       metavar("PREFIX"));
     v("shards", shards, "The number of shards.", between(1, static_cast<double>(kMaxShards)),
       default_text("of --missing: what the names say"));

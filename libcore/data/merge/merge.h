@@ -30,12 +30,13 @@ struct MergeConfig {
       "megalith-preprocess (PREFIX_KEY_document).",
       required(), metavar("PREFIX"));
     v("shards", shards,
-      "Join the shards of megalith-preprocess --shard, whose --output-prefix this is, in place of --input: "
-      "each of their datasets, in order. Shards that are missing, twice there, or of another run are "
-      "refused.",
+      "In place of --input: join the shards that megalith-preprocess --shard wrote with this "
+      "--output-prefix, each of their datasets, in order. A shard that is missing, there twice or of another "
+      "run is refused.",
       metavar("PREFIX"));
     v("rejects", rejects,
-      "With --shards: join the lines that the shards left out, too; the --rejects of megalith-preprocess.",
+      "With --shards: also join the lines that the shards rejected. Give the --rejects of "
+      "megalith-preprocess; the joined file gets this name.",
       metavar("FILE"));
     v("recursive", recursive,
       "Also take the datasets in folders below --input, in the order of their paths.");

@@ -167,8 +167,8 @@ std::vector<PlannedFile> planned_files(const std::vector<std::string>& inputs, T
     if (::stat(path.c_str(), &info) != 0)
       fail(ErrorKind::kNoInput, path, ": cannot open: ", std::strerror(errno));
     if (!S_ISREG(info.st_mode))
-      fail(ErrorKind::kUsage, "--shard: ", path,
-           " is not a regular file, so it cannot be divided; wanted files");
+      fail(ErrorKind::kUsage, path,
+           ": is not a regular file, so it cannot be divided into shards; wanted files");
     files.push_back({path, static_cast<uint64_t>(info.st_size)});
   }
   return files;
