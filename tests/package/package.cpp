@@ -114,6 +114,24 @@ class Shared {
   int lock_ = -1;
 };
 
+/// The folder of the packages that tests share.
+Shared usual_packages() {
+  return Shared("usual", [](const std::string& folder) {
+    const CommandResult all =
+        run_command(concat(MEGALITH_SOURCE_DIR "/tools/package ", usual_forms(),
+                           " --level 1 --build " MEGALITH_BINARY_DIR " --output ", folder));
+    EXPECT_EQ(all.code, 0) << all.err;
+    return folder;
+  });
+}
+
+/// Copies a file to a folder and returns the path of the copy.
+std::string copy_to(const std::string& output, const fs::path& file) {
+  const fs::path copy = fs::path(output) / file.filename();
+  fs::copy_file(file, copy);
+  return copy.string();
+}
+
 }  // namespace
 
 std::string package_anew(const std::string& form, const std::string& output, int level) {
@@ -130,13 +148,7 @@ std::string usual_forms() {
 }
 
 void copy_packages(const std::string& output) {
-  const Shared made("usual", [](const std::string& folder) {
-    const CommandResult all =
-        run_command(concat(MEGALITH_SOURCE_DIR "/tools/package ", usual_forms(),
-                           " --level 1 --build " MEGALITH_BINARY_DIR " --output ", folder));
-    EXPECT_EQ(all.code, 0) << all.err;
-    return folder;
-  });
+  const Shared made = usual_packages();
   fs::copy(made.result(), output);
 }
 
@@ -147,18 +159,11 @@ std::string package(const std::string& form, const std::string& output) {
   const auto end = kEnds.find(form);
   if (end == kEnds.end()) {
     const Shared made(form, [&](const std::string& folder) { return package_anew(form, folder); });
-    const fs::path copy = fs::path(output) / fs::path(made.result()).filename();
-    fs::copy_file(made.result(), copy);
-    return copy.string();
+    return copy_to(output, made.result());
   }
-  const TempDir all;
-  copy_packages(all / "usual");
-  for (const auto& file : fs::directory_iterator(all / "usual"))
-    if (file.path().string().ends_with(end->second)) {
-      const fs::path copy = fs::path(output) / file.path().filename();
-      fs::copy_file(file.path(), copy);
-      return copy.string();
-    }
+  const Shared made = usual_packages();
+  for (const auto& file : fs::directory_iterator(made.result()))
+    if (file.path().string().ends_with(end->second)) return copy_to(output, file.path());
   ADD_FAILURE() << "no " << form << " was made";
   return {};
 }
