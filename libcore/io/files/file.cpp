@@ -107,6 +107,18 @@ int open_nameless(const fs::path& folder) {
   return -1;
 }
 
+/// Calls `make` with one temporary name of `path` after another, until it makes something there or fails for
+/// another reason than that the name is taken. Returns the name. Processes in containers often have the same
+/// number, so one that was killed, or runs elsewhere, may have taken it.
+template <class Make>
+std::string make_temporary(const std::string& path, const char* doing, const Make& make) {
+  for (;;) {
+    std::string name = temporary_name(path);
+    if (make(name)) return name;
+    if (errno != EEXIST) fail_write(doing, name);
+  }
+}
+
 void sync_path(const fs::path& path, int flags) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | flags);
   if (fd < 0) fail_write("open for syncing", path.string());
@@ -200,10 +212,13 @@ void ReadableFile::stream(const std::function<void(std::span<const std::byte>)>&
 AtomicFile::Begun AtomicFile::begin(std::string path, OutputKind kind) {
   if (const int fd = open_stream(path, kind); fd >= 0)
     return {.path = path, .temporary = path, .fd = fd, .stream = true};
-  Begun file{.temporary = temporary_name(path), .fd = open_nameless(parent_or_here(path))};
+  Begun file{.fd = open_nameless(parent_or_here(path))};
   file.nameless = file.fd >= 0;
-  if (!file.nameless) file.fd = ::open(file.temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (file.fd < 0) fail_write("create", file.temporary);
+  if (!file.nameless)
+    file.temporary = make_temporary(path, "create", [&](const std::string& name) {
+      file.fd = ::open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+      return file.fd >= 0;
+    });
   file.path = std::move(path);
   return file;
 }
@@ -247,9 +262,10 @@ void AtomicFile::commit() {
 }
 
 void AtomicFile::publish() {
-  if (nameless_ &&
-      ::linkat(AT_FDCWD, open_path().c_str(), AT_FDCWD, temporary_.c_str(), AT_SYMLINK_FOLLOW) != 0)
-    fail_write("name", temporary_);
+  if (nameless_)
+    temporary_ = make_temporary(path(), "name", [&](const std::string& name) {
+      return ::linkat(AT_FDCWD, open_path().c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0;
+    });
   nameless_ = false;
   if (!close()) fail_write("close", path());
   if (temporary_ != path() && ::rename(temporary_.c_str(), path().c_str()) != 0)
@@ -259,9 +275,9 @@ void AtomicFile::publish() {
 
 AtomicDirectory::AtomicDirectory(fs::path target) : target_(std::move(target)) {
   if (target_.filename().empty()) target_ = target_.parent_path();  // "out/" means "out"
-  temporary_ = temporary_name(target_.string());
   make_directories(parent_or_here(target_));
-  if (::mkdir(temporary_.c_str(), 0777) != 0) fail_write("create folder", temporary_.string());
+  temporary_ = make_temporary(target_.string(), "create folder",
+                              [](const std::string& name) { return ::mkdir(name.c_str(), 0777) == 0; });
 }
 
 AtomicDirectory::~AtomicDirectory() {

@@ -117,7 +117,7 @@ class AtomicFile final : public FileWriter {
  private:
   /// A file that is open for writing.
   struct Begun {
-    std::string path = {}, temporary;
+    std::string path = {}, temporary = {};  // `temporary` is empty while the file is nameless
     int fd = -1;
     bool nameless = false;  // the file gets its name only in publish()
     bool kept = false;      // the file stays if it is never committed
@@ -128,7 +128,7 @@ class AtomicFile final : public FileWriter {
   static Begun resume(std::string path, uint64_t size);
   explicit AtomicFile(Begun file);
 
-  std::string temporary_;
+  std::string temporary_;  // empty while the file is nameless
   bool nameless_, kept_, published_ = false;
 };
 

@@ -44,7 +44,8 @@ struct BytesToRead {
 size_t read_at_place(int fd, const BytesToRead& wish, const std::string& path);
 
 /// A new hidden name in the folder of `path`, ".OUTPUT.tmp-PROCESS-NUMBER", under which AtomicFile and
-/// AtomicDirectory write. A killed process may leave a file with such a name behind.
+/// AtomicDirectory write. No other call in this process returns it. But a killed process may have left a file
+/// with such a name, and a process in another container may use it.
 std::string temporary_name(const std::string& path);
 /// The parts of a name from temporary_name().
 struct TemporaryName {

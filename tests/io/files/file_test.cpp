@@ -13,6 +13,8 @@
 #include <unistd.h>
 
 #include "libcore/base/error.h"
+#include "libcore/base/text.h"
+#include "libcore/io/files/file_calls.h"
 #include "tests/support/files.h"
 
 namespace megalith {
@@ -141,6 +143,34 @@ TEST(AtomicFile, LeavesNothingWhenItsProcessIsKilled) {
   if (nameless < 0) GTEST_SKIP() << "this file system has no nameless files";
   ::close(nameless);
   EXPECT_TRUE(std::filesystem::is_empty(dir.path()));
+}
+
+/// Makes a folder under each of the next temporary names of `path`, as processes with the number of this one
+/// leave them that were killed in other containers.
+void take_names(const std::string& path) {
+  const std::string name = temporary_name(path);
+  const size_t number = name.rfind('-') + 1;
+  const int64_t last = parse_int(name.substr(number)).value();
+  for (int64_t next = last + 1; next < last + 4; ++next)
+    std::filesystem::create_directory(concat(name.substr(0, number), next));
+}
+
+TEST(AtomicFile, PassesOverTemporaryNamesThatAreTaken) {
+  const test::TempDir dir;
+  AtomicFile file(dir / "x");
+  file.write("text");
+  take_names(dir / "x");
+  file.commit();
+  EXPECT_EQ(read_file(dir / "x"), "text");
+}
+
+TEST(AtomicDirectory, PassesOverTemporaryNamesThatAreTaken) {
+  const test::TempDir dir;
+  take_names(dir / "folder");
+  AtomicDirectory folder(dir / "folder");
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+  folder.commit();
+  EXPECT_TRUE(std::filesystem::is_directory(dir / "folder"));
 }
 
 TEST(AtomicFile, NamesTheFolderThatIsNotThere) {
