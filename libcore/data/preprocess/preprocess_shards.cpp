@@ -37,7 +37,7 @@ bool writes_stdout(const PreprocessConfig& config) {
   return config.output_prefix == "-";
 }
 
-/// A folder for the files of a shard that go to stdout. Removes them.
+/// A folder for the files of a shard that go to stdout, which no other user may read. Removes them.
 class Spool {
  public:
   Spool() : path_((temporary_folder() / "megalith-XXXXXX").string()) {
