@@ -71,7 +71,10 @@ class PreprocessShards : public testing::Test {
     tokenizer_.type = "NullTokenizer";
     config_.vocab_size = 60'000;
   }
-  ~PreprocessShards() override { set_log_sink(previous_); }
+  ~PreprocessShards() override {
+    no_locks = false;
+    set_log_sink(previous_);
+  }
 
   /// What one process writes.
   std::map<std::string, std::string> whole() {
@@ -363,7 +366,6 @@ TEST_F(PreprocessShards, LeaveOneWholeSetAfterTwoAttemptsAtOnce) {
       EXPECT_EQ(merged(), expected);
     }
   }
-  no_locks = false;
 }
 
 TEST_F(PreprocessShards, LeaveOutTheDocumentsOfEarlierShards) {
