@@ -91,6 +91,10 @@ bool is_skipped(std::string_view key) {
          key.ends_with("rotary_pos_emb.inv_freq") || key.ends_with("rotary_emb.inv_freq");
 }
 
+bool is_vector(std::string_view name, int axes) {
+  return axes == 1 || name.ends_with(".bias");
+}
+
 TensorSharding sharding_of(std::string_view ours, bool swiglu) {
   if (ours.ends_with("embedding.word_embeddings.weight") || ours.ends_with("output_layer.weight"))
     return TensorSharding::kRows;

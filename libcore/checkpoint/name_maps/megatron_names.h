@@ -32,4 +32,9 @@ std::optional<MegatronName> our_name(std::string_view key);
 /// Whether a key holds no parameter: "…_extra_state", rotary tables.
 bool is_skipped(std::string_view key);
 
+/// Whether a parameter of this name, ours or Megatron's, with so many axes is a bias or the weight of a norm.
+/// Our biases of queries, keys and values have three axes. Megatron does not decay these parameters
+/// (core/optimizer: _get_param_groups), nor do we, unless a run decays all.
+bool is_vector(std::string_view name, int axes);
+
 }  // namespace megalith

@@ -6,6 +6,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
+#include "libcore/checkpoint/name_maps/megatron_names.h"
 
 namespace megalith {
 namespace {
@@ -79,7 +80,7 @@ class Reader {
   }
 
   static bool decays(const RankParam& param) {
-    return param.tensor->extents.size() != 1 && !param.key.ends_with(".bias");
+    return !is_vector(param.key, static_cast<int>(param.tensor->extents.size()));
   }
 
   void take_step(PickleRef owner) {

@@ -6,6 +6,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
+#include "libcore/checkpoint/name_maps/megatron_names.h"
 #include "libcore/checkpoint/name_maps/name_map.h"
 #include "libcore/convert/sources/hf_config.h"
 #include "libcore/convert/sources/megatron_args.h"
@@ -56,7 +57,7 @@ bool is_vocabulary(const std::string& name) {
 
 JoinedTensor joined(const RenamedTensor& wanted, FoundParts found, bool norms_less_one,
                     const std::string& prefix) {
-  const bool vector = wanted.ours.ends_with(".bias") || wanted.shape.rank == 1;
+  const bool vector = is_vector(wanted.ours, wanted.shape.rank);
   return {.name = prefix + wanted.ours,
           .shape = wanted.shape,
           .columns = vector ? 1 : wanted.shape.back(),

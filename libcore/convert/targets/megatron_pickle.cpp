@@ -6,6 +6,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
+#include "libcore/checkpoint/name_maps/megatron_names.h"
 #include "libcore/checkpoint/torch/torch_layout.h"
 
 namespace megalith {
@@ -184,7 +185,7 @@ std::vector<Group> groups_of(const MegatronRankFile& rank, bool decay_all) {
   std::vector<Group> groups;
   for (size_t i = 0; i < rank.params; ++i) {
     const OutputTensor& tensor = rank.file.tensors[i];
-    const bool decays = decay_all || (tensor.shape.rank != 1 && !tensor.name.ends_with(".bias"));
+    const bool decays = decay_all || !is_vector(tensor.name, tensor.shape.rank);
     if (groups.empty() || (groups.size() == 1 && groups[0].decays != decays)) groups.push_back({decays});
     groups[groups[0].decays == decays ? 0 : 1].params.push_back(i);
   }

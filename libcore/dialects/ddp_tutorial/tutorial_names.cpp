@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "libcore/checkpoint/name_maps/megatron_names.h"
 #include "libcore/checkpoint/native/checkpoint_format.h"
 
 namespace megalith {
@@ -114,7 +115,7 @@ std::vector<PthParameter> own_parameters(const TensorFile& ours) {
                    .shape = shape,
                    .form = form,
                    .runs = {{0, 0, form.rows()}},
-                   .decays = shape.rank > 1 && !tensor.name.ends_with(".bias")});
+                   .decays = !is_vector(tensor.name, shape.rank)});
   }
   return all;
 }
