@@ -20,8 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kOfTutorial = "tok_emb.weight";  // a name that only GPTModel has
-
 using NamedTensors = std::vector<std::pair<std::string, TorchTensor>>;
 
 /// Tensors of several files as those of one; a part's names get its prefix.
@@ -71,7 +69,7 @@ NamedTensors model_tensors(const TorchFile& file) {
 
 bool has_tutorial_names(const NamedTensors& tensors) {
   return std::any_of(tensors.begin(), tensors.end(),
-                     [](const auto& one) { return one.first == kOfTutorial; });
+                     [](const auto& one) { return one.first == kTutorialEmbedding; });
 }
 
 /// The JSON that our optimizer files hold; null in a file of another program.

@@ -15,8 +15,6 @@
 namespace megalith {
 namespace {
 
-constexpr const char* kEmbedding = "tok_emb.weight";
-
 std::vector<PthParameter> parameters_of(const ModelConfig& model, const TensorFile& ours) {
   return fits_tutorial(model) ? tutorial_parameters(model) : own_parameters(ours);
 }
@@ -71,7 +69,7 @@ void write_model(const std::string& path, const TensorFile& ours, const ModelCon
   for (const PthParameter& parameter : parameters_of(model, ours)) {
     file.pickle().text(parameter.name);
     const size_t storage = add_parameter(file, ours, parameter);
-    if (parameter.name == kEmbedding) embedding = storage;
+    if (parameter.name == kTutorialEmbedding) embedding = storage;
   }
   if (fits_tutorial(model)) add_buffers(file, model, embedding);
   file.pickle().end_dict();

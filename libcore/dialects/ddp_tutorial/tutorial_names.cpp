@@ -19,7 +19,7 @@ const NameMap& tutorial_names() {
       .always_biased = false,
       .rows =
           {
-              {"embedding.word_embeddings.weight", {"tok_emb.weight"}, kCopy, {kVocab, kHidden}},
+              {"embedding.word_embeddings.weight", {kTutorialEmbedding}, kCopy, {kVocab, kHidden}},
               {"embedding.position_embeddings.weight", {"pos_emb.weight"}, kCopy, {kPositions, kHidden}},
               {"decoder.layers.#.self_attention.linear_qkv.weight",
                {"trf_blocks.#.att.W_query.weight", "trf_blocks.#.att.W_key.weight",

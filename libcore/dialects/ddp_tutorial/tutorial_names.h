@@ -14,6 +14,9 @@ namespace megalith {
 /// values are layers of their own, and the head is untied.
 const NameMap& tutorial_names();
 
+/// The token embedding in them, a name that no other model has.
+inline constexpr const char* kTutorialEmbedding = "tok_emb.weight";
+
 /// Whether GPTModel is such a model: GPT-2 with GELU by tanh and biases in all linear layers but queries,
 /// keys and values, which may lack them.
 bool fits_tutorial(const ModelConfig&);
