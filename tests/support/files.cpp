@@ -99,6 +99,20 @@ CommandResult run_command(const std::string& command) {
           read_file(dir / "err")};
 }
 
+std::string python() {
+  if (const char* const given = std::getenv("MEGALITH_PYTHON")) return given;
+  const std::string own = concat(MEGALITH_SOURCE_DIR, "/.venv/bin/python");
+  return file_exists(own) ? own : "python3";
+}
+
+bool python_has(const std::string& modules) {
+  return run_command(concat(python(),
+                            " -c 'import importlib.util, sys; "
+                            "sys.exit(not all(map(importlib.util.find_spec, sys.argv[1:])))' ",
+                            modules))
+             .code == 0;
+}
+
 std::string app(std::string_view name) {
   return concat(MEGALITH_BINARY_DIR, "/bin/megalith-", name);
 }

@@ -50,6 +50,11 @@ struct CommandResult {
   std::string all() const { return out + err; }
 };
 CommandResult run_command(const std::string& command);
+/// The Python that MEGALITH_PYTHON names, else that of .venv (tools/setup), else python3.
+std::string python();
+/// Whether it has these modules, named with spaces between. It does not import them: a module that is there
+/// and broken must fail the test, not skip it.
+bool python_has(const std::string& modules);
 /// The path of a built program: .../bin/megalith-preprocess for app("preprocess").
 std::string app(std::string_view name);
 

@@ -20,11 +20,9 @@ constexpr const char* kModel =
     "--vocab-size 32000 ";
 
 TEST(AutoplanJobs, HaveTheFieldsOfKubernetesAndDlc) {
-  const char* const python = std::getenv("MEGALITH_PYTHON");
-  if (python == nullptr) GTEST_SKIP() << "MEGALITH_PYTHON names no Python";
-  const std::string command(python);
-  if (run_command(command + " -c 'import kubernetes_validate, alibabacloud_pai_dlc20201203'").code != 0)
-    GTEST_SKIP() << python << " has no kubernetes-validate and DLC's SDK; see tools/setup --peers";
+  if (std::getenv("MEGALITH_PYTHON") == nullptr) GTEST_SKIP() << "MEGALITH_PYTHON names no Python";
+  if (!test::python_has("kubernetes_validate alibabacloud_pai_dlc20201203"))
+    GTEST_SKIP() << test::python() << " has no kubernetes-validate and DLC's SDK; see tools/setup --peers";
   const test::TempDir folder;
   std::string jobs;
   int count = 0;
@@ -39,7 +37,7 @@ TEST(AutoplanJobs, HaveTheFieldsOfKubernetesAndDlc) {
       jobs += ' ' + path;
     }
   const CommandResult checked =
-      run_command(command + ' ' + MEGALITH_SOURCE_DIR + "/tools/peers/check_jobs.py" + jobs);
+      run_command(test::python() + ' ' + MEGALITH_SOURCE_DIR + "/tools/peers/check_jobs.py" + jobs);
   EXPECT_EQ(checked.code, 0) << checked.all();
   EXPECT_NE(checked.out.find("10 jobs, 0 failed"), std::string::npos) << checked.all();
 }

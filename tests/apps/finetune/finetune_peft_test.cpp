@@ -11,13 +11,11 @@ namespace megalith::test {
 namespace {
 
 TEST(FinetunePeft, LoadsAdaptersAndModels) {
-  const char* const python = std::getenv("MEGALITH_PYTHON");
-  if (python == nullptr) GTEST_SKIP() << "MEGALITH_PYTHON names no Python";
-  const std::string command(python);
-  if (run_command(command + " -c 'import torch, transformers, peft'").code != 0)
-    GTEST_SKIP() << python << " has no torch, transformers and peft; see ./test --peers";
+  if (std::getenv("MEGALITH_PYTHON") == nullptr) GTEST_SKIP() << "MEGALITH_PYTHON names no Python";
+  if (!python_has("torch transformers peft"))
+    GTEST_SKIP() << python() << " has no torch, transformers and peft; see ./test --peers";
   const std::string build = std::filesystem::path(app("finetune")).parent_path().parent_path().string();
-  const CommandResult result = run_command("BUILD=" + build + " " + command + " " + MEGALITH_SOURCE_DIR +
+  const CommandResult result = run_command("BUILD=" + build + " " + python() + " " + MEGALITH_SOURCE_DIR +
                                            "/tools/peers/compare_peft.py llama gpt2");
   EXPECT_EQ(result.code, 0) << result.all();
   EXPECT_NE(result.out.find("0 failed"), std::string::npos) << result.all();

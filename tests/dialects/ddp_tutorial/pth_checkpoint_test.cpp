@@ -241,8 +241,8 @@ TEST_F(PthCheckpoint, TiesTheHeadOfATiedModel) {
 
 // Both of torch's classes load our pair, AdamW with one group.
 TEST_F(PthCheckpoint, IsReadByTorch) {
-  const std::string python = std::string(MEGALITH_SOURCE_DIR) + "/.venv/bin/python";
-  if (run_command(python + " -c 'import torch, tokenizers'").code != 0) GTEST_SKIP() << "there is no torch";
+  if (!python_has("torch tokenizers numpy"))
+    GTEST_SKIP() << "Python has no torch, tokenizers and numpy (tools/setup --peers)";
   PretrainConfig c = untied(config());
   c.model.qkv_bias = false;
   c.train.decay_all = true;
@@ -264,7 +264,7 @@ print(len(optimizer.param_groups), optimizer.param_groups[0]["weight_decay"])
 )");
   const CommandResult result =
       run_command("cd " + dir_.path().string() + " && PYTHONPATH=" + MEGALITH_SOURCE_DIR + "/tools/golden " +
-                  python + " check.py");
+                  python() + " check.py");
   EXPECT_EQ(result.code, 0) << result.err;
   EXPECT_EQ(result.out, "1 0.01\n");
 }

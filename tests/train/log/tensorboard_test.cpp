@@ -98,16 +98,8 @@ TEST(EventWriter, NamesTheFolderThatCannotBeMade) {
   EXPECT_THROW(EventWriter(folder / "file/tb", 0), Error);
 }
 
-// The Python that MEGALITH_PYTHON names, or that of the checks' private environment (tools/setup).
-std::string python() {
-  if (const char* given = std::getenv("MEGALITH_PYTHON")) return given;
-  const std::string own = std::string(MEGALITH_SOURCE_DIR) + "/.venv/bin/python";
-  return file_exists(own) ? own : "python3";
-}
-
 TEST(EventWriterPython, IsReadBackByTensorBoard) {
-  if (test::run_command(python() + " -c 'import tensorboard'").code != 0)
-    GTEST_SKIP() << "python has no tensorboard; see tools/setup";
+  if (!test::python_has("tensorboard")) GTEST_SKIP() << "Python has no tensorboard (tools/setup)";
   const TempDir folder;
   {
     EventWriter first(folder / "tb", 0);
@@ -119,7 +111,7 @@ TEST(EventWriterPython, IsReadBackByTensorBoard) {
                         16);  // the first run had continued after its last checkpoint, at step 15
     resumed.scalar("lm loss", 16, 1.5);
   }
-  const test::CommandResult result = test::run_command(python() + " " + MEGALITH_SOURCE_DIR +
+  const test::CommandResult result = test::run_command(test::python() + " " + MEGALITH_SOURCE_DIR +
                                                        "/tests/train/read_tensorboard.py " + (folder / "tb"));
   ASSERT_EQ(result.code, 0) << result.err;
   std::vector<Json> lines;
