@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <system_error>
@@ -83,6 +84,7 @@ Json own_json(const TorchFile& file) {
 struct OptimizerState {
   std::vector<std::string> names;
   std::map<std::string, NamedTensors> moments = {};  // by our names of the moments
+  std::string other = {};                            // what it keeps and our AdamW does not; empty: nothing
   double steps = 0;                                  // as torch counts them
 };
 
@@ -97,7 +99,7 @@ double number_of(const TorchFile& file, PickleRef ref) {
   return number;
 }
 
-/// Takes what the optimizer has for one parameter: "state.7.exp_avg".
+/// Takes what the optimizer keeps of one parameter: "state.7.exp_avg".
 void take_leaf(const TorchFile& file, const TorchLeaf& leaf, OptimizerState& state) {
   const std::vector<std::string> parts = split(leaf.name, '.');
   if (parts.size() != 3 || parts[0] != "state") return;
@@ -105,10 +107,15 @@ void take_leaf(const TorchFile& file, const TorchLeaf& leaf, OptimizerState& sta
   if (!id || *id < 0 || static_cast<size_t>(*id) >= state.names.size())
     fail(ErrorKind::kData, file.path(), ": state has parameter ", quote(parts[1]), ", there are ",
          state.names.size());
-  if (parts[2] == "step") state.steps = number_of(file, leaf.value);
-  for (const auto& [ours, theirs] : kMoments)
-    if (parts[2] == theirs)
-      state.moments[ours].emplace_back(state.names[static_cast<size_t>(*id)], file.tensor(leaf.value));
+  const std::string& kept = parts[2];
+  const auto* const moment = std::find_if(std::begin(kMoments), std::end(kMoments),
+                                          [&](const auto& names) { return kept == names.second; });
+  if (kept == "step")
+    state.steps = number_of(file, leaf.value);
+  else if (moment == std::end(kMoments))
+    state.other = kept;
+  else
+    state.moments[moment->first].emplace_back(state.names[static_cast<size_t>(*id)], file.tensor(leaf.value));
 }
 
 OptimizerState state_of(const TorchFile& file, std::vector<std::string> names) {
@@ -169,6 +176,10 @@ OptimizerState take_foreign(const TorchFile& file, const ModelConfig& model, Sta
          "; --untie-embeddings-and-output-weights is for a head with weights of its own, --add-qkv-bias for "
          "biases of queries, keys and values");
   OptimizerState state = state_of(file, std::move(names));
+  if (!state.other.empty())
+    fail(ErrorKind::kData, file.path(), ": keeps ", quote(state.other),
+         " of a parameter, wanted step, exp_avg and exp_avg_sq, the state of AdamW without amsgrad; move it "
+         "away to begin with the weights of the model next to it");
   const auto steps = static_cast<int64_t>(state.steps);
   check_count(steps, concat(file.path(), ": \"step\""));
   start.state = TrainState{.iteration = steps, .consumed_train = steps, .schedule_samples = steps};
@@ -279,8 +290,7 @@ StartPoint read_pair(const std::string& root, int64_t number, const ModelConfig&
   if (tutorial && !fits_tutorial(model))
     fail(ErrorKind::kData, path,
          ": is a GPTModel (learned positions, LayerNorm, GELU by tanh, biases, all heads with keys of their "
-         "own), "
-         "which the options of this model are not");
+         "own); the options of this run describe another model");
   OptimizerState state;
   if (file_exists(optimizer)) state = take_optimizer(open_torch(optimizer), tutorial, number, model, start);
   start.tensors = tutorial ? tutorial_tensors(path, std::move(parameters), std::move(state), model)

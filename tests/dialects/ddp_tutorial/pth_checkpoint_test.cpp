@@ -14,6 +14,8 @@
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/native/reader.h"
 #include "libcore/checkpoint/torch/torch_file.h"
+#include "libcore/dialects/ddp_tutorial/pth_file.h"
+#include "libcore/dialects/ddp_tutorial/tutorial_names.h"
 #include "libcore/io/files/file.h"
 #include "libcore/train/run/loop.h"
 #include "libcore/train/saves/start_point.h"
@@ -63,6 +65,15 @@ class PthCheckpoint : public testing::Test {
     rest.checkpoint.save = dir_ / concat("rest", ranks, plain.train.bf16);
     EXPECT_EQ(train(rest, tiny_data(), nullptr).iteration, 20);
     EXPECT_EQ(values(rest.checkpoint.save), values(plain.checkpoint.save));
+  }
+  /// Why a run with --checkpoint `number` is refused; empty: it is not.
+  std::string refusal(int64_t number) const {
+    try {
+      pair(number);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return {};
   }
   /// The start point of a run with --checkpoint `number`.
   StartPoint pair(int64_t number) const {
@@ -270,14 +281,6 @@ print(len(optimizer.param_groups), optimizer.param_groups[0]["weight_decay"])
 }
 
 TEST_F(PthCheckpoint, NamesWhatIsNotThere) {
-  const auto refusal = [&](int64_t number) {
-    try {
-      pair(number);
-    } catch (const Error& error) {
-      return std::string(error.what());
-    }
-    return std::string();
-  };
   EXPECT_NE(refusal(3).find("holds no model_NNNNNN.pth"), std::string::npos) << refusal(3);
   PretrainConfig c = config();
   c.train.iters = 2;
@@ -296,6 +299,42 @@ TEST_F(PthCheckpoint, NamesWhatIsNotThere) {
       << refusal(7);
   fs::remove(dir_ / "pth/optimizer_000007.pth");
   EXPECT_FALSE(pair(7).state);  // the start point has only weights
+}
+
+// amsgrad of torch.optim.AdamW keeps "max_exp_avg_sq". The file has what the reader looks at.
+TEST_F(PthCheckpoint, RefusesWhatAnotherOptimizerKeeps) {
+  PretrainConfig c = config();
+  c.train.iters = 2;
+  train(c, tiny_data(), nullptr);
+  PthFile file(dir_ / "pth/optimizer_000000.pth");
+  PickleWriter& pickle = file.pickle();
+  pickle.begin_dict();
+  pickle.text("state");
+  pickle.begin_dict();
+  pickle.integer(0);
+  pickle.begin_dict();
+  pickle.text("step");
+  pickle.real(2);
+  pickle.text("max_exp_avg_sq");
+  file.tensor({.name = "max_exp_avg_sq", .dtype = DType::kF32, .shape = {1}},
+              [](View out) { *static_cast<float*>(out.data) = 0; });
+  pickle.end_dict();
+  pickle.end_dict();
+  pickle.text("param_groups");
+  pickle.begin_list();
+  pickle.begin_dict();
+  pickle.text("params");
+  pickle.begin_list();
+  for (size_t id = 0; id < tutorial_parameters(c.model).size(); ++id)
+    pickle.integer(static_cast<int64_t>(id));
+  pickle.end_list();
+  pickle.end_dict();
+  pickle.end_list();
+  pickle.end_dict();
+  file.write();
+  EXPECT_NE(refusal(0).find("optimizer_000000.pth: keeps \"max_exp_avg_sq\" of a parameter, wanted step"),
+            std::string::npos)
+      << refusal(0);
 }
 
 TEST_F(PthCheckpoint, DoesNotOverwritePairsFromWeightsAlone) {
