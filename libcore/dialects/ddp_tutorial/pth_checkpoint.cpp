@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "libcore/base/error.h"
+#include "libcore/base/log.h"
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/native/reader.h"
 #include "libcore/dialects/ddp_tutorial/pth_pair.h"
@@ -83,6 +84,7 @@ class PthStore final : public CheckpointStore {
   void enter(const CheckpointConfig& config) const override {
     std::error_code ignored;  // the next save reports the problem
     fs::remove_all(passage(config.save), ignored);
+    warn_of_later_pairs(config);
   }
   std::vector<int64_t> numbers(const std::string& folder) const override { return pair_numbers(folder); }
   int64_t next_number(const std::string& save) const override { return newest_pair(save).value_or(-1) + 1; }
@@ -117,6 +119,12 @@ class PthStore final : public CheckpointStore {
   }
 
  private:
+  static void warn_of_later_pairs(const CheckpointConfig& config) {
+    const int64_t newest = newest_pair(config.save).value_or(-1);
+    if (!config.number || config.overwrite || newest <= *config.number) return;
+    warn("--checkpoint ", *config.number, ": --save ", config.save, " has later pairs, up to number ", newest,
+         "; each stays until this run replaces it; --overwrite-output-dir removes them all");
+  }
   static std::string passage(const std::string& save) { return save + "/.pth"; }
 };
 

@@ -83,6 +83,12 @@ class PthCheckpoint : public testing::Test {
     return find_start(from, tiny_config().model).value();
   }
 
+  bool warns_of_later_pairs() const {
+    return std::any_of(log_.lines.begin(), log_.lines.end(), [](const std::string& line) {
+      return line.find("has later pairs, up to number 2;") != std::string::npos;
+    });
+  }
+
   TempDir dir_;
   LogLines log_;
 };
@@ -179,12 +185,19 @@ TEST_F(PthCheckpoint, IsNumberedBySavesFromZero) {
   c.checkpoint.number = 1;  // what follows takes the place of number 2
   c.train.iters = 17;
   c.train.decay_iters = 20;
+  log_.lines.clear();
   EXPECT_EQ(train(c, tiny_data(), nullptr).iteration, 17);
+  EXPECT_TRUE(warns_of_later_pairs());
   EXPECT_EQ(pair(2).state->iteration, 17);
   EXPECT_EQ(names().find("000003"), std::string::npos);
+  c.checkpoint.number = 2;
+  c.train.iters = 18;
+  log_.lines.clear();
+  train(c, tiny_data(), nullptr);
+  EXPECT_FALSE(warns_of_later_pairs());
   CheckpointConfig newest;
   newest.load = dir_ / "pth";
-  EXPECT_EQ(find_start(newest, c.model).value().path, dir_ / "pth/model_000002.pth");
+  EXPECT_EQ(find_start(newest, c.model).value().path, dir_ / "pth/model_000003.pth");
 }
 
 /// A GPTModel that is untied, so that its optimizer has each of its parameters.
