@@ -176,8 +176,7 @@ struct ScheduleOptions {
       "Save at each evaluation that is better than all earlier ones, and write the best model at the end.");
     v("metric-for-best-model", metric,
       "The figure that decides which model is best; accuracy: the share of the answers' tokens that the "
-      "model "
-      "would choose, given those before.",
+      "model would choose, given those before.",
       one_of({"eval_loss", "loss", "accuracy", "eval_accuracy"}));
     v("early-stopping-patience", patience, "Stop after this many evaluations that were no better; 0: never.",
       at_least(0));

@@ -94,8 +94,7 @@ constexpr Row kRows[] = {
     // Keys of files that train adapters (configs/gpt2/run_gpt2_lora.yaml).
     fixed("pet_config.pet_type model.model_config.pet_config.pet_type", "none",
           "megalith-finetune --config FILE trains adapters of LoRA, with --model, --data and --output-dir "
-          "where "
-          "the file names no folders of this machine"),
+          "where the file names no folders of this machine"),
     used("use_parallel load_checkpoint resume_training do_eval eval_step_interval micro_batch_interleave_num "
          "context.device_target context.max_device_memory parallel.enable_parallel_optimizer "
          "parallel_config.optimizer_shard parallel_config.micro_batch_num recompute_config.recompute "
