@@ -18,8 +18,7 @@ class EmulatedAttention : public PretrainRanks {
  protected:
   /// The log of a run with a cuDNN of this kind; empty: one that is too old.
   std::string train_with(const std::string& cudnn, const std::string& options) const {
-    const Variable folder("MEGALITH_CUDA_LIBS", emulated_cuda_folder()),
-        kind("MEGALITH_EMULATOR_CUDNN", cudnn.empty() ? std::nullopt : std::optional(cudnn));
+    const Variable kind("MEGALITH_EMULATOR_CUDNN", cudnn.empty() ? std::nullopt : std::optional(cudnn));
     const CommandResult result = train(kOptions + options);
     EXPECT_EQ(result.code, 0) << result.all();
     return result.all();
@@ -33,6 +32,7 @@ class EmulatedAttention : public PretrainRanks {
   std::vector<double> bits_of(const std::string& log_json) const { return figures(log_json, "grad_norm"); }
   static bool has(const std::string& log, const std::string& pattern) { return Pattern(pattern).is_in(log); }
 
+  const EmulatedPlugin plugin_;
   const std::string kOptions =
       "--device cuda --bf16 --train-iters 6 --eval-iters 0 --log-interval 1 --attention-dropout 0 "
       "--hidden-dropout 0 ";
@@ -64,8 +64,7 @@ TEST_F(EmulatedAttention, IsOursWhereCudnnIsWrongOrRefuses) {
 
 TEST_F(EmulatedAttention, IsOursWithDropoutAndInFp32) {
   EXPECT_FALSE(has(train_with("right", "--attention-dropout 0.1"), "cuDNN"));
-  const Variable folder("MEGALITH_CUDA_LIBS", emulated_cuda_folder()),
-      kind("MEGALITH_EMULATOR_CUDNN", "right");
+  const Variable kind("MEGALITH_EMULATOR_CUDNN", "right");
   const CommandResult fp32 = train("--device cuda --train-iters 2 --eval-iters 0 --attention-dropout 0");
   EXPECT_EQ(fp32.code, 0) << fp32.all();
   EXPECT_FALSE(has(fp32.all(), "cuDNN")) << fp32.all();
@@ -95,7 +94,6 @@ TEST_F(EmulatedAttention, KeepsTheChoiceOfTheCheckpointOrSaysThatBitsMayDiffer) 
 // All take the choice of the first rank, whatever their own cuDNN would do.
 TEST_F(EmulatedAttention, IsComputedAlikeByAllRanks) {
   const auto bits = [&](const std::string& cudnn, const std::string& name) {
-    const Variable folder("MEGALITH_CUDA_LIBS", emulated_cuda_folder());
     const int code = start(
         "RANK=%r WORLD_SIZE=2 LOCAL_RANK=%r LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=" +
             std::to_string(free_port()) + " MEGALITH_EMULATOR_DEVICES=2 MEGALITH_EMULATOR_CUDNN=" + cudnn,

@@ -159,8 +159,7 @@ TEST_F(DdpTutorial, CountsTheDataInStepsWithAnotherBatch) {
   EXPECT_NE((rest.out + rest.err)
                 .find("model_00000" + pair +
                       ".pth: its steps have 8 samples, this run's 4: the run continues after 6 "
-                      "of its own "
-                      "steps, at sample 24 of its order"),
+                      "of its own steps, at sample 24 of its order"),
             std::string::npos)
       << rest.out;
   const auto all = lines("whole.jsonl", "train"), after = lines("rest.jsonl", "train");
@@ -197,6 +196,7 @@ TEST_F(DdpTutorial, MayBeShorterThanItsWarmUp) {
   ASSERT_EQ(result.code, 0) << result.err;
   EXPECT_NE(result.all().find("the warm-up of 1000 steps outlasts the run's"), std::string::npos);
   const std::vector<Json> train = lines("l.jsonl", "train");
+  ASSERT_FALSE(train.empty());
   for (size_t i = 0; i < train.size(); ++i)
     EXPECT_NEAR(train[i]["lr"].as_double(), 3e-4 + static_cast<double>(i) * (6e-3 - 3e-4) / 1000, 1e-12) << i;
 }
