@@ -1,6 +1,5 @@
 #include "libcore/dialects/ddp_tutorial/pth_file.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <utility>
@@ -10,12 +9,6 @@
 #include "libcore/io/files/file.h"
 
 namespace megalith {
-namespace {
-
-/// The file is first filled with zeros, this many bytes at a time; then the parts are written over them.
-constexpr uint64_t kZeros = uint64_t{1} << 20;
-
-}  // namespace
 
 size_t PthFile::tensor(TensorSpec spec, Fill fill) {
   pickle_tensor(pickle_, spec, tensors_.size());
@@ -32,20 +25,25 @@ void PthFile::write() {
   for (const Tensor& tensor : tensors_) sizes.push_back(tensor.spec.bytes());
   const TorchLayout layout(std::filesystem::path(path_).stem().string(), pickle_.finish(), sizes);
   AtomicFile file(path_);
-  const std::string zeros(kZeros, '\0');
-  for (uint64_t at = 0; at < layout.size(); at += kZeros)
-    file.write(zeros.data(), std::min<uint64_t>(kZeros, layout.size() - at));
-  std::vector<uint32_t> crcs;
+  // The parts between the tensors hold their checksums, which are not known before the end.
+  std::vector<uint32_t> crcs(tensors_.size());
+  const std::vector<FilePart> parts = layout.parts(crcs);
+  auto part = parts.begin();
+  const auto write_parts = [&](uint64_t end) {
+    for (; part != parts.end() && part->offset < end; ++part) file.write(part->bytes);
+  };
   std::vector<std::byte> bytes;
   for (size_t i = 0; i < tensors_.size(); ++i) {
+    write_parts(layout.offset(i));
     const TensorSpec& spec = tensors_[i].spec;
     bytes.resize(spec.bytes());
     tensors_[i].fill(View{bytes.data(), spec.dtype, spec.shape});
-    crcs.push_back(crc32(0, bytes.data(), bytes.size()));
-    file.write_at(layout.offset(i), bytes.data(), bytes.size());
+    crcs[i] = crc32(0, bytes.data(), bytes.size());
+    file.write(bytes.data(), bytes.size());
   }
-  for (const FilePart& part : layout.parts(crcs))
-    file.write_at(part.offset, part.bytes.data(), part.bytes.size());
+  write_parts(layout.size());
+  for (const FilePart& known : layout.parts(crcs))
+    file.write_at(known.offset, known.bytes.data(), known.bytes.size());
   file.commit();
 }
 

@@ -22,7 +22,7 @@ class PthFile {
   size_t tensor(TensorSpec, Fill fill);
   /// Writes a tensor into the pickle that shares a storage with an earlier one, and is equal to it.
   void same_tensor(size_t storage);
-  /// Writes the file, which appears when it is complete. kIo.
+  /// Writes the file, which appears when it is complete. Takes memory for the largest tensor. kIo.
   void write();
 
  private:
