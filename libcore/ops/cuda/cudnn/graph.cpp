@@ -30,8 +30,9 @@ void Descriptor::set(Attribute attribute, AttributeType type, int64_t count, con
   library_.require(library_.set(raw_, attribute, type, count, values), "describe attention");
 }
 
-void Descriptor::finalize() {
+RawDescriptor Descriptor::finalize() {
   library_.require(library_.finalize(raw_), "finish a description of attention");
+  return raw_;
 }
 
 bool Descriptor::try_finalize() {
@@ -55,26 +56,26 @@ RawDescriptor Graph::make_tensor(int64_t id, const TensorForm& form, bool is_vir
   tensor.set(kTensorAlignment, kOfInt64, kAlignment);
   tensor.set(kTensorIsVirtual, kOfBoolean, is_virtual);
   if (by_value) tensor.set(kTensorIsByValue, kOfBoolean, true);
-  tensor.finalize();
-  return tensor.raw();
+  return tensor.finalize();
 }
 
 RawDescriptor Graph::tensor(int64_t id, const TensorForm& form, bool by_value) {
   return make_tensor(id, form, false, by_value);
 }
 
+void Graph::add_operation(DescriptorType type, const std::vector<Part>& parts) {
+  Descriptor& operation = add(type);
+  for (const auto& [attribute, part] : parts) operation.set(attribute, kOfDescriptor, part);
+  operations_.push_back(operation.finalize());
+}
+
 /// The operands are x, b and t, of which the last two may be missing.
 void Graph::add_pointwise(RawDescriptor y, Descriptor& mode, std::initializer_list<RawDescriptor> operands) {
   constexpr Attribute kPlaces[] = {kPointwiseX, kPointwiseB, kPointwiseT};
-  mode.finalize();
-  const RawDescriptor of = mode.raw();
-  Descriptor& operation = add(kPointwiseOp);
-  operation.set(kPointwiseOpOf, kOfDescriptor, of);
-  size_t place = 0;
-  for (const RawDescriptor operand : operands) operation.set(kPlaces[place++], kOfDescriptor, operand);
-  operation.set(kPointwiseY, kOfDescriptor, y);
-  operation.finalize();
-  operations_.push_back(operation.raw());
+  std::vector<Part> parts{{kPointwiseOpOf, mode.finalize()}, {kPointwiseY, y}};
+  for (size_t place = 0; const RawDescriptor operand : operands)
+    parts.emplace_back(kPlaces[place++], operand);
+  add_operation(kPointwiseOp, parts);
 }
 
 void Graph::pointwise_to(RawDescriptor y, PointwiseMode mode, std::initializer_list<RawDescriptor> operands,
@@ -107,14 +108,7 @@ void Graph::reduce_to(RawDescriptor y, ReductionMode mode, RawDescriptor x) {
   Descriptor& described = add(kReduction);
   described.set(kReductionOperator, kOfReduction, static_cast<int>(mode));
   described.set(kReductionPrecision, kOfDataType, static_cast<int>(kFloat));
-  described.finalize();
-  const RawDescriptor of = described.raw();
-  Descriptor& operation = add(kReductionOp);
-  operation.set(kReductionX, kOfDescriptor, x);
-  operation.set(kReductionY, kOfDescriptor, y);
-  operation.set(kReductionOf, kOfDescriptor, of);
-  operation.finalize();
-  operations_.push_back(operation.raw());
+  add_operation(kReductionOp, {{kReductionX, x}, {kReductionY, y}, {kReductionOf, described.finalize()}});
 }
 
 RawDescriptor Graph::reduce(ReductionMode mode, RawDescriptor x, const TensorForm& form) {
@@ -126,15 +120,7 @@ RawDescriptor Graph::reduce(ReductionMode mode, RawDescriptor x, const TensorFor
 void Graph::multiply_to(RawDescriptor c, RawDescriptor a, RawDescriptor b) {
   Descriptor& described = add(kMatmul);
   described.set(kMatmulPrecision, kOfDataType, static_cast<int>(kFloat));
-  described.finalize();
-  const RawDescriptor of = described.raw();
-  Descriptor& operation = add(kMatmulOp);
-  operation.set(kMatmulA, kOfDescriptor, a);
-  operation.set(kMatmulB, kOfDescriptor, b);
-  operation.set(kMatmulC, kOfDescriptor, c);
-  operation.set(kMatmulOf, kOfDescriptor, of);
-  operation.finalize();
-  operations_.push_back(operation.raw());
+  add_operation(kMatmulOp, {{kMatmulA, a}, {kMatmulB, b}, {kMatmulC, c}, {kMatmulOf, described.finalize()}});
 }
 
 RawDescriptor Graph::multiply(RawDescriptor a, RawDescriptor b, const TensorForm& form) {
@@ -145,11 +131,7 @@ RawDescriptor Graph::multiply(RawDescriptor a, RawDescriptor b, const TensorForm
 
 RawDescriptor Graph::reshape(RawDescriptor x, const TensorForm& form) {
   const RawDescriptor y = result(form);
-  Descriptor& operation = add(kReshapeOp);
-  operation.set(kReshapeX, kOfDescriptor, x);
-  operation.set(kReshapeY, kOfDescriptor, y);
-  operation.finalize();
-  operations_.push_back(operation.raw());
+  add_operation(kReshapeOp, {{kReshapeX, x}, {kReshapeY, y}});
   return y;
 }
 
@@ -160,13 +142,10 @@ std::vector<Descriptor> Graph::proposals() {
   Descriptor& graph = add(kGraph);
   graph.set(kGraphHandle, kOfHandle, handle_);
   graph.set(kGraphOps, kOfDescriptor, std::span<const RawDescriptor>(operations_));
-  graph.finalize();
-  const RawDescriptor of = graph.raw();
   Descriptor& heuristics = add(kHeuristics);
-  heuristics.set(kHeuristicsGraph, kOfDescriptor, of);
+  heuristics.set(kHeuristicsGraph, kOfDescriptor, graph.finalize());
   heuristics.set(kHeuristicsMode, kOfHeuristicsMode, static_cast<int>(kModeA));
-  heuristics.finalize();
-  const RawDescriptor asked = heuristics.raw();
+  const RawDescriptor asked = heuristics.finalize();
   int64_t count = 0;
   library_.require(library_.get(asked, kHeuristicsResults, kOfDescriptor, 0, &count, nullptr),
                    "ask for plans of attention");
@@ -203,7 +182,6 @@ void Graph::plan(size_t most_workspace) {
     library_.require(library_.get(plan.raw(), kPlanWorkspace, kOfInt64, 1, &count, &bytes),
                      "ask for a plan's scratch memory");
     if (static_cast<size_t>(bytes) > most_workspace) continue;
-    workspace_ = static_cast<size_t>(bytes);
     plan_ = plan.raw();
     parts_.push_back(std::move(config));
     parts_.push_back(std::move(plan));

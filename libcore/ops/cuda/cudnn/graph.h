@@ -5,6 +5,7 @@
 #include <deque>
 #include <initializer_list>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "libcore/ops/cuda/cudnn/cudnn_library.h"
@@ -30,7 +31,8 @@ class Descriptor {
     set(attribute, type, 1, &value);
   }
   void set(Attribute attribute, const Descriptor& other) { set(attribute, kOfDescriptor, other.raw_); }
-  void finalize();
+  /// Returns raw(), which is then of use to others.
+  RawDescriptor finalize();
   /// Whether cuDNN finalizes it.
   bool try_finalize();
 
@@ -75,13 +77,16 @@ class Graph {
   /// Takes the first plan that cuDNN proposes for the device of the handle, that gives equal bits in every
   /// run, and whose scratch memory is at most this. Throws kDevice if there is none.
   void plan(size_t most_workspace);
-  size_t workspace() const { return workspace_; }
   /// Enqueues the plan on the handle's stream. `pointers`: of the tensors with ids, in the order of `ids`; of
   /// those by value in the host's memory.
   void run(std::span<const int64_t> ids, std::span<void* const> pointers, void* workspace) const;
 
  private:
+  /// A descriptor that another one refers to, and as what.
+  using Part = std::pair<Attribute, RawDescriptor>;
+
   Descriptor& add(DescriptorType);
+  void add_operation(DescriptorType, const std::vector<Part>&);
   RawDescriptor make_tensor(int64_t id, const TensorForm&, bool is_virtual, bool by_value);
   RawDescriptor result(const TensorForm& form) { return make_tensor(next_id_++, form, true, false); }
   void add_pointwise(RawDescriptor y, Descriptor& mode, std::initializer_list<RawDescriptor> operands);
@@ -94,7 +99,6 @@ class Graph {
   std::vector<RawDescriptor> operations_;
   int64_t next_id_ = 1000;  // of tensors without memory
   RawDescriptor plan_ = nullptr;
-  size_t workspace_ = 0;
 };
 
 }  // namespace megalith::cuda::cudnn

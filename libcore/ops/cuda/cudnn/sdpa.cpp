@@ -1,9 +1,8 @@
 #include "libcore/ops/cuda/cudnn/sdpa.h"
 
 #include <array>
+#include <cstddef>
 #include <limits>
-
-#include "libcore/ops/backend/cuda_workspaces.h"
 
 namespace megalith::cuda::cudnn {
 namespace {
@@ -42,11 +41,11 @@ struct Sdpa::Forms {
 };
 
 Sdpa::Sdpa(const Library& library, Handle handle, const AttentionKind& kind)
-    : kind_(kind), slice_(SdpaSlice(kind).samples), forward_(library, handle), backward_(library, handle) {
+    : kind_(kind), slice_(kind), forward_(library, handle), backward_(library, handle) {
   describe_forward(Forms(kind, kind.batch * kind.groups));
-  describe_backward(Forms(kind, slice_));
+  describe_backward(Forms(kind, slice_.samples));
   forward_.plan(SdpaSlice::kForwardBytes);
-  backward_.plan(SdpaSlice(kind).plan_bytes);
+  backward_.plan(slice_.plan_bytes);
 }
 
 /// The scores that a query may see, and minus infinity for the others.
@@ -136,9 +135,8 @@ void Sdpa::run(const AttentionGrad& op, void* workspace) const {
   const size_t size = size_of(kind_.dtype);
   const int64_t packed = (kind_.r + 2) * kind_.head, key = kind_.r * kind_.head, value = key + kind_.head,
                 columns = kind_.r * kind_.head, rows = kind_.r * kind_.rows;
-  const SdpaSlice slice(kind_);
   Numbers numbers{.scale = op.scale};
-  for (int64_t i = 0; i < kind_.batch * kind_.groups; i += slice_) {
+  for (int64_t i = 0; i < kind_.batch * kind_.groups; i += slice_.samples) {
     std::byte* const qkv = static_cast<std::byte*>(sample(op.qkv.data, i, packed, size));
     std::byte* const dqkv = static_cast<std::byte*>(sample(op.dqkv.data, i, packed, size));
     const std::array<void*, 13> pointers = {qkv,
@@ -153,7 +151,7 @@ void Sdpa::run(const AttentionGrad& op, void* workspace) const {
                                             dqkv,
                                             sample(dqkv, 1, key, size),
                                             sample(dqkv, 1, value, size),
-                                            static_cast<std::byte*>(workspace) + slice.plan_bytes};
+                                            static_cast<std::byte*>(workspace) + slice_.plan_bytes};
     backward_.run(kIds, pointers, workspace);
   }
 }

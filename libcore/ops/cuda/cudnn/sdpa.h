@@ -1,9 +1,7 @@
 #pragma once
 
-#include <cstddef>
-#include <memory>
-
 #include "libcore/ops/backend/attention_choice.h"
+#include "libcore/ops/backend/cuda_workspaces.h"
 #include "libcore/ops/cuda/cudnn/graph.h"
 
 namespace megalith::cuda::cudnn {
@@ -14,10 +12,10 @@ namespace megalith::cuda::cudnn {
 class Sdpa {
  public:
   /// Makes plans for the device of the handle. Throws kDevice with cuDNN's words, or if they need more
-  /// scratch memory than sdpa_grad_bytes() says.
+  /// scratch memory than SdpaSlice says.
   Sdpa(const Library&, Handle, const AttentionKind&);
 
-  /// Enqueue on the handle's stream. `workspace`: sdpa_grad_bytes().
+  /// Enqueue on the handle's stream. `workspace`: device memory, as much as workspace_of() the op.
   void run(const Attention&, void* workspace) const;
   void run(const AttentionGrad&, void* workspace) const;
 
@@ -44,7 +42,7 @@ class Sdpa {
   static RawDescriptor masked(Graph&, const Forms&, RawDescriptor scores);
 
   AttentionKind kind_;
-  int64_t slice_;  // samples of the gradient at a time
+  SdpaSlice slice_;  // of the gradient
   Graph forward_, backward_;
 };
 
