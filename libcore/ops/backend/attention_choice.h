@@ -19,11 +19,16 @@ struct AttentionKind {
   auto operator<=>(const AttentionKind&) const = default;
 };
 
+/// The rows of the tiles of 128 in which cuDNN's gradient keeps a head's rows.
+inline int64_t tiled_rows(const AttentionKind& kind) {
+  constexpr int64_t kTile = 128;
+  return (kind.rows + kTile - 1) / kTile * kTile;
+}
+
 /// Bytes of the gradients of all scores of one group of heads, which cuDNN's gradient keeps in 16 bits.
 inline int64_t score_bytes(const AttentionKind& kind) {
-  constexpr int64_t kTile = 128, kBytes = 2;  // rows of a tile; of an element
-  const int64_t rows = (kind.rows + kTile - 1) / kTile * kTile;
-  return kind.r * rows * rows * kBytes;
+  constexpr int64_t kBytes = 2;  // of an element
+  return kind.r * tiled_rows(kind) * tiled_rows(kind) * kBytes;
 }
 
 /// The kind of an Attention, or of an AttentionGrad, that cuDNN may compute: in 16 bits, and without what

@@ -47,12 +47,11 @@ struct SdpaSlice {
   size_t plan_bytes, delta_bytes;  // of cuDNN's plan, and for each row of each head
   explicit SdpaSlice(const AttentionKind& kind)
       : samples(kind.batch * kind.groups), plan_bytes(0), delta_bytes(0) {
-    constexpr int64_t kTile = 128, kBytes = 2, kMore = 4096;  // rows of a tile; of an element; for itself
-    const int64_t rows = (kind.rows + kTile - 1) / kTile * kTile, scores = score_bytes(kind);
-    const int64_t all = samples, most = std::max<int64_t>(kMost / scores, 1);
+    constexpr int64_t kBytes = 2, kMore = 4096;  // of an element; for itself
+    const int64_t scores = score_bytes(kind), all = samples, most = std::max<int64_t>(kMost / scores, 1);
     while (samples > most || all % samples != 0) --samples;
     // The gradients of keys and values of each head, before their sum.
-    const int64_t heads = kind.r == 1 ? 0 : 2 * kind.r * rows * kind.head * kBytes;
+    const int64_t heads = kind.r == 1 ? 0 : 2 * kind.r * tiled_rows(kind) * kind.head * kBytes;
     plan_bytes = static_cast<size_t>(samples * (scores + heads) + kMore);
     delta_bytes = static_cast<size_t>(samples * kind.r * kind.rows) * sizeof(float);
   }

@@ -13,6 +13,7 @@
 #include "libcore/base/text.h"
 #include "libcore/json/json_names.h"
 #include "libcore/ops/backend/attention_plugin.h"
+#include "libcore/ops/backend/library_version.h"
 #include "libcore/ops/dry/dry_backend.h"
 #include "libcore/parallel/exchange.h"
 #include "libcore/parallel/together.h"
@@ -24,11 +25,6 @@ namespace {
 std::string text_of(const AttentionKind& kind) {
   return concat(kind.rows, 'x', kind.batch, 'x', kind.groups, 'x', kind.r, 'x', kind.head, ' ',
                 name_of(kind.dtype));
-}
-
-std::string version_text(int64_t cudnn) {
-  constexpr int64_t kMajor = 10000, kMinor = 100;
-  return concat(cudnn / kMajor, '.', cudnn % kMajor / kMinor, '.', cudnn % kMinor);
 }
 
 /// What a checkpoint says of its run's attention.
@@ -51,14 +47,12 @@ std::optional<SavedAttention> saved_attention(const ProductRun& run) {
 
 /// What rank 0 tells the others: the kinds that cuDNN computes, and those that our kernels do.
 struct Choice {
-  std::string gpu;
-  int64_t cudnn = 0;
+  AttentionLibrary library;
   std::vector<AttentionKind> chosen = {}, left = {};
 
-  AttentionLibrary library() const { return {gpu, cudnn}; }
   template <class V>
   void members(V&& visit) {
-    visit(gpu, cudnn, chosen, left);
+    visit(library.gpu, library.cudnn, chosen, left);
   }
 };
 
@@ -72,7 +66,7 @@ class Chooser {
   }
 
   Choice choose() {
-    Choice choice{.gpu = library_.gpu, .cudnn = library_.cudnn};
+    Choice choice{.library = library_};
     for (const AttentionKind& kind : attention_of(run_.shape)) {
       check_();
       (library_.cudnn > 0 && wanted(kind) && use(kind) ? choice.chosen : choice.left).push_back(kind);
@@ -104,7 +98,7 @@ class Chooser {
     if (choice.chosen.empty() && choice.left.empty()) return;
     if (!choice.chosen.empty())
       log(" > attention of ", choice.chosen.size(), choice.chosen.size() == 1 ? " shape" : " shapes",
-          " by cuDNN ", version_text(library_.cudnn));
+          " by cuDNN ", library_version(library_.cudnn));
     if (!choice.left.empty())
       log(" > attention of ", choice.left.size(), choice.left.size() == 1 ? " shape" : " shapes",
           " by our kernels, not by cuDNN: ", printable(why_not_));
@@ -112,7 +106,7 @@ class Chooser {
                                                     [](const auto& kind) { return kind.second; });
     if (run_.saved && (differs_ || (!usable_ && (cudnn_before || !choice.chosen.empty()))))
       warn(run_.path, ": its attention was computed ",
-           cudnn_before ? concat("by cuDNN ", version_text(saved_->library.cudnn), " on ",
+           cudnn_before ? concat("by cuDNN ", library_version(saved_->library.cudnn), " on ",
                                  printable(saved_->library.gpu))
                         : std::string("by our kernels"),
            ", so bits may differ from here on");
@@ -130,8 +124,8 @@ class Chooser {
 
 Json json_of(const Choice& choice) {
   Json json = Json::object();
-  json.set("gpu", choice.gpu);
-  json.set("cudnn", choice.cudnn);
+  json.set("gpu", choice.library.gpu);
+  json.set("cudnn", choice.library.cudnn);
   Json& kinds = json.set("kinds", Json::object());
   for (const AttentionKind& kind : choice.chosen) kinds.set(text_of(kind), true);
   for (const AttentionKind& kind : choice.left) kinds.set(text_of(kind), false);
@@ -152,7 +146,7 @@ Json choose_attention(const ProductRun& run, Backend& backend) {
   });
   choice = rank0_value(run.world, choice);
   // A rank with another GPU or cuDNN keeps to our kernels, and so does one whose device refuses.
-  if (run.world.rank() != 0 && !choice.chosen.empty() && attention_library(backend) == choice.library())
+  if (run.world.rank() != 0 && !choice.chosen.empty() && attention_library(backend) == choice.library)
     for (const AttentionKind& kind : choice.chosen) use_cudnn(backend, kind);
   return json_of(choice);
 }

@@ -15,6 +15,7 @@
 #include "libcore/hash/xxh64.h"
 #include "libcore/io/cache/build_cache.h"
 #include "libcore/json/json_names.h"
+#include "libcore/ops/backend/library_version.h"
 #include "libcore/ops/backend/product_plugin.h"
 #include "libcore/ops/dry/dry_backend.h"
 #include "libcore/parallel/exchange.h"
@@ -66,12 +67,8 @@ std::optional<ProductAlgorithm> algorithm_of(std::string_view text) {
   return algorithm;
 }
 
-std::string version_text(int64_t cublas) {
-  constexpr int64_t kMajor = 10000, kMinor = 100;
-  return concat(cublas / kMajor, '.', cublas % kMajor / kMinor, '.', cublas % kMinor);
-}
 std::string text_of(const ProductLibrary& library) {
-  return concat(printable(library.gpu), " with cuBLASLt ", version_text(library.cublas));
+  return concat(printable(library.gpu), " with cuBLASLt ", library_version(library.cublas));
 }
 
 /// The file in which the choice for a product is kept.

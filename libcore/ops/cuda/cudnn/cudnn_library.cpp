@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 
 #include "libcore/base/error.h"
+#include "libcore/ops/backend/library_version.h"
 
 namespace megalith::cuda::cudnn {
 namespace {
@@ -60,9 +61,7 @@ std::string Library::last_words() const {
 }
 
 std::string Library::version() const {
-  constexpr size_t kMajor = 10000, kMinor = 100;
-  const size_t number = get_version();
-  return concat(number / kMajor, '.', number % kMajor / kMinor, '.', number % kMinor);
+  return library_version(static_cast<int64_t>(get_version()));
 }
 
 std::string Library::words(Status status) const {

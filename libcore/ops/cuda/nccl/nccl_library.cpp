@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 
 #include "libcore/base/error.h"
+#include "libcore/ops/backend/library_version.h"
 
 namespace megalith::cuda {
 namespace {
@@ -38,11 +39,6 @@ class Finder {
   void* handle_;
 };
 
-/// `version`: as NCCL_VERSION() makes them.
-std::string version_text(int version) {
-  return concat(version / 10000, '.', version / 100 % 100, '.', version % 100);
-}
-
 int version_of(const NcclLibrary& library) {
   int version = 0;
   library.get_version(&version);
@@ -54,8 +50,8 @@ std::unique_ptr<NcclLibrary> load(const std::string& path) {
   auto library = std::make_unique<NcclLibrary>();
   finder.find(library->get_version, "ncclGetVersion");
   if (const int version = version_of(*library); version < kLeast)
-    fail(ErrorKind::kDevice, "cuda: ", path, " is NCCL ", version_text(version), "; install ",
-         version_text(kLeast), " or later");
+    fail(ErrorKind::kDevice, "cuda: ", path, " is NCCL ", library_version(version), "; install ",
+         library_version(kLeast), " or later");
   finder.find(library->get_unique_id, "ncclGetUniqueId");
   finder.find(library->start, "ncclCommInitRankConfig");
   finder.find(library->split, "ncclCommSplit");
@@ -80,7 +76,7 @@ std::unique_ptr<NcclLibrary> load(const std::string& path) {
 }  // namespace
 
 std::string NcclLibrary::version() const {
-  return version_text(version_of(*this));
+  return library_version(version_of(*this));
 }
 
 const NcclLibrary& open_nccl(const std::string& path) {
