@@ -1,7 +1,6 @@
 #include "libcore/ops/cuda/cuda_backend.h"
 
 #include <algorithm>
-#include <bit>
 #include <chrono>
 #include <memory>
 #include <mutex>
@@ -29,29 +28,6 @@ void refuse_grid(int64_t blocks) {
 }
 
 namespace {
-
-/// `value` as an element of this dtype.
-uint64_t element_bits(DType dtype, double value) {
-  switch (dtype) {
-    case DType::kF32:
-      return bits_of(static_cast<float>(value));
-    case DType::kBf16:
-      return narrow<Bf16>(static_cast<float>(value)).bits;
-    case DType::kF16:
-      return narrow<Half>(static_cast<float>(value)).bits;
-    case DType::kI32:
-      return static_cast<uint32_t>(static_cast<int32_t>(value));
-    case DType::kI64:
-      return static_cast<uint64_t>(static_cast<int64_t>(value));
-    case DType::kF64:
-      return std::bit_cast<uint64_t>(value);
-    case DType::kI8:
-      return static_cast<uint8_t>(static_cast<int8_t>(value));
-    case DType::kU8:
-      return static_cast<uint8_t>(value);
-  }
-  return 0;
-}
 
 // ---- the backend
 

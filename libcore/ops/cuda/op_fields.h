@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 #include "libcore/ops/cuda/kernels.h"
 #include "libcore/tensor/dtype.h"
 #include "libcore/tensor/row_positions.h"
@@ -12,5 +14,9 @@ namespace megalith::cuda {
 Storage storage_of(DType);
 
 RowSpans spans_of(const RowPositions&);
+
+/// The bits of `value` as an element of this dtype, rounded to nearest if it is a float; the first
+/// size_of(dtype) bytes count.
+uint64_t element_bits(DType, double value);
 
 }  // namespace megalith::cuda

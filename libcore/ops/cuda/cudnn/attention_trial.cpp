@@ -1,9 +1,8 @@
 #include "libcore/ops/cuda/cudnn/attention_trial.h"
 
-#include <bit>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
+#include <iterator>
 #include <limits>
 #include <vector>
 
@@ -11,27 +10,13 @@
 #include "libcore/ops/cuda/cuda_backend.h"
 #include "libcore/ops/cuda/cudnn/close_rows.h"
 #include "libcore/ops/cuda/element_maths.h"
+#include "libcore/ops/cuda/op_fields.h"
 #include "libcore/ops/cuda/queue.h"
+#include "libcore/ops/random/noise.h"
 
 namespace megalith::cuda {
 namespace {
 
-/// Numbers from -1 to 1, which differ from one `seed` to the next.
-class Noise {
- public:
-  explicit Noise(uint32_t seed) : state_(seed) {}
-  float next() {
-    state_ = state_ * 1664525U + 1013904223U;
-    return static_cast<float>(static_cast<int32_t>(state_)) * 0x1p-31F;
-  }
-
- private:
-  uint32_t state_;
-};
-
-uint16_t bits_of(DType dtype, float number) {
-  return dtype == DType::kBf16 ? narrow<Bf16>(number).bits : narrow<Half>(number).bits;
-}
 float number_of(DType dtype, uint16_t bits) {
   return dtype == DType::kBf16 ? widen(Bf16{bits}) : widen(Half{bits});
 }
@@ -87,7 +72,7 @@ class Trial {
   void fill(const View& view, uint32_t seed) {
     Noise noise(seed);
     std::vector<uint16_t> bits(static_cast<size_t>(view.elements()));
-    for (uint16_t& one : bits) one = bits_of(kind_.dtype, noise.next());
+    for (uint16_t& one : bits) one = static_cast<uint16_t>(element_bits(kind_.dtype, noise.next()));
     backend_.from_host(stream_, view, bits.data());
     backend_.synchronize(stream_);
   }

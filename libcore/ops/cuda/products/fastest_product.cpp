@@ -1,7 +1,6 @@
 #include "libcore/ops/cuda/products/fastest_product.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -11,9 +10,10 @@
 
 #include "libcore/ops/backend/cuda_workspaces.h"
 #include "libcore/ops/cuda/cuda_backend.h"
-#include "libcore/ops/cuda/element_maths.h"
 #include "libcore/ops/cuda/gemm.h"
+#include "libcore/ops/cuda/op_fields.h"
 #include "libcore/ops/cuda/queue.h"
+#include "libcore/ops/random/noise.h"
 
 namespace megalith::cuda {
 namespace {
@@ -24,13 +24,9 @@ constexpr int64_t kPattern = 65521;  // elements; a prime, so that rows differ
 std::vector<std::byte> pattern_of(DType dtype) {
   const size_t size = size_of(dtype);
   std::vector<std::byte> elements(static_cast<size_t>(kPattern) * size);
-  uint32_t state = 1;
+  Noise noise(1);
   for (size_t at = 0; at < elements.size(); at += size) {
-    state = state * 1664525U + 1013904223U;
-    const float number = static_cast<float>(static_cast<int32_t>(state)) * 0x1p-31F;
-    const uint32_t bits = dtype == DType::kF32    ? std::bit_cast<uint32_t>(number)
-                          : dtype == DType::kBf16 ? narrow<Bf16>(number).bits
-                                                  : narrow<Half>(number).bits;
+    const uint64_t bits = element_bits(dtype, noise.next());
     std::memcpy(&elements[at], &bits, size);
   }
   return elements;
