@@ -6,8 +6,8 @@
 #include <limits>
 #include <vector>
 
-#include "libcore/ops/cuda/attention_ops.h"
-#include "libcore/ops/cuda/cuda_backend.h"
+#include "libcore/ops/cuda/backend/attention_ops.h"
+#include "libcore/ops/cuda/backend/cuda_backend.h"
 #include "libcore/ops/cuda/cudnn/close_rows.h"
 #include "libcore/ops/cuda/element_maths.h"
 #include "libcore/ops/cuda/op_fields.h"

@@ -4,7 +4,7 @@
 
 #include "libcore/ops/backend/attention_choice.h"
 #include "libcore/ops/backend/backend.h"
-#include "libcore/ops/cuda/attention_ops.h"
+#include "libcore/ops/cuda/backend/attention_ops.h"
 
 namespace megalith::cuda {
 

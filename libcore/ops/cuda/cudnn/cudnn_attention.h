@@ -5,7 +5,7 @@
 #include <mutex>
 
 #include "libcore/ops/backend/attention_choice.h"
-#include "libcore/ops/cuda/attention_ops.h"
+#include "libcore/ops/cuda/backend/attention_ops.h"
 #include "libcore/ops/cuda/cudnn/cudnn_library.h"
 #include "libcore/ops/cuda/cudnn/sdpa.h"
 

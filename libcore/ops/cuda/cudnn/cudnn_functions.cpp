@@ -5,7 +5,7 @@
 #include <cuda_runtime_api.h>
 
 #include "libcore/base/error.h"
-#include "libcore/ops/cuda/cuda_backend.h"
+#include "libcore/ops/cuda/backend/cuda_backend.h"
 #include "libcore/ops/cuda/cudnn/attention_trial.h"
 #include "libcore/ops/cuda/cudnn/cudnn_attention.h"
 #include "libcore/ops/cuda/device_failure.h"

@@ -9,7 +9,7 @@
 #include <cuda_runtime_api.h>
 
 #include "libcore/base/error.h"
-#include "libcore/ops/cuda/cuda_backend.h"
+#include "libcore/ops/cuda/backend/cuda_backend.h"
 #include "libcore/ops/cuda/nccl/nccl_comm.h"
 #include "libcore/ops/cuda/nccl/nccl_library.h"
 #include "libcore/ops/cuda/queue.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "libcore/ops/backend/cuda_workspaces.h"
-#include "libcore/ops/cuda/cuda_backend.h"
+#include "libcore/ops/cuda/backend/cuda_backend.h"
 #include "libcore/ops/cuda/gemm.h"
 #include "libcore/ops/cuda/op_fields.h"
 #include "libcore/ops/cuda/queue.h"

@@ -1,5 +1,5 @@
 // The functions of libmegalith_cuda.so that ops/backend/product_plugin.cpp looks up.
-#include "libcore/ops/cuda/cuda_backend.h"
+#include "libcore/ops/cuda/backend/cuda_backend.h"
 #include "libcore/ops/cuda/gemm.h"
 #include "libcore/ops/cuda/products/fastest_product.h"
 

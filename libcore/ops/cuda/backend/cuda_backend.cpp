@@ -1,4 +1,4 @@
-#include "libcore/ops/cuda/cuda_backend.h"
+#include "libcore/ops/cuda/backend/cuda_backend.h"
 
 #include <algorithm>
 #include <chrono>
@@ -13,7 +13,8 @@
 #include "libcore/ops/backend/cuda_workspaces.h"
 #include "libcore/ops/backend/kernel_arguments.h"
 #include "libcore/ops/backend/late_copies.h"
-#include "libcore/ops/cuda/attention_ops.h"
+#include "libcore/ops/cuda/backend/attention_ops.h"
+#include "libcore/ops/cuda/backend/row_ops.h"
 #include "libcore/ops/cuda/device_failure.h"
 #include "libcore/ops/cuda/gemm.h"
 #include "libcore/ops/cuda/kernels.h"
@@ -140,35 +141,35 @@ class CudaBackend final : public Backend, public LateCopies {
   void run(Stream&, const QuantizeRows& op) override { refuse_eight_bits(op.kName); }
   void run(Stream&, const WidenRows& op) override { refuse_eight_bits(op.kName); }
   void run(Stream&, const BiasGrad&) override;
-  void run(Stream&, const AddSlots&) override;
-  void run(Stream&, const TakeSlots&) override;
-  void run(Stream&, const ScaleBy&) override;
+  void run(Stream& stream, const AddSlots& op) override { run_on(enter(stream), op); }
+  void run(Stream& stream, const TakeSlots& op) override { run_on(enter(stream), op); }
+  void run(Stream& stream, const ScaleBy& op) override { run_on(enter(stream), op); }
   void run(Stream& stream, const PutPrefix& op) override { run_on(enter(stream), op); }
   void run(Stream& stream, const PrefixGrad& op) override { run_on(enter(stream), op); }
-  void run(Stream&, const LayerNorm&) override;
-  void run(Stream&, const LayerNormGrad&) override;
-  void run(Stream&, const RmsNorm&) override;
-  void run(Stream&, const RmsNormGrad&) override;
+  void run(Stream& stream, const LayerNorm& op) override { run_on(enter(stream), op); }
+  void run(Stream& stream, const LayerNormGrad& op) override { run_on(enter(stream), op); }
+  void run(Stream& stream, const RmsNorm& op) override { run_on(enter(stream), op); }
+  void run(Stream& stream, const RmsNormGrad& op) override { run_on(enter(stream), op); }
   void run(Stream& stream, const Rope& op) override { run_on(enter(stream), op); }
   void run(Stream& stream, const Attention& op) override { run_attention(stream, op); }
   void run(Stream& stream, const AttentionGrad& op) override { run_attention(stream, op); }
   void run(Stream& stream, const CopyKeyValues& op) override { run_on(enter(stream), op); }
   void run(Stream& stream, const CachedAttention& op) override { run_on(enter(stream), op); }
-  void run(Stream&, const Activate&) override;
-  void run(Stream&, const ActivateGrad&) override;
-  void run(Stream&, const SwiGlu&) override;
-  void run(Stream&, const SwiGluGrad&) override;
-  void run(Stream&, const Dropout&) override;
-  void run(Stream&, const Embedding&) override;
-  void run(Stream&, const EmbeddingGrad&) override;
-  void run(Stream&, const SoftmaxStats&) override;
-  void run(Stream&, const SoftmaxRescale&) override;
-  void run(Stream&, const CrossEntropy&) override;
-  void run(Stream&, const SoftmaxLoss&) override;
-  void run(Stream&, const SumSquares&) override;
-  void run(Stream&, const ScaledSum&) override;
-  void run(Stream&, const DecideStep&) override;
-  void run(Stream&, const AdamW&) override;
+  void run(Stream& stream, const Activate& op) override { run_on(enter(stream), op); }
+  void run(Stream& stream, const ActivateGrad& op) override { run_on(enter(stream), op); }
+  void run(Stream& stream, const SwiGlu& op) override { run_on(enter(stream), op); }
+  void run(Stream& stream, const SwiGluGrad& op) override { run_on(enter(stream), op); }
+  void run(Stream& stream, const Dropout& op) override { run_on(enter(stream), op); }
+  void run(Stream& stream, const Embedding& op) override { run_on(enter(stream), op); }
+  void run(Stream& stream, const EmbeddingGrad& op) override { run_on(enter(stream), op); }
+  void run(Stream& stream, const SoftmaxStats& op) override { run_on(enter(stream), op); }
+  void run(Stream& stream, const SoftmaxRescale& op) override { run_on(enter(stream), op); }
+  void run(Stream& stream, const CrossEntropy& op) override { run_on(enter(stream), op); }
+  void run(Stream& stream, const SoftmaxLoss& op) override { run_on(enter(stream), op); }
+  void run(Stream& stream, const SumSquares& op) override { run_on(enter(stream), op); }
+  void run(Stream& stream, const ScaledSum& op) override { run_on(enter(stream), op); }
+  void run(Stream& stream, const DecideStep& op) override { run_on(enter(stream), op); }
+  void run(Stream& stream, const AdamW& op) override { run_on(enter(stream), op); }
 
  private:
   /// Makes this the calling thread's device: CUDA keeps the choice per thread.
@@ -379,250 +380,6 @@ void CudaBackend::run(Stream& stream, const BiasGrad& op) {
                       .rows = op.dy.shape.rows(),
                       .columns = op.dy.shape.back()},
                      queue.workspace(workspace_of(op)));
-}
-
-/// The selected columns of rows are lines at equal distances. From one line's first element to the next
-/// one's, and the length of a line, in elements.
-int64_t line_distance(const Slots& slots) {
-  return slots.slots * slots.inner;
-}
-int64_t line_length(const Slots& slots) {
-  return slots.count * slots.inner;
-}
-
-void CudaBackend::run(Stream& stream, const AddSlots& op) {
-  launch_add_lines(enter(stream).stream(), storage_of(op.y.dtype),
-                   {.to = at(op.y, op.slots.first * op.slots.inner),
-                    .from = op.x.data,
-                    .to_stride = line_distance(op.slots),
-                    .lines = op.x.shape.rows() * op.slots.outer,
-                    .columns = line_length(op.slots)});
-}
-
-void CudaBackend::run(Stream& stream, const TakeSlots& op) {
-  const auto element = static_cast<int64_t>(size_of(op.x.dtype)), length = element * line_length(op.slots);
-  launch_copy_lines(enter(stream).stream(), {.to = op.y.data,
-                                             .from = at(op.x, op.slots.first * op.slots.inner),
-                                             .to_stride = length,
-                                             .from_stride = element * line_distance(op.slots),
-                                             .lines = op.y.shape.rows() * op.slots.outer,
-                                             .bytes = length});
-}
-
-void CudaBackend::run(Stream& stream, const ScaleBy& op) {
-  launch_scale(enter(stream).stream(), storage_of(op.x.dtype), op.x.data, op.factor, op.x.elements());
-}
-
-/// The mask for rows [s, b, h]. A norm without dropout may have other rows.
-DropoutMask dropout_mask(const DropoutKey& key, const Shape& rows) {
-  return {.key = mask_key(key),
-          .samples = samples_of(key),
-          .batch = rows.rank == 3 ? rows[1] : 1,
-          .positions = spans_of(key.rows)};
-}
-
-NormArgs norm_args(const auto& op) {
-  if (op.dropout.first_column != 0)
-    fail(ErrorKind::kInternal, "cuda: the mask of a norm begins at column 0, not ", op.dropout.first_column);
-  return {.y = op.y.data,
-          .sum = op.sum.data,
-          .x = op.x.data,
-          .residual = op.residual.data,
-          .w = op.w.data,
-          .b = nullptr,
-          .mean = nullptr,
-          .rstd = op.rstd.template as<float>(),
-          .rows = op.x.shape.rows(),
-          .columns = op.x.shape.back(),
-          .eps = op.eps,
-          .centred = false,
-          .mask = dropout_mask(op.dropout, op.x.shape)};
-}
-
-void CudaBackend::run(Stream& stream, const LayerNorm& op) {
-  NormArgs args = norm_args(op);
-  args.b = op.b.data;
-  args.mean = op.mean.as<float>();
-  args.centred = true;
-  launch_norm(enter(stream).stream(), storage_of(op.x.dtype), args);
-}
-
-void CudaBackend::run(Stream& stream, const RmsNorm& op) {
-  launch_norm(enter(stream).stream(), storage_of(op.x.dtype), norm_args(op));
-}
-
-NormGradArgs norm_grad_args(const auto& op) {
-  return {.dx = op.dx.data,
-          .dy = op.dy.data,
-          .x = op.x.data,
-          .w = op.w.data,
-          .add = op.add.data,
-          .mean = nullptr,
-          .rstd = op.rstd.template as<float>(),
-          .rows = op.dy.shape.rows(),
-          .columns = op.dy.shape.back()};
-}
-
-void CudaBackend::run(Stream& stream, const LayerNormGrad& op) {
-  Queue& queue = enter(stream);
-  NormGradArgs args = norm_grad_args(op);
-  args.mean = op.mean.as<float>();
-  launch_norm_grad(queue.stream(), storage_of(op.dy.dtype), args,
-                   {.dw = op.dw.as<float>(), .db = op.db.as<float>()}, queue.workspace(workspace_of(op)));
-}
-
-void CudaBackend::run(Stream& stream, const RmsNormGrad& op) {
-  Queue& queue = enter(stream);
-  launch_norm_grad(queue.stream(), storage_of(op.dy.dtype), norm_grad_args(op),
-                   {.dw = op.dw.as<float>(), .db = nullptr}, queue.workspace(workspace_of(op)));
-}
-
-void CudaBackend::run(Stream& stream, const Activate& op) {
-  launch_activate(enter(stream).stream(), storage_of(op.x.dtype), op.function, op.y.data, op.x.data,
-                  op.x.elements());
-}
-
-void CudaBackend::run(Stream& stream, const ActivateGrad& op) {
-  launch_activate_grad(enter(stream).stream(), storage_of(op.x.dtype), op.function, op.dx.data, op.dy.data,
-                       op.x.data, op.x.elements());
-}
-
-void CudaBackend::run(Stream& stream, const SwiGlu& op) {
-  launch_swiglu(enter(stream).stream(), storage_of(op.x.dtype), op.y.data, op.x.data, op.y.shape.rows(),
-                op.y.shape.back());
-}
-
-void CudaBackend::run(Stream& stream, const SwiGluGrad& op) {
-  launch_swiglu_grad(enter(stream).stream(), storage_of(op.x.dtype),
-                     {op.dx.data, op.dy.data, op.x.data, op.dy.shape.rows(), op.dy.shape.back()});
-}
-
-void CudaBackend::run(Stream& stream, const Dropout& op) {
-  launch_dropout(enter(stream).stream(), storage_of(op.x.dtype),
-                 {.y = op.y.data,
-                  .x = op.x.data,
-                  .residual = op.residual.data,
-                  .rows = op.x.shape.rows(),
-                  .columns = op.x.shape[2],
-                  .first_column = op.key.first_column,
-                  .mask = dropout_mask(op.key, op.x.shape)});
-}
-
-// ---- embedding, loss, optimizer
-
-/// The number of sequences, which is the number of rows per position.
-int64_t batch_of(const ConstView& rows) {
-  return std::max<int64_t>(1, rows.shape.rows() / std::max<int64_t>(1, rows.shape[0]));
-}
-
-void CudaBackend::run(Stream& stream, const Embedding& op) {
-  const int64_t columns = op.y.shape.back();
-  launch_embedding(enter(stream).stream(), storage_of(op.y.dtype),
-                   {.y = op.y.data,
-                    .table = op.table.data,
-                    .positions = op.positions.data,
-                    .table_storage = storage_of(op.table.dtype),
-                    .position_storage = op.positions ? storage_of(op.positions.dtype) : Storage::kF32,
-                    .ids = op.ids.as<int32_t>(),
-                    .starts = op.starts.as<int32_t>(),
-                    .spans = spans_of(op.rows),
-                    .rows = op.y.shape.rows(),
-                    .batch = batch_of(op.y),
-                    .columns = columns,
-                    .vocabulary = op.table.shape.rows(),
-                    .first_id = op.first_id});
-}
-
-void CudaBackend::run(Stream& stream, const EmbeddingGrad& op) {
-  Queue& queue = enter(stream);
-  const int64_t columns = op.dy.shape.back();
-  launch_embedding_grad(queue.stream(), storage_of(op.dy.dtype),
-                        {.dtable = op.dtable.as<float>(),
-                         .dpositions = op.dpositions.as<float>(),
-                         .dy = op.dy.data,
-                         .ids = op.ids.as<int32_t>(),
-                         .starts = op.starts.as<int32_t>(),
-                         .spans = spans_of(op.rows),
-                         .rows = op.dy.shape.rows(),
-                         .batch = batch_of(op.dy),
-                         .columns = columns,
-                         .vocabulary = op.dtable.shape.rows(),
-                         .first_id = op.first_id},
-                        queue.workspace(workspace_of(op)));
-}
-
-void CudaBackend::run(Stream& stream, const SoftmaxStats& op) {
-  launch_softmax_stats(enter(stream).stream(), storage_of(op.logits.dtype),
-                       {.max = op.max.as<float>(),
-                        .sum_exp = op.sum_exp.as<float>(),
-                        .logits = op.logits.data,
-                        .rows = op.logits.shape.rows(),
-                        .stride = op.logits.shape.back(),
-                        .columns = op.columns});
-}
-
-void CudaBackend::run(Stream& stream, const SoftmaxRescale& op) {
-  launch_softmax_rescale(enter(stream).stream(), op.sum_exp.as<float>(), op.from.as<float>(),
-                         op.to.as<float>(), op.sum_exp.elements());
-}
-
-LossArgs loss_args(const auto& op) {
-  return {.loss = op.loss.template as<float>(),
-          .logits = op.logits.data,
-          .targets = op.targets.template as<int32_t>(),
-          .mask = op.mask.template as<float>(),
-          .rows = op.logits.shape.rows(),
-          .stride = op.logits.shape.back(),
-          .columns = op.columns,
-          .scale = op.scale,
-          .want_grad = op.want_grad};
-}
-
-void CudaBackend::run(Stream& stream, const CrossEntropy& op) {
-  launch_cross_entropy(enter(stream).stream(), storage_of(op.logits.dtype),
-                       {loss_args(op), op.max.as<float>(), op.sum_exp.as<float>(), op.first_id});
-}
-
-void CudaBackend::run(Stream& stream, const SoftmaxLoss& op) {
-  const bool launched = launch_softmax_loss(enter(stream).stream(), storage_of(op.logits.dtype),
-                                            {loss_args(op), op.max.as<float>(), op.sum_exp.as<float>()});
-  if (launched) return;
-  run(stream, op.stats());
-  run(stream, op.cross_entropy());
-}
-
-void CudaBackend::run(Stream& stream, const SumSquares& op) {
-  Queue& queue = enter(stream);
-  const int64_t n = op.x.elements();
-  launch_sum_squares(queue.stream(), storage_of(op.x.dtype), op.out.as<double>(), op.x.data, n,
-                     queue.workspace(workspace_of(op)));
-}
-
-void CudaBackend::run(Stream& stream, const ScaledSum& op) {
-  Queue& queue = enter(stream);
-  const int64_t n = op.x.elements();
-  launch_scaled_sum(queue.stream(),
-                    {.out = op.out.as<double>(), .x = op.x.as<float>(), .n = n, .scale = op.scale},
-                    queue.workspace(workspace_of(op)));
-}
-
-void CudaBackend::run(Stream& stream, const DecideStep& op) {
-  launch_decide_step(enter(stream).stream(), op.scalars.as<double>(), op.max_norm);
-}
-
-void CudaBackend::run(Stream& stream, const AdamW& op) {
-  launch_adamw(
-      enter(stream).stream(),
-      {.master = op.master.as<float>(),
-       .m = op.m.data,
-       .v = op.v.as<float>(),
-       .grad = op.grad.as<float>(),
-       .value = op.value.data,
-       .value_storage = op.value ? storage_of(op.value.dtype) : Storage::kF32,
-       .m_storage = storage_of(op.m.dtype),
-       .n = op.master.elements(),
-       .scalars = op.scalars.as<double>(),
-       .constants = {.beta1 = op.beta1, .beta2 = op.beta2, .eps = op.eps, .weight_decay = op.weight_decay}});
 }
 
 }  // namespace

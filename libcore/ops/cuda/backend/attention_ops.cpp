@@ -1,4 +1,4 @@
-#include "libcore/ops/cuda/attention_ops.h"
+#include "libcore/ops/cuda/backend/attention_ops.h"
 
 #include "libcore/base/error.h"
 #include "libcore/ops/backend/cuda_workspaces.h"

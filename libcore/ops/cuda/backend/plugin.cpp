@@ -1,4 +1,4 @@
-#include "libcore/ops/cuda/cuda_backend.h"
+#include "libcore/ops/cuda/backend/cuda_backend.h"
 
 // The functions that cuda_plugin.cpp looks up in libmegalith_cuda.so.
 
