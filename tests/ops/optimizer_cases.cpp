@@ -28,71 +28,61 @@ View step_scalars(Bed& bed, int64_t step, bool skip) {
   return bed.put(DType::kF64, {StepScalar::kCount}, scalars);
 }
 
-/// Compares three steps with the rule of torch.optim.AdamW in fp64.
-std::vector<Outcome> run_adamw(Bed& bed, int64_t n, std::optional<DType> value) {
-  Values p = random_values(n, 1), m(static_cast<size_t>(n), 0.0), v = m;
-  const View master = bed.put(DType::kF32, {n}, p), m_view = bed.put(DType::kF32, {n}, m);
-  const View v_view = bed.put(DType::kF32, {n}, v);
-  const View value_view = value ? bed.empty(*value, {n}) : View{};
-  for (int64_t step = 1; step <= 3; ++step) {
-    Values grad = random_values(n, static_cast<uint32_t>(10 + step));
-    run(bed.stream(), AdamW{.master = master,
-                            .m = m_view,
-                            .v = v_view,
-                            .grad = bed.put(DType::kF32, {n}, grad),
-                            .value = value_view,
-                            .scalars = step_scalars(bed, step, false),
-                            .beta1 = kBeta1,
-                            .beta2 = kBeta2,
-                            .eps = kEps,
-                            .weight_decay = kDecay});
-    for (size_t i = 0; i < p.size(); ++i) {
-      const double g = grad[i] * kScale;
-      m[i] = kBeta1 * m[i] + (1 - kBeta1) * g;
-      v[i] = kBeta2 * v[i] + (1 - kBeta2) * g * g;
-      const double root = std::sqrt(v[i] / (1 - std::pow(kBeta2, step))) + kEps;
-      p[i] = p[i] * (1 - kLr * kDecay) - kLr * m[i] / (1 - std::pow(kBeta1, step)) / root;
-    }
-  }
-  std::vector<Outcome> outcomes = {{"master", bed.get(master), p, kFp32},
-                                   {"m", bed.get(m_view), m, kFp32},
-                                   {"v", bed.get(v_view), v, kFp32}};
-  if (value) outcomes.push_back({"value", bed.get(value_view), p, tolerance_of(*value)});
-  return outcomes;
+/// What AdamW updates, in the memory of the device.
+struct AdamViews {
+  View master, m, v, value;  // value: empty for a model of fp32
+};
+
+void run_step(Bed& bed, const AdamViews& views, ConstView grad, ConstView scalars) {
+  run(bed.stream(), AdamW{.master = views.master,
+                          .m = views.m,
+                          .v = views.v,
+                          .grad = grad,
+                          .value = views.value,
+                          .scalars = scalars,
+                          .beta1 = kBeta1,
+                          .beta2 = kBeta2,
+                          .eps = kEps,
+                          .weight_decay = kDecay});
 }
 
-/// Compares steps with a first moment in bf16 with the same rule. The moment is rounded to nearest after the
-/// master has used it, so each step begins with the moment that the one before left.
-std::vector<Outcome> run_narrow_adamw(Bed& bed, int64_t n, std::optional<DType> value) {
-  Values p = random_values(n, 1), v(static_cast<size_t>(n), 0.0);
-  const View master = bed.put(DType::kF32, {n}, p), v_view = bed.put(DType::kF32, {n}, v),
-             m_view = bed.put(DType::kBf16, {n}, random_values(n, 2, 0.1)),
-             value_view = value ? bed.empty(*value, {n}) : View{};
-  std::vector<Outcome> outcomes;
-  for (int64_t step = 1; step <= 3; ++step) {
-    Values grad = random_values(n, static_cast<uint32_t>(10 + step)), m = bed.get(m_view);
-    run(bed.stream(), AdamW{.master = master,
-                            .m = m_view,
-                            .v = v_view,
-                            .grad = bed.put(DType::kF32, {n}, grad),
-                            .value = value_view,
-                            .scalars = step_scalars(bed, step, false),
-                            .beta1 = kBeta1,
-                            .beta2 = kBeta2,
-                            .eps = kEps,
-                            .weight_decay = kDecay});
+/// What AdamW updates, in fp64 by the rule of torch.optim.AdamW.
+struct ReferenceAdam {
+  Values p, m, v;
+
+  void step(int64_t number, const Values& grad) {
     for (size_t i = 0; i < p.size(); ++i) {
       const double g = grad[i] * kScale;
       m[i] = kBeta1 * m[i] + (1 - kBeta1) * g;
       v[i] = kBeta2 * v[i] + (1 - kBeta2) * g * g;
-      const double root = std::sqrt(v[i] / (1 - std::pow(kBeta2, step))) + kEps;
-      p[i] = p[i] * (1 - kLr * kDecay) - kLr * m[i] / (1 - std::pow(kBeta1, step)) / root;
+      const double root = std::sqrt(v[i] / (1 - std::pow(kBeta2, number))) + kEps;
+      p[i] = p[i] * (1 - kLr * kDecay) - kLr * m[i] / (1 - std::pow(kBeta1, number)) / root;
     }
-    outcomes.push_back({concat("m ", step), bed.get(m_view), m, kBf16});
   }
-  outcomes.push_back({"master", bed.get(master), p, kFp32});
-  outcomes.push_back({"v", bed.get(v_view), v, kFp32});
-  if (value) outcomes.push_back({"value", bed.get(value_view), p, tolerance_of(*value)});
+};
+
+/// Compares three steps with the reference. The first moment has type `moment`; in bf16 it is rounded to
+/// nearest after the master has used it, so each step begins with the moment that the one before left.
+std::vector<Outcome> run_adamw(Bed& bed, int64_t n, std::optional<DType> value, DType moment) {
+  const bool narrow = moment == DType::kBf16;
+  const Values zeros(static_cast<size_t>(n), 0.0);
+  ReferenceAdam want{.p = random_values(n, 1), .m = narrow ? random_values(n, 2, 0.1) : zeros, .v = zeros};
+  const AdamViews views{.master = bed.put(DType::kF32, {n}, want.p),
+                        .m = bed.put(moment, {n}, want.m),
+                        .v = bed.put(DType::kF32, {n}, want.v),
+                        .value = value ? bed.empty(*value, {n}) : View{}};
+  std::vector<Outcome> outcomes;
+  for (int64_t step = 1; step <= 3; ++step) {
+    Values grad = random_values(n, static_cast<uint32_t>(10 + step));
+    if (narrow) want.m = bed.get(views.m);
+    run_step(bed, views, bed.put(DType::kF32, {n}, grad), step_scalars(bed, step, false));
+    want.step(step, grad);
+    if (narrow) outcomes.push_back({concat("m ", step), bed.get(views.m), want.m, kBf16});
+  }
+  outcomes.push_back({"master", bed.get(views.master), want.p, kFp32});
+  if (!narrow) outcomes.push_back({"m", bed.get(views.m), want.m, kFp32});
+  outcomes.push_back({"v", bed.get(views.v), want.v, kFp32});
+  if (value) outcomes.push_back({"value", bed.get(views.value), want.p, tolerance_of(*value)});
   return outcomes;
 }
 
@@ -100,22 +90,15 @@ std::vector<Outcome> run_narrow_adamw(Bed& bed, int64_t n, std::optional<DType> 
 std::vector<Outcome> run_skipped_adamw(Bed& bed, int64_t n) {
   Values p = random_values(n, 1), m = random_values(n, 2), v = random_values(n, 3),
          rounded = random_values(n, 4);
-  const View master = bed.put(DType::kF32, {n}, p), m_view = bed.put(DType::kF32, {n}, m);
-  const View v_view = bed.put(DType::kF32, {n}, v), value = bed.put(DType::kBf16, {n}, rounded);
-  run(bed.stream(), AdamW{.master = master,
-                          .m = m_view,
-                          .v = v_view,
-                          .grad = bed.empty(DType::kF32, {n}),
-                          .value = value,
-                          .scalars = step_scalars(bed, 1, true),
-                          .beta1 = kBeta1,
-                          .beta2 = kBeta2,
-                          .eps = kEps,
-                          .weight_decay = kDecay});
-  return {{"master", bed.get(master), p, 0},
-          {"m", bed.get(m_view), m, 0},
-          {"v", bed.get(v_view), v, 0},
-          {"value", bed.get(value), rounded, 0}};
+  const AdamViews views{.master = bed.put(DType::kF32, {n}, p),
+                        .m = bed.put(DType::kF32, {n}, m),
+                        .v = bed.put(DType::kF32, {n}, v),
+                        .value = bed.put(DType::kBf16, {n}, rounded)};
+  run_step(bed, views, bed.empty(DType::kF32, {n}), step_scalars(bed, 1, true));
+  return {{"master", bed.get(views.master), p, 0},
+          {"m", bed.get(views.m), m, 0},
+          {"v", bed.get(views.v), v, 0},
+          {"value", bed.get(views.value), rounded, 0}};
 }
 
 }  // namespace
@@ -126,13 +109,10 @@ void add_optimizer_cases(std::vector<OpCase>& cases, const Types& types) {
     for (const DType dtype : types) {
       const std::string suffix = concat(" ", name_of(dtype), " ", n);
       cases.push_back({"sum_squares" + suffix, [=](Bed& bed) { return run_sum_squares(bed, dtype, n); }});
-      cases.push_back({"adamw" + suffix, [=](Bed& bed) {
-                         return run_adamw(bed, n, dtype == DType::kF32 ? std::nullopt : std::optional(dtype));
-                       }});
-      cases.push_back({"adamw bf16 moment" + suffix, [=](Bed& bed) {
-                         return run_narrow_adamw(bed, n,
-                                                 dtype == DType::kF32 ? std::nullopt : std::optional(dtype));
-                       }});
+      const auto value = dtype == DType::kF32 ? std::nullopt : std::optional(dtype);
+      for (const DType moment : {DType::kF32, DType::kBf16})
+        cases.push_back({concat("adamw", moment == DType::kBf16 ? " bf16 moment" : "", suffix),
+                         [=](Bed& bed) { return run_adamw(bed, n, value, moment); }});
     }
   }
 }
