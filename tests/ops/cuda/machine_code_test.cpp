@@ -19,21 +19,30 @@
 namespace megalith::test {
 namespace {
 
-/// Makes the shell find cuobjdump and nvdisasm, which it runs: on PATH, in CUDA's toolkit, or in the Python
-/// environment of the checks (tools/setup). Empty if they are nowhere.
-std::string cuobjdump_command() {
-  std::vector<std::string> folders{"", "/usr/local/cuda/bin"};
+constexpr char kPlugin[] = MEGALITH_BINARY_DIR "/lib/libmegalith_cuda.so";
+bool has_plugin() {
+  return file_exists(kPlugin);
+}
+
+/// The shell's words that run cuobjdump, and let it find nvdisasm, which it runs: both on PATH, in CUDA's
+/// toolkit, or in the Python environment of the checks (tools/setup). Empty if they are nowhere.
+std::string find_cuobjdump() {
+  std::vector<std::string> folders{"", "/usr/local/cuda/bin:"};
   if (const char* python = std::getenv("MEGALITH_PYTHON")) {
     const CommandResult found = run_command(
-        std::string(python) + " -c 'import nvidia.cu13; print(nvidia.cu13.__path__[0], end=\"/bin\")'");
+        std::string(python) + " -c 'import nvidia.cu13; print(nvidia.cu13.__path__[0], end=\"/bin:\")'");
     if (found.code == 0) folders.push_back(found.out);
   }
   for (const std::string& folder : folders) {
-    const std::string path = "PATH=" + folder + ":\"$PATH\"";
+    const std::string path = "PATH=\"" + folder + "$PATH\"";
     if (run_command(path + "; command -v cuobjdump && command -v nvdisasm").code == 0)
       return path + " cuobjdump";
   }
   return "";
+}
+const std::string& cuobjdump() {
+  static const std::string kCommand = find_cuobjdump();
+  return kCommand;
 }
 
 /// What ptxas says of a kernel, and its instructions.
@@ -53,8 +62,7 @@ int designed_registers(const std::string& name) {
 class CudaMachineCode : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    if (!file_exists(MEGALITH_BINARY_DIR "/lib/libmegalith_cuda.so"))
-      GTEST_SKIP() << "this build has no CUDA plugin";
+    if (!has_plugin()) GTEST_SKIP() << "this build has no CUDA plugin";
   }
 
   /// The kernels of a file of libcore/ops/cuda, by their symbols, as the build compiled them for the plugin.
@@ -64,7 +72,7 @@ class CudaMachineCode : public testing::TestWithParam<const char*> {
     std::map<std::string, Kernel> kernels;
     read_sizes(read_file(object + ".ptxas"), kernels);
     if (has_code()) {
-      const CommandResult code = run_command(cuobjdump_ + " -sass -arch " + GetParam() + ' ' + object);
+      const CommandResult code = run_command(cuobjdump() + " -sass -arch " + GetParam() + ' ' + object);
       EXPECT_EQ(code.code, 0) << code.err;
       read_instructions(code.out, kernels);
     }
@@ -72,7 +80,7 @@ class CudaMachineCode : public testing::TestWithParam<const char*> {
   }
 
   /// Whether the instructions of kernels can be read.
-  bool has_code() const { return !cuobjdump_.empty(); }
+  bool has_code() const { return !cuobjdump().empty(); }
 
  private:
   /// Reads what cmake/keep_ptxas_report.sh kept, for this architecture alone.
@@ -108,8 +116,6 @@ class CudaMachineCode : public testing::TestWithParam<const char*> {
       kernels[name].instructions.insert(word);
     }
   }
-
-  const std::string cuobjdump_ = cuobjdump_command();
 };
 INSTANTIATE_TEST_SUITE_P(Architectures, CudaMachineCode, testing::Values("sm_80", "sm_90a", "sm_100"),
                          [](const auto& architecture) { return std::string(architecture.param); });
@@ -250,9 +256,8 @@ std::vector<std::set<DeviceCode>> codes_of(const std::string& plugin) {
 // Machine code runs on later devices of the same major version: that of 8.0 on 8.6 and 8.9, too. PTX of 10.0
 // is for 12.0 and all later ones.
 TEST(CudaPluginCode, RunsOnEveryDeviceSinceAmpere) {
-  const std::string plugin = MEGALITH_BINARY_DIR "/lib/libmegalith_cuda.so";
-  if (!file_exists(plugin)) GTEST_SKIP() << "this build has no CUDA plugin";
-  const std::vector<std::set<DeviceCode>> files = codes_of(read_file(plugin));
+  if (!has_plugin()) GTEST_SKIP() << "this build has no CUDA plugin";
+  const std::vector<std::set<DeviceCode>> files = codes_of(read_file(kPlugin));
   EXPECT_GE(files.size(), 9U);
   for (const std::set<DeviceCode>& codes : files)
     EXPECT_EQ(codes, (std::set<DeviceCode>{{false, 80}, {false, 90}, {false, 100}, {true, 100}}));

@@ -11,7 +11,6 @@
 #include <cuda_runtime_api.h>
 
 #include "libcore/ops/backend/cuda_workspaces.h"
-#include "libcore/ops/backend/kernel_arguments.h"
 #include "libcore/ops/backend/late_copies.h"
 #include "libcore/ops/cuda/backend/attention_ops.h"
 #include "libcore/ops/cuda/backend/row_ops.h"
