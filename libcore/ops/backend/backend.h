@@ -107,8 +107,7 @@ WorkTime time_of_call(const std::function<void()>& work);
 /// depend on the number of threads only where an op's comment says so.
 std::unique_ptr<Backend> make_cpu_backend();
 /// Sets the number of threads for the CPU ops that the calling thread runs from now on, on backends created
-/// after this call. 0: as many as the process can keep busy
-/// (usable_cpus()). Creates the threads. Throws
+/// after this call. 0: as many as the process can keep busy (usable_cpus()). Creates the threads. Throws
 /// std::system_error if the system refuses one.
 void set_cpu_threads(int threads);
 /// A backend that does no work; a Trace on the stream adds up the costs of ops. Accepts views of a counting

@@ -1,6 +1,5 @@
 #include "libcore/ops/cpu/threads.h"
 
-#include <algorithm>
 #include <cstdlib>
 #include <memory>
 #include <mutex>

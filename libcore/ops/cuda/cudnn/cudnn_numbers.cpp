@@ -1,4 +1,5 @@
-// Compares the numbers of cudnn_library.h with cuDNN's own header, where the build finds it.
+// Compares the numbers of cudnn_library.h with cuDNN's own header, where the build finds it, except for the
+// attributes kPlanHandle and kGraphHandle: the header calls their names deprecated, which is a warning.
 #ifdef MEGALITH_CUDNN_HEADER
 #include <cudnn_graph.h>
 
