@@ -285,14 +285,7 @@ bool GemmRunner::run(Queue& queue, const Gemm& op) {
   require_cublas(status, "matrix product");
   if (op.bias_grad)  // cuBLASLt stores the sums
     launch_add(queue.stream(), op.bias_grad.data, Storage::kF32, sums, Storage::kF32, op.m());
-  if (op.bias && fused_bias(op) == nullptr)
-    launch_row_bias(queue.stream(), {.c = op.c.data,
-                                     .c_storage = storage_of(op.c.dtype),
-                                     .bias = op.bias.data,
-                                     .bias_storage = storage_of(op.bias.dtype),
-                                     .rows = op.m(),
-                                     .columns = op.n(),
-                                     .add = true});
+  if (op.bias && fused_bias(op) == nullptr) launch_row_bias(queue.stream(), row_bias(op, true));
   return true;
 }
 

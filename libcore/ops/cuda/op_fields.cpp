@@ -24,6 +24,16 @@ RowSpans spans_of(const RowPositions& rows) {
   return {rows.first, rows.split, rows.jump};
 }
 
+RowBias row_bias(const Gemm& op, bool add) {
+  return {.c = op.c.data,
+          .c_storage = storage_of(op.c.dtype),
+          .bias = op.bias.data,
+          .bias_storage = storage_of(op.bias.dtype),
+          .rows = op.m(),
+          .columns = op.n(),
+          .add = add};
+}
+
 uint64_t element_bits(DType dtype, double value) {
   switch (dtype) {
     case DType::kF32:

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "libcore/ops/cuda/kernels.h"
+#include "libcore/ops/linear.h"
 #include "libcore/tensor/dtype.h"
 #include "libcore/tensor/row_positions.h"
 
@@ -14,6 +15,9 @@ namespace megalith::cuda {
 Storage storage_of(DType);
 
 RowSpans spans_of(const RowPositions&);
+
+/// A product's result and its bias, which is added to each row (`add`) or becomes each row.
+RowBias row_bias(const Gemm&, bool add);
 
 /// The bits of `value` as an element of this dtype, rounded to nearest if it is a float; the first
 /// size_of(dtype) bytes count.

@@ -330,7 +330,7 @@ AskTime CudaBackend::note_time(Stream& stream) {
   };
 }
 
-// ---- linear, norm, activation
+// ---- products
 
 void CudaBackend::run(Stream& stream, const Gemm& op) {
   Queue& queue = enter(stream);
@@ -346,13 +346,7 @@ void CudaBackend::multiply_by_nothing(Stream& stream, const Gemm& op) {
   const Queue& queue = enter(stream);
   if (op.c.elements() == 0 || op.accumulate) return;
   if (!op.bias) return fill(stream, op.c, 0);
-  launch_row_bias(queue.stream(), {.c = op.c.data,
-                                   .c_storage = storage_of(op.c.dtype),
-                                   .bias = op.bias.data,
-                                   .bias_storage = storage_of(op.bias.dtype),
-                                   .rows = op.m(),
-                                   .columns = op.n(),
-                                   .add = false});
+  launch_row_bias(queue.stream(), row_bias(op, false));
 }
 
 void CudaBackend::run(Stream& stream, const Project& op) {

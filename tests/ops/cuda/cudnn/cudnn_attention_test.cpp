@@ -111,8 +111,8 @@ class EmulatedCudnn : public testing::Test {
   }
   static long attentions() { return emulated_controls().counts.attentions; }
 
-  const Variable folder_{"MEGALITH_CUDA_LIBS", emulated_cuda_folder()},
-      kind_{"MEGALITH_EMULATOR_CUDNN", "right"};
+  const OwnEmulatedGpus gpu_;
+  const Variable kind_{"MEGALITH_EMULATOR_CUDNN", "right"};
   std::unique_ptr<Backend> backend_ = make_emulated_backend();
   Stream stream_ = backend_->make_stream();
 };
@@ -178,7 +178,6 @@ TEST_F(EmulatedCudnn, GivesEqualBitsInThreeOrdersOfWork) {
     EXPECT_EQ(again.out, first.out);
     EXPECT_EQ(again.dqkv, first.dqkv);
   }
-  emulated_controls().order = 1;
 }
 
 TEST_F(EmulatedCudnn, IsLeftOutWithTheReason) {
