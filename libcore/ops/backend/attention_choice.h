@@ -15,7 +15,6 @@ namespace megalith {
 struct AttentionKind {
   int64_t rows = 0, batch = 0, groups = 0, r = 0, head = 0;  // of qkv [rows, batch, groups, r + 2, head]
   DType dtype = DType::kBf16;
-  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 reads it into the generated comparison
   auto operator<=>(const AttentionKind&) const = default;
 };
 
