@@ -242,6 +242,12 @@ void add_step(IdentityHash& hash, const Normalizer::Replace& step) {
   hash.add(step.to);
 }
 
+void add_step(IdentityHash& hash, const Normalizer::ReplaceMatches& step) {
+  hash.add("ReplaceMatches");
+  hash.add(step.regex);
+  hash.add(step.to);
+}
+
 }  // namespace
 
 std::string HfTokenizer::hash() const {
