@@ -122,6 +122,26 @@ TEST_F(TokenizerApp, WritesTheSameRowsWithAnyNumberOfThreads) {
   EXPECT_TRUE(rows("decode", "ids", 4) == text);
 }
 
+// A text that begins with a bracket was taken for a JSON array before November 2026.
+TEST_F(TokenizerApp, TakesLinesThatBeginWithABracket) {
+  const std::string model = " --tokenizer-model " + test_data("text/goldens/trained/tokenizer.json");
+  const CommandResult text = run_command("printf '[a] b, c\\n[d\\n' | " + app("tokenizer") + " encode" +
+                                         model + " | " + app("tokenizer") + " decode" + model);
+  EXPECT_EQ(text.out, "[a] b, c\n[d\n") << text.err;
+}
+
+// Lines that are not as most are, each of which is read by itself: blanks at its ends, more than one between
+// ids, many digits, another line end, none.
+TEST_F(TokenizerApp, DecodesLinesOfAnyForm) {
+  const std::string model = " --tokenizer-model " + test_data("text/goldens/trained/tokenizer.json");
+  const CommandResult usual =
+      run_command("printf '30 31\\n\\n32\\n' | " + app("tokenizer") + " decode" + model);
+  EXPECT_EQ(std::count(usual.out.begin(), usual.out.end(), '\n'), 3) << usual.err;
+  const CommandResult odd =
+      run_command("printf ' 30  31 \\r\\n\\n0000000032' | " + app("tokenizer") + " decode" + model);
+  EXPECT_EQ(odd.out, usual.out) << odd.err;
+}
+
 TEST_F(TokenizerApp, WritesTheRowsBeforeABadLine) {
   const std::string model = " --tokenizer-model " + test_data("text/goldens/trained/tokenizer.json");
   const CommandResult bad = run_command("printf '0\\n1 2\\nx\\n3' | " + app("tokenizer") + " decode" + model);
