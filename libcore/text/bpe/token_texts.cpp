@@ -43,7 +43,7 @@ size_t bytes_of(const TokenTexts& texts, std::span<const int32_t> ids) {
 
 // Most texts are short: for them 16 bytes are copied without a call, of which those behind the text are
 // written again.
-void append_texts(const TokenTexts& texts, std::span<const int32_t> ids, ByteBuffer& out) {
+void append_texts(const TokenTexts& texts, std::span<const int32_t> ids, ByteBuffer& out, char end) {
   constexpr size_t kShort = 16;
   const size_t before = out.size(), bytes = bytes_of(texts, ids);
   const SharedArray<char>& all = texts.bytes();
@@ -52,7 +52,7 @@ void append_texts(const TokenTexts& texts, std::span<const int32_t> ids, ByteBuf
   char* at = out.extend(bytes + kShort);
   for (const int32_t id : ids) {
     if (id == Tokenizer::kTextEnd) {
-      *at++ = '\n';
+      *at++ = end;
       continue;
     }
     const std::string_view text = texts[static_cast<size_t>(id)];

@@ -49,8 +49,8 @@ class TokenTexts {
   std::unordered_map<size_t, std::string> changed_;
 };
 
-/// Appends the texts of `ids` to `out`, and a line end for each Tokenizer::kTextEnd. Throws kData for an id
-/// that `texts` does not have; `out` is then as before.
-void append_texts(const TokenTexts& texts, std::span<const int32_t> ids, ByteBuffer& out);
+/// Appends the texts of `ids` to `out`, and `end` for each Tokenizer::kTextEnd. Throws kData for an id that
+/// `texts` does not have; `out` is then as before.
+void append_texts(const TokenTexts& texts, std::span<const int32_t> ids, ByteBuffer& out, char end = '\n');
 
 }  // namespace megalith

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -79,6 +80,8 @@ class HfTokenizer : public Tokenizer {
   HfTemplate around_;
   TokenDecoder decoder_;
   TokenTexts texts_;
+  mutable std::once_flag joined_made_;
+  mutable std::optional<JoinedDecoder> joined_;  // made for many ids; empty: decoder_ does more than join
 };
 
 }  // namespace megalith
