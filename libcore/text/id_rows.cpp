@@ -1,5 +1,7 @@
 #include "libcore/text/id_rows.h"
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <charconv>
 #include <cstring>
@@ -90,7 +92,28 @@ class RowReader {
 
 }  // namespace
 
-void append_id_rows(const IdBuffer& ids, ByteBuffer& rows) {
+IdTexts::IdTexts(size_t size) : texts_(std::min<size_t>(size, 1'000'000)) {
+  for (size_t id = 0; id < texts_.size(); ++id) {
+    std::array<char, kDigits> text{};
+    char* const end = write_number(text.data(), static_cast<uint32_t>(id));
+    *end = ' ';
+    text[kDigits - 1] = static_cast<char>(end + 1 - text.data());
+    std::memcpy(&texts_[id], text.data(), sizeof text);
+  }
+}
+
+inline char* IdTexts::write(char* at, int32_t id) const {
+  if (static_cast<size_t>(id) < texts_.size()) [[likely]] {
+    const uint64_t text = texts_[static_cast<size_t>(id)];
+    std::memcpy(at, &text, sizeof text);
+    return at + (text >> 56);
+  }
+  at = write_number(at, static_cast<uint32_t>(id));
+  *at++ = ' ';
+  return at;
+}
+
+void append_id_rows(const IdBuffer& ids, const IdTexts& texts, ByteBuffer& rows) {
   const size_t before = rows.size();
   char* const first = rows.extend(ids.size() * (kLongestId + 1) + kDigits);
   char* at = first;
@@ -103,8 +126,7 @@ void append_id_rows(const IdBuffer& ids, ByteBuffer& rows) {
         in_row = false;
         continue;
       }
-      at = write_number(at, static_cast<uint32_t>(id));
-      *at++ = ' ';
+      at = texts.write(at, id);
       in_row = true;
     }
   });

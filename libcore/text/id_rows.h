@@ -11,8 +11,21 @@
 /// Tokenizer::kTextEnd.
 namespace megalith {
 
+/// The digits of each id of a vocabulary with a blank, so that writing an id is a copy of eight bytes.
+class IdTexts {
+ public:
+  /// For the ids below `size`; those from a million on are not kept. Takes 8 bytes and 2 ns for each.
+  explicit IdTexts(size_t size);
+
+  /// Writes an id and a blank, and returns their end. 12 bytes may be written.
+  char* write(char* at, int32_t id) const;
+
+ private:
+  std::vector<uint64_t> texts_;  // up to seven bytes, and in the highest byte their number
+};
+
 /// Appends a line for each list of `ids`.
-void append_id_rows(const IdBuffer& ids, ByteBuffer& rows);
+void append_id_rows(const IdBuffer& ids, const IdTexts& texts, ByteBuffer& rows);
 
 /// Replaces `ids` with the lists in `rows`, which are lines that end in \n. Returns false if there is
 /// anything else than ids of up to seven digits with one blank between them; `ids` is then incomplete.

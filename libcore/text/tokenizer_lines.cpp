@@ -2,6 +2,7 @@
 
 #include <exception>
 #include <limits>
+#include <mutex>
 #include <ostream>
 
 #include "libcore/base/error.h"
@@ -129,12 +130,32 @@ void require_utf8(std::string_view line) {
   if (good < line.size()) fail(ErrorKind::kData, "byte ", good + 1, " is not UTF-8");
 }
 
-/// Encodes `lines.texts` to rows.
-void append_rows(const Tokenizer& tokenizer, Lines& lines) {
-  lines.buffer.clear();
-  tokenizer.encode_all(lines.texts, lines.buffer);
-  append_id_rows(lines.buffer, lines.rows);
-}
+/// Makes rows of texts. Thread-safe.
+class RowEncoder {
+ public:
+  explicit RowEncoder(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
+
+  /// Encodes `lines.texts` to rows.
+  void append_rows(Lines& lines) {
+    lines.buffer.clear();
+    tokenizer_.encode_all(lines.texts, lines.buffer);
+    append_id_rows(lines.buffer, texts_for(lines.buffer.size()), lines.rows);
+  }
+
+ private:
+  /// For few ids, the table would take longer to make than it saves.
+  const IdTexts& texts_for(size_t ids) {
+    constexpr size_t kMany = 4096;
+    if (ids < kMany) return none_;
+    std::call_once(made_, [&] { texts_ = IdTexts(static_cast<size_t>(tokenizer_.vocab_size())); });
+    return texts_;
+  }
+
+  const Tokenizer& tokenizer_;
+  const IdTexts none_{0};
+  IdTexts texts_{0};
+  std::once_flag made_;
+};
 
 /// Replaces `ids` with those of a line.
 void read_ids(std::string_view line, std::vector<int32_t>& ids) {
@@ -153,7 +174,8 @@ void read_ids(std::string_view line, std::vector<int32_t>& ids) {
 }  // namespace
 
 void TokenizerLines::encode(const std::string& input, std::ostream& out) const {
-  const auto all = [this](Lines& lines) {
+  RowEncoder encoder(tokenizer);
+  const auto all = [&](Lines& lines) {
     const size_t count = lines.batch.lines();
     if (!json && valid_utf8_prefix(lines.batch.all()) < lines.batch.bytes()) return false;
     lines.storage.resize(json ? count : 0);
@@ -162,14 +184,14 @@ void TokenizerLines::encode(const std::string& input, std::ostream& out) const {
       lines.texts[i] = line_of(lines, i);
       if (json) lines.texts[i] = lines.storage[i] = json_text(lines.texts[i]);
     }
-    append_rows(tokenizer, lines);
+    encoder.append_rows(lines);
     return true;
   };
-  const auto one = [this](Lines& lines, std::string_view line) {
+  const auto one = [&](Lines& lines, std::string_view line) {
     if (!json) require_utf8(line);
     const std::string text = json ? json_text(line) : std::string();
     lines.texts.assign(1, json ? text : line);
-    append_rows(tokenizer, lines);
+    encoder.append_rows(lines);
     lines.rows.truncate(lines.rows.size() - 1);  // without its end
   };
   LineMap(input, {all, one}).write(out, workers);

@@ -15,11 +15,11 @@ namespace {
 constexpr int32_t kEnd = Tokenizer::kTextEnd;
 using Ids = std::vector<int32_t>;
 
-std::string rows_of(const Ids& ids) {
+std::string rows_of(const Ids& ids, const IdTexts& texts = IdTexts(0)) {
   IdBuffer buffer(sizeof(int32_t));
   buffer.append(ids);
   ByteBuffer rows;
-  append_id_rows(buffer, rows);
+  append_id_rows(buffer, texts, rows);
   return {rows.data(), rows.size()};
 }
 
@@ -43,6 +43,19 @@ TEST(IdRows, WriteEachNumberAsTheStandardLibrary) {
       equals(static_cast<int32_t>(std::min<int64_t>(near, std::numeric_limits<int32_t>::max())));
   std::mt19937 random(3);
   for (int i = 0; i < 100'000; ++i) equals(static_cast<int32_t>(random() >> (1 + random() % 31)));
+}
+
+TEST(IdRows, AreTheSameFromTheTextsOfAVocabulary) {
+  const IdTexts few(1234), all(1'100'000);
+  EXPECT_EQ(rows_of({0, 9, 1233, 1234, kEnd, kEnd, 7, kEnd}, few), "0 9 1233 1234\n\n7\n");
+  std::mt19937 random(5);
+  for (int i = 0; i < 50'000; ++i) {
+    const Ids ids = {static_cast<int32_t>(random() >> (1 + random() % 31)), i, kEnd};
+    ASSERT_EQ(rows_of(ids, few), rows_of(ids));
+    ASSERT_EQ(rows_of(ids, all), rows_of(ids));
+  }
+  for (const int32_t id : {99'999, 100'000, 999'999, 1'000'000, 1'099'999})
+    EXPECT_EQ(rows_of({id, kEnd}, all), std::to_string(id) + "\n");
 }
 
 TEST(IdRows, AreReadAsTheyWereWritten) {
