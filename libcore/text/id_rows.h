@@ -17,10 +17,11 @@ class IdTexts {
   /// For the ids below `size`; those from a million on are not kept. Takes 8 bytes and 2 ns for each.
   explicit IdTexts(size_t size);
 
-  /// Writes an id and a blank, and returns their end. 12 bytes may be written.
+ private:
+  friend void append_id_rows(const IdBuffer& ids, const IdTexts& texts, ByteBuffer& rows);
+  /// Writes an id and a blank, and returns their end. 11 bytes may be written.
   char* write(char* at, int32_t id) const;
 
- private:
   std::vector<uint64_t> texts_;  // up to seven bytes, and in the highest byte their number
 };
 
