@@ -62,7 +62,7 @@ TEST(Nfc, LooksAtEachFirstByteWithWhichAChangeBegins) {
     if (char_traits(code).composition() == Composition::kChanges) changes[static_cast<uint8_t>(c[0])] = true;
   }
   for (unsigned byte = 0; byte < 256; ++byte)
-    if (changes[byte]) EXPECT_TRUE(may_change_in_nfc(static_cast<char>(byte))) << byte;
+    EXPECT_TRUE(!changes[byte] || may_change_in_nfc(static_cast<char>(byte))) << byte;
   for (const char* plain : {"a", "\u00e9", "\u0161", "\u043f", "\u0561", "\u65e5", "\uac00"})
     EXPECT_FALSE(may_change_in_nfc(plain[0])) << plain;
 }
