@@ -42,12 +42,10 @@ std::optional<char> byte_of(std::string_view token) {
   return static_cast<char>(high * 16 + low);
 }
 
-/// The text of bytes that ByteFallback joins.
-std::string text_of(const std::string& bytes) {
-  if (valid_utf8_prefix(bytes) == bytes.size()) return bytes;
-  std::string text;
-  for (size_t i = 0; i < bytes.size(); ++i) text += "\xEF\xBF\xBD";
-  return text;
+/// What ByteFallback makes of a run of bytes: one token if they are UTF-8, else one for each byte.
+Tokens tokens_of(const std::string& bytes) {
+  if (valid_utf8_prefix(bytes) == bytes.size()) return {bytes};
+  return Tokens(bytes.size(), "\xEF\xBF\xBD");
 }
 
 Tokens apply(const TokenDecoder::ByteFallback&, Tokens tokens) {
@@ -55,7 +53,7 @@ Tokens apply(const TokenDecoder::ByteFallback&, Tokens tokens) {
   std::string bytes;
   const auto flush = [&] {
     if (bytes.empty()) return;
-    out.push_back(text_of(bytes));
+    for (std::string& token : tokens_of(bytes)) out.push_back(std::move(token));
     bytes.clear();
   };
   for (std::string& token : tokens) {
@@ -178,7 +176,7 @@ void append_unmarked(std::string_view marked, std::string& out) {
     marked.remove_prefix(plain.size());
     for (bytes.clear(); marked.starts_with(kByteMark); marked.remove_prefix(kMarkedBytes))
       bytes += static_cast<char>((marked[1] - 'a') * 16 + (marked[2] - 'a'));
-    out += text_of(bytes);
+    for (const std::string& token : tokens_of(bytes)) out += token;
   }
 }
 
@@ -195,6 +193,8 @@ std::optional<JoinedDecoder> JoinedDecoder::of(const TokenDecoder& decoder, cons
       if (text.find(step.from) != std::string::npos) text = replaced(text, step.from, step.to);
     if (text.size() > kMostGrowth * tokens[id].size()) return std::nullopt;
     if (!steps->bytes) continue;
+    // A token whose text is replaced by nothing still ends a run of bytes.
+    if (text.empty() && !tokens[id].empty()) return std::nullopt;
     if (const auto byte = byte_of(text)) text = marked_byte(*byte);
   }
   JoinedDecoder made;

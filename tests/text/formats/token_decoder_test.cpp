@@ -37,6 +37,16 @@ TEST(TokenDecoder, JoinsBytesThatAreUtf8) {
   EXPECT_EQ(decode(steps, {"<0xG0>", "<0x4>", "<0x041>"}), "<0xG0><0x4><0x041>");
 }
 
+// As tokenizers 0.23.3: each byte of no UTF-8 is a token by itself for the steps that follow, and a token
+// without text ends a run of bytes.
+TEST(TokenDecoder, KeepsBytesThatAreNotUtf8Apart) {
+  EXPECT_EQ(decode({D::ByteFallback{}, D::Strip{"\uFFFD", 1, 0}}, {"<0xE2>", "<0x82>", "a"}), "a");
+  EXPECT_EQ(decode({D::ByteFallback{}, D::WordPiece{"##", false}}, {"<0xE2>", "<0x82>", "a"}),
+            "\uFFFD \uFFFD a");
+  EXPECT_EQ(decode({D::Replace{"y", ""}, D::ByteFallback{}, D::Fuse{}}, {"<0xE2>", "<0x82>", "y", "<0xAC>"}),
+            "\uFFFD\uFFFD\uFFFD");
+}
+
 /// What a JoinedDecoder makes of lists of these tokens, each with a line end; "none" if there is no such
 /// decoder.
 std::string decode_together(std::vector<D::Step> steps, const std::vector<std::vector<std::string>>& lists) {
@@ -84,6 +94,7 @@ TEST(JoinedDecoder, IsThereOnlyForStepsThatJoin) {
                                             {D::ByteFallback{}, D::Replace{"a", "b"}, D::Fuse{}},
                                             {D::Metaspace{"_", true}, D::Fuse{}},
                                             {D::ByteLevel{}},
+                                            {D::Replace{"a", ""}, D::ByteFallback{}, D::Fuse{}},
                                             {D::Replace{"a", std::string(100, 'b')}, D::Fuse{}}})
     EXPECT_EQ(decode_together(steps, {{"a"}}), "none");
 }
