@@ -47,8 +47,8 @@ void append_texts(const TokenTexts& texts, std::span<const int32_t> ids, ByteBuf
   constexpr size_t kShort = 16;
   const size_t before = out.size(), bytes = bytes_of(texts, ids);
   const SharedArray<char>& all = texts.bytes();
-  // The last text that 16 readable bytes follow; with changes, texts may lie elsewhere.
-  const char* const last = texts.changed() || all.size() < kShort ? nullptr : all.end() - kShort;
+  // Of texts that begin before this place, 16 bytes can be read; with changes, texts may lie elsewhere.
+  const char* const stop = texts.changed() || all.size() < kShort ? nullptr : all.end() - kShort + 1;
   char* at = out.extend(bytes + kShort);
   for (const int32_t id : ids) {
     if (id == Tokenizer::kTextEnd) {
@@ -56,10 +56,10 @@ void append_texts(const TokenTexts& texts, std::span<const int32_t> ids, ByteBuf
       continue;
     }
     const std::string_view text = texts[static_cast<size_t>(id)];
-    if (text.size() <= kShort && text.data() <= last)
+    if (text.size() <= kShort && text.data() < stop)
       std::memcpy(at, text.data(), kShort);
     else
-      std::memcpy(at, text.data(), text.size());
+      std::copy(text.begin(), text.end(), at);
     at += text.size();
   }
   out.truncate(before + bytes);

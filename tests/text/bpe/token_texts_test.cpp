@@ -49,6 +49,7 @@ TEST(TokenTexts, AreAppendedWithALineEndForEachEnd) {
   texts.change(4, "changed");
   EXPECT_EQ(joined(texts, {4, 3, 4}), "xchanged" + sixteen + "changed");
   EXPECT_EQ(joined(TokenTexts({"a", "bc"}), {1, 0, 1}), "xbcabc");  // too few bytes to copy sixteen
+  EXPECT_EQ(joined(TokenTexts({"", ""}), {1, -1, 0}), "x\n");       // no bytes at all
   ByteBuffer out;
   for (const int32_t id : {5, -2}) EXPECT_THROW(append_texts(texts, std::vector<int32_t>{0, id}, out), Error);
   EXPECT_EQ(out.size(), 0U);
