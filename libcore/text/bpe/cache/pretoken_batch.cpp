@@ -22,7 +22,10 @@ void PretokenBatch::add(std::string_view text, const FindPretokens& find) {
 }
 
 void PretokenBatch::put(std::span<const int32_t> ids) {
-  for (const int32_t id : ids) marks_.push_back({.at = static_cast<uint32_t>(size_), .id = id});
+  for (const int32_t id : ids) {
+    if (marks_.size() == kEnds) flush();  // a text may be nothing but added tokens
+    marks_.push_back({.at = static_cast<uint32_t>(size_), .id = id});
+  }
 }
 
 void PretokenBatch::flush() {

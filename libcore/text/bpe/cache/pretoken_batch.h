@@ -29,7 +29,7 @@ class PretokenBatch {
   void flush();
 
  private:
-  static constexpr size_t kEnds = 2 * kLongestText;
+  static constexpr size_t kEnds = 2 * kLongestText;  // most pretokens, and most ids between them
 
   CachedEncoder& encoder_;
   IdBuffer& out_;

@@ -81,7 +81,14 @@ TEST(PretokenBatch, AppendsIdsWithoutATextToo) {
   batch.add("", pretokenizer(PretokenPattern::kGpt2));
   batch.flush();
   batch.flush();
-  EXPECT_EQ(out.ids(), (std::vector<int32_t>{-1, 3}));
+  std::vector<int32_t> wanted = {-1, 3};
+  EXPECT_EQ(out.ids(), wanted);
+  const std::vector<int32_t> many(100'000, 5);
+  batch.put(many);
+  EXPECT_GT(out.size(), many.size() * 9 / 10) << "a batch keeps few ids";
+  batch.flush();
+  wanted.insert(wanted.end(), many.begin(), many.end());
+  EXPECT_EQ(out.ids(), wanted);
 }
 
 }  // namespace
