@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "libcore/base/error.h"
+#include "libcore/text/idle_pool.h"
 
 namespace megalith {
 
@@ -27,7 +28,7 @@ CachedEncoder::~CachedEncoder() {
 
 void CachedEncoder::trim() {
   constexpr size_t kKept = size_t{1} << 20;
-  if (one_.capacity() > kKept) one_ = {};
+  if (one_.capacity() > kKept) free_memory(one_);
   cutter_.trim();
   cache_writer_.fill();
 }
