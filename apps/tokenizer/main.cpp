@@ -14,6 +14,7 @@
 #include "libcore/io/files/file.h"
 #include "libcore/io/run/lock_file.h"
 #include "libcore/io/run/run_files.h"
+#include "libcore/io/streams/input_stream.h"
 #include "libcore/options/cli.h"
 #include "libcore/options/problems.h"
 #include "libcore/text/bpe/train/bpe_trainer.h"
@@ -97,10 +98,25 @@ void train(const TokenizerAppConfig& config, const std::string& options_file) {
   log("wrote ", config.output, ": ", trained.tokens.size(), " tokens, ", trained.merges.size(), " merges");
 }
 
+/// The bytes of text in `inputs`, if they are files and not compressed.
+uint64_t text_bytes(const std::vector<std::string>& inputs) {
+  uint64_t bytes = 0;
+  for (const std::string& input : inputs) {
+    const std::string path = input == "-" ? "/dev/stdin" : input;
+    std::error_code error;
+    if (!std::filesystem::is_regular_file(path, error)) return Tokenizer::kUnknownSize;
+    const uint64_t size = std::filesystem::file_size(path, error);
+    if (error || (input != "-" && is_compressed(path))) return Tokenizer::kUnknownSize;
+    bytes += size;
+  }
+  return bytes;
+}
+
 void run_lines(const TokenizerAppConfig& config, const TokenizerConfig& files) {
   const auto tokenizer = make_tokenizer(tokenizer_files(files, config.vocab_size.value_or(0)));
   const TokenizerLines lines{*tokenizer, config.json, static_cast<size_t>(config.workers)};
   const std::vector<std::string> inputs = config.input.empty() ? std::vector<std::string>{"-"} : config.input;
+  tokenizer->expect(text_bytes(inputs));
   for (const std::string& input : inputs)
     config.command == "encode" ? lines.encode(input, std::cout) : lines.decode(input, std::cout);
 }

@@ -32,6 +32,31 @@ class CoreTokenizer : public Tokenizer {
   /// Keeps a reference to the tokenizer. Null if the model needs a text as a whole.
   virtual std::unique_ptr<Stream> stream(Takers take) const = 0;
 
+  /// Encodes many texts, short ones together.
+  class Batch {
+   public:
+    virtual ~Batch() = default;
+    /// Adds the ids that encode_to() gives for a text, which may change afterwards.
+    virtual void add(std::string_view text) = 0;
+    /// Adds these ids.
+    virtual void put(std::span<const int32_t> ids) = 0;
+    /// Appends all ids that were added to the batch's IdBuffer, in order.
+    virtual void finish() = 0;
+  };
+  /// Keeps references to the tokenizer and to `out`, whose ids have 4 bytes.
+  virtual std::unique_ptr<Batch> batch(IdBuffer& out) const;
+  void encode_all(std::span<const std::string_view> texts, IdBuffer& out) const override;
+  /// Does the encode_all() of a tokenizer with stages before its model: add(text, Batch&) adds a text.
+  template <class Add>
+  void encode_all_with(const Add& add, std::span<const std::string_view> texts, IdBuffer& out) const {
+    const std::unique_ptr<Batch> together = batch(out);
+    for (const std::string_view text : texts) {
+      add(text, *together);
+      together->put({&kTextEnd, 1});
+    }
+    together->finish();
+  }
+
  protected:
   /// Throws the kData of eod().
   [[noreturn]] static void fail_without_end(const std::string& name);

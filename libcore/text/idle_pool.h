@@ -7,6 +7,13 @@
 
 namespace megalith {
 
+/// Empties a container that memory idles in, and frees this memory. (An assignment of {} would keep it, and
+/// so would a std::string that an empty one is moved to.)
+template <class Container>
+void free_memory(Container& container) {
+  Container().swap(container);
+}
+
 /// Working memory that no call uses now. A call borrows one (or makes one) and gives it back afterwards, so
 /// calls never wait for each other.
 template <class Scratch>

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "libcore/base/byte_buffer.h"
 #include "libcore/text/id_buffer.h"
 
 namespace megalith {
@@ -37,6 +38,11 @@ class Tokenizer {
   /// Passes the ids of a very long text to `take` in order and in parts, so that they need not all be in
   /// memory. By default there is one part.
   virtual void encode_in_parts(std::string_view utf8, const TakeIds& take) const;
+  /// In a list of ids, the end of a text: ids of several texts are one list.
+  static constexpr int32_t kTextEnd = -1;
+  /// Encodes texts as encode_to() does, but many short ones in less time. Appends the ids of each text and
+  /// then kTextEnd to `out`, whose ids have 4 bytes. Throws as encode(); `out` is then incomplete.
+  virtual void encode_all(std::span<const std::string_view> texts, IdBuffer& out) const;
   static constexpr uint64_t kUnknownSize = UINT64_MAX;
   /// Announces about how many bytes of text will be encoded. This number sets the size of the token cache:
   /// touching memory for the first time costs more than the misses of a small cache
@@ -45,6 +51,9 @@ class Tokenizer {
   /// The text of `ids`. Special tokens become their text; bytes that form no valid UTF-8 become U+FFFD. kData
   /// for an unknown id.
   virtual std::string decode(std::span<const int32_t> ids) const = 0;
+  /// Appends to `out` the text of each list of ids that kTextEnd ends, as decode() gives it, and a line end
+  /// after it. Throws as decode(); `out` is then incomplete.
+  virtual void decode_all(std::span<const int32_t> ids, ByteBuffer& out) const;
   /// Megatron's --tokenizer-type name, for log lines.
   virtual std::string name() const = 0;
   /// SHA-256 of everything that determines the ids of a text and the end of a document, so that the sidecar
@@ -52,5 +61,8 @@ class Tokenizer {
   /// tokenizer.json) have the same hash.
   virtual std::string hash() const = 0;
 };
+
+/// Throws the kData of decode(): `id` is not one of the `size` ids from 0.
+[[noreturn]] void refuse_token_id(int32_t id, size_t size);
 
 }  // namespace megalith

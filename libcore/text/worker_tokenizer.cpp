@@ -52,8 +52,7 @@ std::unique_ptr<CoreTokenizer::Stream> WorkerTokenizer::stream(Takers take) cons
 std::string WorkerTokenizer::decode(std::span<const int32_t> ids) const {
   std::string text;
   for (const int32_t id : ids) {
-    if (id < 0 || id >= vocab_size())
-      fail(ErrorKind::kData, "token id ", id, " is not in the vocabulary; ids are 0 to ", vocab_size() - 1);
+    if (id < 0 || id >= vocab_size()) refuse_token_id(id, static_cast<size_t>(vocab_size()));
     text += token(static_cast<size_t>(id));
   }
   return replace_invalid_utf8(text);

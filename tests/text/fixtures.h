@@ -39,6 +39,29 @@ inline std::vector<int32_t> ids_of(const Json& list) {
   return ids;
 }
 
+/// Expects that a list of texts gives `ids` when they are encoded together, each with its end, and that these
+/// ids decode to `decoded`, each with a line end.
+struct TextsTogether {
+  std::vector<std::string> texts;
+  std::vector<int32_t> ids;
+  std::string decoded;
+
+  void add(const std::string& text, const std::vector<int32_t>& of_text, const std::string& back) {
+    texts.push_back(text);
+    ids.insert(ids.end(), of_text.begin(), of_text.end());
+    ids.push_back(Tokenizer::kTextEnd);
+    decoded += back + "\n";
+  }
+  void expect(const Tokenizer& tokenizer, const std::string& name) const {
+    IdBuffer found(sizeof(int32_t));
+    tokenizer.encode_all(std::vector<std::string_view>(texts.begin(), texts.end()), found);
+    EXPECT_EQ(found.ids(), ids) << name;
+    ByteBuffer text;
+    tokenizer.decode_all(ids, text);
+    EXPECT_EQ(std::string_view(text.data(), text.size()), decoded) << name;
+  }
+};
+
 /// 2 MB of these texts in random order, each repeated a few times, and one in 400 up to a length of
 /// 1.5 MB.
 inline std::string text_with_giants(const std::vector<std::string>& kinds, std::mt19937& random) {

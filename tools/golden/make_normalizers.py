@@ -33,6 +33,7 @@ def main():
         "Lowercase": normalizers.Lowercase(), "Nmt": normalizers.Nmt(), "Strip": normalizers.Strip(), "StripRight": normalizers.Strip(left=False),
         "JoinBlanks": normalizers.Replace(Regex(" {2,}"), "_"), "Bert": normalizers.BertNormalizer(), "BertCased": normalizers.BertNormalizer(lowercase=False),
         "BertAccents": normalizers.BertNormalizer(clean_text=False, handle_chinese_chars=False, lowercase=False, strip_accents=True), "Precompiled": normalizers.Precompiled(model.normalizer_spec.precompiled_charsmap),
+        "ReplaceCompiled": normalizers.Replace(Regex(r"\p{N}+|[\p{Lu}&&\p{Greek}]"), "<n>"), "ReplaceOniguruma": normalizers.Replace(Regex(r"(?<=a)\p{M}|(?=e)|\s$"), "~"),
     }
     with open(golden, "w", encoding="ascii") as file:
         json.dump({name: digest(step.normalize_str) for name, step in steps.items()}, file, indent=1)

@@ -30,6 +30,7 @@ struct Bytes16 {
   Bytes16 is(char c) const { return {reinterpret_cast<Vector>(bytes == static_cast<uint8_t>(c))}; }
   Bytes16 at_most(uint8_t max) const { return {reinterpret_cast<Vector>(bytes <= max)}; }
   friend Bytes16 operator|(Bytes16 a, Bytes16 b) { return {a.bytes | b.bytes}; }
+  friend Bytes16 operator^(Bytes16 a, Bytes16 b) { return {a.bytes ^ b.bytes}; }
 
   /// One bit for each byte of a mask, the first byte in the lowest bit.
   unsigned bits() const {

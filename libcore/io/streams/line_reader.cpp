@@ -114,7 +114,7 @@ LineReader::LineReader(std::string path, LineLimits limits, const Interrupt* int
 bool LineReader::next(LineBatch& batch, const Grow& grow) {
   batch.clear();
   const bool first = std::exchange(at_start_, false);
-  if (first && refill(kWindowBytes)) look_for_array();
+  if (first && limits_.arrays && refill(kWindowBytes)) look_for_array();
   while (!full(batch, batch.bytes())) {
     if (window_.empty() && !read_more(batch)) {
       at_end_of_input(batch);

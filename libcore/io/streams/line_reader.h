@@ -82,6 +82,7 @@ struct LineLimits {
   size_t lines = 4096;
   size_t longest = 0;  // about how many bytes of a long line or element are kept; 0: all
   size_t refused = 0;  // from about this size on, a line or element is refused (kData); 0: never
+  bool arrays = true;  // whether an input that begins with "[" begins with a JSON array
 };
 
 /// The default for LineLimits::refused. Real texts have no such long lines. A device or a decompression bomb
@@ -121,11 +122,11 @@ class RecordReader {
 };
 
 /// Splits an input into batches of whole lines. Like Python's text files, it ends a line at \n, \r\n or a
-/// lone \r, and the last line needs no end. An input whose first character is "[" begins with a JSON array;
-/// the array's elements count as lines, and ordinary lines may follow the array. The bytes themselves are not
-/// checked. For a line longer than LineLimits::longest, the batch keeps little more than that many bytes, and
-/// the line end. Memory: one batch and a window of 256 KiB. Throws kData if the array does not end, or if a
-/// line or element is longer than LineLimits::refused.
+/// lone \r, and the last line needs no end. With LineLimits::arrays, an input whose first character is "["
+/// begins with a JSON array; the array's elements count as lines, and ordinary lines may follow the array.
+/// The bytes themselves are not checked. For a line longer than LineLimits::longest, the batch keeps little
+/// more than that many bytes, and the line end. Memory: one batch and a window of 256 KiB. Throws kData if
+/// the array does not end, or if a line or element is longer than LineLimits::refused.
 class LineReader final : public RecordReader {
  public:
   /// Begins at `from`, a position of an earlier reader of the same input. `part`: the input is this part of

@@ -115,15 +115,19 @@ bool AddedTokens::alone(std::string_view utf8, const Found& found) {
   return found.end == utf8.size() || !is_word(utf8.substr(found.end));
 }
 
-size_t AddedTokens::before(std::string_view utf8, const Found& found, size_t from) {
+size_t AddedTokens::before(std::string_view utf8, const Found& found, size_t from, Spaces& spaces) {
   if (!found.token->takes_space_before || from >= found.begin) return std::max(from, found.begin);
-  return from + trailing_space(utf8.substr(from, found.begin - from));
+  const size_t begin = from + trailing_space(utf8.substr(from, found.begin - from));
+  spaces.read += found.begin - begin;
+  return begin;
 }
 
 size_t AddedTokens::after(std::string_view utf8, const Found& found, Spaces& spaces) {
   if (!found.token->takes_space_after) return found.end;
-  if (found.end < spaces.begin || found.end > spaces.end)
-    spaces = {found.end, found.end + leading_space(utf8.substr(found.end))};
+  if (found.end < spaces.begin || found.end > spaces.end) {
+    const size_t bytes = leading_space(utf8.substr(found.end));
+    spaces = {.begin = found.end, .end = found.end + bytes, .read = spaces.read + bytes};
+  }
   return spaces.end;
 }
 

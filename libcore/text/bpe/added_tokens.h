@@ -33,19 +33,21 @@ class AddedTokens {
 
   /// Calls `plain(std::string_view)` for the text between added tokens (never empty) and `special(int32_t
   /// id)` for each token, in order. As in Hugging Face tokenizers, a token may begin with white space that
-  /// the token before it includes.
+  /// the token before it includes. Returns how many bytes of white space around tokens were read, at most
+  /// twice those of the text.
   template <class Plain, class Special>
-  void split(std::string_view utf8, Plain&& plain, Special&& special) const {
+  size_t split(std::string_view utf8, Plain&& plain, Special&& special) const {
     size_t from = 0;
     Spaces spaces;
     for (std::optional<Found> found = find(utf8, 0); found; found = find(utf8, found->end)) {
       if (found->token->only_alone && !alone(utf8, *found)) continue;
-      const size_t begin = before(utf8, *found, from);
+      const size_t begin = before(utf8, *found, from, spaces);
       if (begin > from) plain(utf8.substr(from, begin - from));
       special(found->token->id);
       from = after(utf8, *found, spaces);
     }
     if (from < utf8.size()) plain(utf8.substr(from));
+    return spaces.read;
   }
 
   /// Whether some token begins with this byte.
@@ -70,10 +72,11 @@ class AddedTokens {
   /// White space that was found after a token. Tokens in it that take it too need not search for its end.
   struct Spaces {
     size_t begin = 0, end = 0;
+    size_t read = 0;  // bytes of white space that were read, before tokens too
   };
   /// before(): where the text before the token ends, but at least `from`. after(): where the text after the
   /// token begins.
-  static size_t before(std::string_view utf8, const Found& found, size_t from);
+  static size_t before(std::string_view utf8, const Found& found, size_t from, Spaces& spaces);
   static size_t after(std::string_view utf8, const Found& found, Spaces& spaces);
 
   /// The longest token with which `utf8` begins, or nullptr.

@@ -2,11 +2,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "libcore/base/byte_buffer.h"
 #include "libcore/base/shared_array.h"
 
 namespace megalith {
@@ -46,5 +48,9 @@ class TokenTexts {
   SharedArray<uint32_t> ends_;
   std::unordered_map<size_t, std::string> changed_;
 };
+
+/// Appends the texts of `ids` to `out`, and `end` for each Tokenizer::kTextEnd. Throws kData for an id that
+/// `texts` does not have; `out` is then as before.
+void append_texts(const TokenTexts& texts, std::span<const int32_t> ids, ByteBuffer& out, char end = '\n');
 
 }  // namespace megalith

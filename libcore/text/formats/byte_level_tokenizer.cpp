@@ -6,6 +6,7 @@
 #include "libcore/base/text.h"
 #include "libcore/base/utf8.h"
 #include "libcore/text/bpe/cache/piece_cache.h"
+#include "libcore/text/bpe/cache/pretoken_batch.h"
 #include "libcore/text/formats/pretoken_stream.h"
 #include "libcore/text/identity_hash.h"
 
@@ -235,11 +236,53 @@ void ByteLevelTokenizer::Sink::hand_over_if_long() const {
   ids.clear();
 }
 
-void ByteLevelTokenizer::encode_with(Scratch& scratch, std::string_view utf8, Sink sink) const {
-  const auto special = [&](int32_t id) { sink.ids.append({&id, 1}); };
-  const auto plain = [&](std::string_view rest) { encode_plain(scratch, rest, sink); };
+/// Calls special(id) for each added token in a text, and plain(text) for what is between them.
+template <class Plain, class Special>
+void ByteLevelTokenizer::split_at_added(std::string_view utf8, const Plain& plain,
+                                        const Special& special) const {
   raw_added_.split(
       utf8, [&](std::string_view rest) { normalized_added_.split(rest, plain, special); }, special);
+}
+
+void ByteLevelTokenizer::encode_with(Scratch& scratch, std::string_view utf8, Sink sink) const {
+  split_at_added(
+      utf8, [&](std::string_view rest) { encode_plain(scratch, rest, sink); },
+      [&](int32_t id) {
+        sink.ids.append({&id, 1});
+      });
+}
+
+class ByteLevelTokenizer::TextBatch final : public CoreTokenizer::Batch {
+ public:
+  TextBatch(const ByteLevelTokenizer& owner, IdBuffer& out)
+      : owner_(owner), scratch_(owner), out_(out), pretokens_(scratch_->encoder, out) {}
+
+  void add(std::string_view text) override {
+    owner_.split_at_added(
+        text, [&](std::string_view rest) { add_plain(rest); },
+        [&](int32_t id) {
+          pretokens_.put({&id, 1});
+        });
+  }
+  void put(std::span<const int32_t> ids) override { pretokens_.put(ids); }
+  void finish() override { pretokens_.flush(); }
+
+ private:
+  void add_plain(std::string_view text) {
+    if (text.size() <= PretokenBatch::kLongestText && !owner_.cutter_ && !owner_.has_dropped(text))
+      return pretokens_.add(text, owner_.find_pretokens_);
+    pretokens_.flush();
+    owner_.encode_plain(*scratch_, text, {out_});
+  }
+
+  const ByteLevelTokenizer& owner_;
+  Lease scratch_;
+  IdBuffer& out_;
+  PretokenBatch pretokens_;
+};
+
+std::unique_ptr<CoreTokenizer::Batch> ByteLevelTokenizer::batch(IdBuffer& out) const {
+  return std::make_unique<TextBatch>(*this, out);
 }
 
 bool ByteLevelTokenizer::has_dropped(std::string_view text) const {
@@ -339,11 +382,20 @@ std::string ByteLevelTokenizer::hash() const {
 std::string ByteLevelTokenizer::decode(std::span<const int32_t> ids) const {
   std::string bytes;
   for (int32_t id : ids) {
-    if (id < 0 || id >= vocab_size())
-      fail(ErrorKind::kData, "token id ", id, " is not in the vocabulary; ids are 0 to ", vocab_size() - 1);
+    if (id < 0 || id >= vocab_size()) refuse_token_id(id, tokens_.size());
     bytes += tokens_[static_cast<size_t>(id)];
   }
   return replace_invalid_utf8(bytes);
+}
+
+void ByteLevelTokenizer::decode_all(std::span<const int32_t> ids, ByteBuffer& out) const {
+  const size_t before = out.size();
+  append_texts(tokens_, ids, out);
+  const std::string_view bytes(out.data() + before, out.size() - before);
+  if (valid_utf8_prefix(bytes) == bytes.size()) return;
+  const std::string text = replace_invalid_utf8(bytes);
+  out.truncate(before);
+  out.append(text.data(), text.size());
 }
 
 }  // namespace megalith

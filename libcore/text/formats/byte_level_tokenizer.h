@@ -76,8 +76,10 @@ class ByteLevelTokenizer : public CoreTokenizer {
   void encode_in_parts(std::string_view utf8, const TakeIds& take) const override;
   /// Null without look_ahead.
   std::unique_ptr<Stream> stream(Takers take) const override;
+  std::unique_ptr<Batch> batch(IdBuffer& out) const override;
   void expect(uint64_t bytes) override;
   std::string decode(std::span<const int32_t> ids) const override;
+  void decode_all(std::span<const int32_t> ids, ByteBuffer& out) const override;
   std::string name() const override { return name_; }
   std::string hash() const override;
 
@@ -97,6 +99,7 @@ class ByteLevelTokenizer : public CoreTokenizer {
  private:
   struct Scratch;
   class Lease;
+  class TextBatch;
   using Scratches = IdlePool<Scratch>;
 
   /// A destination for ids: they are appended to `ids`, which is handed to `take` (if there is one) and
@@ -107,6 +110,8 @@ class ByteLevelTokenizer : public CoreTokenizer {
     void append(std::span<const int32_t> more) const;
     void hand_over_if_long() const;
   };
+  template <class Plain, class Special>
+  void split_at_added(std::string_view utf8, const Plain& plain, const Special& special) const;
   void encode_with(Scratch&, std::string_view utf8, Sink) const;
   template <class Take>
   void merge_tokens(const Take& take) const;

@@ -14,6 +14,7 @@
 #include "libcore/text/formats/json_cursor.h"
 #include "libcore/text/formats/packed_model.h"
 #include "libcore/text/formats/vocabulary.h"
+#include "libcore/text/unicode/unicode.h"
 
 namespace megalith {
 namespace {
@@ -189,24 +190,34 @@ std::string names(const HfPretokenizer& pretokenizer) {
   return join(names, "; ");
 }
 
+/// Whether a step may take the beginning of a text away: it removes a character there, or replaces several,
+/// whose place is then that of the last of them. `mark`: of the Metaspace that follows.
+bool may_take_beginning(const Normalizer::Step& step, const std::string& mark) {
+  if (const auto* const strip = std::get_if<Normalizer::Strip>(&step)) return strip->left;
+  if (const auto* const replace = std::get_if<Normalizer::Replace>(&step))
+    return replace->to.empty() || code_point_at(replace->from).bytes < replace->from.size();
+  // A text that begins with a mark, which a blank becomes, gets no other.
+  if (const auto* const join = std::get_if<Normalizer::JoinBlanks>(&step))
+    return !join->to.starts_with(' ') && !join->to.starts_with(mark);
+  if (const auto* const bert = std::get_if<BertNormal>(&step))
+    return bert->rules().clean || bert->rules().strip_accents;
+  return std::holds_alternative<Normalizer::ReplaceMatches>(step) ||
+         std::holds_alternative<Normalizer::StripAccents>(step) ||
+         std::holds_alternative<Normalizer::Nmt>(step);
+}
+
 /// Refuses what depends on where the beginning of a text was before it was normalized: a mark is put before
-/// the first word of a text only if no character was removed there.
+/// the first word of a text only if that word begins there.
 void check_first_word(const JsonCursor& root, const HfParts& parts) {
-  const auto may_remove_beginning = [](const Normalizer::Step& step) {
-    const auto* const strip = std::get_if<Normalizer::Strip>(&step);
-    const auto* const replace = std::get_if<Normalizer::Replace>(&step);
-    const auto* const join = std::get_if<Normalizer::JoinBlanks>(&step);
-    const auto* const bert = std::get_if<BertNormal>(&step);
-    return (strip && strip->left) || (replace && replace->to.empty()) || (join && join->to.empty()) ||
-           (bert && (bert->rules().clean || bert->rules().strip_accents)) ||
-           std::holds_alternative<Normalizer::StripAccents>(step) ||
-           std::holds_alternative<Normalizer::Nmt>(step);
-  };
+  if (!parts.metaspace || parts.metaspace->prepend != Metaspace::Prepend::kFirst) return;
   const auto& steps = parts.normalizer.steps();
-  if (parts.metaspace && parts.metaspace->prepend == Metaspace::Prepend::kFirst &&
-      std::any_of(steps.begin(), steps.end(), may_remove_beginning))
+  if (std::any_of(steps.begin(), steps.end(), [&](const Normalizer::Step& step) {
+        return may_take_beginning(step, parts.metaspace->mark);
+      }))
     root.at("pre_tokenizer")
-        .refuse("\"prepend_scheme\": \"always\" or \"never\" after a normalizer that removes characters");
+        .refuse(
+            "\"prepend_scheme\": \"always\" or \"never\" after a normalizer that removes characters or "
+            "replaces several together");
 }
 
 /// Reads everything but the model.

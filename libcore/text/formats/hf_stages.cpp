@@ -40,22 +40,12 @@ std::vector<JsonCursor> stages(const JsonCursor& root, const char* member, const
   return out;
 }
 
-/// A Replace's "pattern"; a regular expression is rejected.
+/// A "pattern" that is a text; a regular expression is rejected.
 std::string literal_pattern(const JsonCursor& stage) {
   const JsonCursor pattern = stage.at("pattern");
   const auto text = pattern.find("String");
   if (!text || text->text().empty()) pattern.refuse("{\"String\": …} with a text");
   return text->text();
-}
-
-/// A Replace of a normalizer. Of regular expressions it may have the one with which files of unigram models
-/// join blanks.
-Normalizer::Step read_replace(const JsonCursor& stage) {
-  const std::string& to = stage.at("content").text();
-  const auto regex = stage.at("pattern").find("Regex");
-  if (!regex) return Normalizer::Replace{literal_pattern(stage), to};
-  if (regex->text() != " {2,}") regex->refuse("{\"String\": …}, or the expression \" {2,}\"");
-  return Normalizer::JoinBlanks{to};
 }
 
 Normalizer::Step read_precompiled(const JsonCursor& stage) {
@@ -114,6 +104,15 @@ SplitPattern read_expression(const JsonCursor& regex, bool of_bytes) {
   } catch (const UnsupportedPattern& unsupported) {
     return read_slow_expression(regex, of_bytes, unsupported.what);
   }
+}
+
+/// A Replace of a normalizer. With " {2,}" files of unigram models join blanks.
+Normalizer::Step read_replace(const JsonCursor& stage) {
+  const std::string& to = stage.at("content").text();
+  const auto regex = stage.at("pattern").find("Regex");
+  if (!regex) return Normalizer::Replace{literal_pattern(stage), to};
+  if (regex->text() == " {2,}") return Normalizer::JoinBlanks{to};
+  return Normalizer::ReplaceMatches{regex->text(), to, matches_of(read_expression(*regex, false))};
 }
 
 using Use = SplitStage::Use;

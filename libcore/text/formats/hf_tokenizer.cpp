@@ -133,14 +133,12 @@ bool HfTokenizer::encode_as_stream(std::string_view utf8, bool is_first, Text&& 
 }
 
 template <class Text, class Ids>
-void HfTokenizer::each_part(std::string_view utf8, Text&& text, Ids&& ids) const {
+void HfTokenizer::each_part(std::string_view utf8, Memory& memory, Text&& text, Ids&& ids) const {
   const auto token = [&](int32_t id) { ids(std::span<const int32_t>(&id, 1)); };
   for (int32_t id : around_.before) token(id);
   if (core_finds_added_) {
     text(utf8);
   } else {
-    Normalizer::Scratch scratch;
-    std::string storage;
     const bool as_stream = stream_normalizer_ && normalized_added_.empty();
     raw_added_.split(
         utf8,
@@ -149,12 +147,12 @@ void HfTokenizer::each_part(std::string_view utf8, Text&& text, Ids&& ids) const
           if (as_stream && part.size() > CoreTokenizer::kLongText &&
               encode_as_stream(part, is_first, text, ids))
             return;
-          const std::string_view normal = normalizer_.apply(part, scratch);
+          const std::string_view normal = normalizer_.apply(part, memory.scratch);
           normalized_added_.split(
               normal,
               [&](std::string_view rest) {
                 const bool first = is_first && rest.data() == normal.data();
-                text(spaced(rest, {.begins = true, .first = first}, storage));
+                text(spaced(rest, {.begins = true, .first = first}, memory.spaced));
               },
               token);
         },
@@ -164,20 +162,34 @@ void HfTokenizer::each_part(std::string_view utf8, Text&& text, Ids&& ids) const
 }
 
 void HfTokenizer::encode(std::string_view utf8, std::vector<int32_t>& ids) const {
+  Memory memory;
   each_part(
-      utf8, [&](std::string_view text) { core_->encode(text, ids); },
+      utf8, memory, [&](std::string_view text) { core_->encode(text, ids); },
       [&](std::span<const int32_t> more) { ids.insert(ids.end(), more.begin(), more.end()); });
 }
 
 void HfTokenizer::encode_to(std::string_view utf8, IdBuffer& out) const {
+  Memory memory;
   each_part(
-      utf8, [&](std::string_view text) { core_->encode_to(text, out); },
+      utf8, memory, [&](std::string_view text) { core_->encode_to(text, out); },
       [&](std::span<const int32_t> more) { out.append(more); });
 }
 
 void HfTokenizer::encode_in_parts(std::string_view utf8, const TakeIds& take) const {
+  Memory memory;
   each_part(
-      utf8, [&](std::string_view text) { core_->encode_in_parts(text, take); }, take);
+      utf8, memory, [&](std::string_view text) { core_->encode_in_parts(text, take); }, take);
+}
+
+void HfTokenizer::encode_all(std::span<const std::string_view> texts, IdBuffer& out) const {
+  Memory memory;
+  core_->encode_all_with(
+      [&](std::string_view text, CoreTokenizer::Batch& batch) {
+        each_part(
+            text, memory, [&](std::string_view part) { batch.add(part); },
+            [&](std::span<const int32_t> ids) { batch.put(ids); });
+      },
+      texts, out);
 }
 
 std::string HfTokenizer::decode(std::span<const int32_t> ids) const {
@@ -185,12 +197,19 @@ std::string HfTokenizer::decode(std::span<const int32_t> ids) const {
   std::vector<std::string> tokens;
   tokens.reserve(ids.size());
   for (int32_t id : ids) {
-    if (id < 0 || id >= vocab_size())
-      fail(ErrorKind::kData, "token id ", id, " is not in the vocabulary; ids are 0 to ", vocab_size() - 1);
+    if (id < 0 || id >= vocab_size()) refuse_token_id(id, texts_.size());
     // An id without a token has no text, as in Hugging Face's tokenizers.
     if (const auto& text = texts_[static_cast<size_t>(id)]; !text.empty()) tokens.emplace_back(text);
   }
   return decoder_.decode(std::move(tokens));
+}
+
+void HfTokenizer::decode_all(std::span<const int32_t> ids, ByteBuffer& out) const {
+  constexpr size_t kMany = 4096;  // for fewer, making joined_ would take longer than it saves
+  if (core_decodes_) return core_->decode_all(ids, out);
+  if (ids.size() < kMany) return Tokenizer::decode_all(ids, out);
+  std::call_once(joined_made_, [&] { joined_ = JoinedDecoder::of(decoder_, texts_); });
+  joined_ ? joined_->decode_all(ids, out) : Tokenizer::decode_all(ids, out);
 }
 
 namespace {
@@ -239,6 +258,12 @@ void add_step(IdentityHash& hash, const Normalizer::Prepend& step) {
 void add_step(IdentityHash& hash, const Normalizer::Replace& step) {
   hash.add("Replace");
   hash.add(step.from);
+  hash.add(step.to);
+}
+
+void add_step(IdentityHash& hash, const Normalizer::ReplaceMatches& step) {
+  hash.add("ReplaceMatches");
+  hash.add(step.regex);
   hash.add(step.to);
 }
 

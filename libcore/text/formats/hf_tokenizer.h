@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -38,8 +39,10 @@ class HfTokenizer : public Tokenizer {
   void encode_to(std::string_view utf8, IdBuffer& out) const override;
   Around around() const override { return {around_.before, around_.after}; }
   void encode_in_parts(std::string_view utf8, const TakeIds& take) const override;
+  void encode_all(std::span<const std::string_view> texts, IdBuffer& out) const override;
   void expect(uint64_t bytes) override { core_->expect(bytes); }
   std::string decode(std::span<const int32_t> ids) const override;
+  void decode_all(std::span<const int32_t> ids, ByteBuffer& out) const override;
   std::string name() const override { return core_->name(); }
   std::string hash() const override;
 
@@ -49,10 +52,15 @@ class HfTokenizer : public Tokenizer {
   struct Ready {};
   HfTokenizer(Ready, HfParts parts);  // the added tokens of `parts` are already normalized
 
+  /// Memory for the pieces of a text.
+  struct Memory {
+    Normalizer::Scratch scratch;
+    std::string spaced;
+  };
   /// Calls `text` with each normalized piece that the model must encode, and `ids` with ids that are found
   /// without it.
   template <class Text, class Ids>
-  void each_part(std::string_view utf8, Text&& text, Ids&& ids) const;
+  void each_part(std::string_view utf8, Memory& memory, Text&& text, Ids&& ids) const;
   template <class Text, class Ids>
   bool encode_as_stream(std::string_view utf8, bool is_first, Text&& text, Ids&& ids) const;
   struct Position {
@@ -72,6 +80,8 @@ class HfTokenizer : public Tokenizer {
   HfTemplate around_;
   TokenDecoder decoder_;
   TokenTexts texts_;
+  mutable std::once_flag joined_made_;
+  mutable std::optional<JoinedDecoder> joined_;  // made for many ids; empty: decoder_ does more than join
 };
 
 }  // namespace megalith

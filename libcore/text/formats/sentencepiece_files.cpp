@@ -86,29 +86,42 @@ class SentencePieceTokenizer : public Pieces {
       : Pieces(type, parts, path), core_(make_core(with_look_ahead(std::move(parts.model)))) {}
 
   void encode(std::string_view utf8, std::vector<int32_t>& ids) const override {
+    std::string memory;
     each_part(
-        utf8, [&](std::string_view text) { core_->encode(text, ids); },
+        utf8, memory, [&](std::string_view text) { core_->encode(text, ids); },
         [&](std::span<const int32_t> more) { ids.insert(ids.end(), more.begin(), more.end()); });
   }
   void encode_to(std::string_view utf8, IdBuffer& out) const override {
+    std::string memory;
     each_part(
-        utf8, [&](std::string_view text) { core_->encode_to(text, out); },
+        utf8, memory, [&](std::string_view text) { core_->encode_to(text, out); },
         [&](std::span<const int32_t> more) { out.append(more); });
   }
   void encode_in_parts(std::string_view utf8, const TakeIds& take) const override {
+    std::string memory;
     each_part(
-        utf8, [&](std::string_view text) { core_->encode_in_parts(text, take); }, take);
+        utf8, memory, [&](std::string_view text) { core_->encode_in_parts(text, take); }, take);
+  }
+  void encode_all(std::span<const std::string_view> texts, IdBuffer& out) const override {
+    std::string memory;
+    core_->encode_all_with(
+        [&](std::string_view text, CoreTokenizer::Batch& batch) {
+          each_part(
+              text, memory, [&](std::string_view part) { batch.add(part); },
+              [&](std::span<const int32_t> ids) { batch.put(ids); });
+        },
+        texts, out);
   }
   void expect(uint64_t bytes) override { core_->expect(bytes); }
   const CoreTokenizer& core() const { return *core_; }
 
  private:
-  /// Normalizes a text. Calls `text` with the parts that core_ must encode, and `ids` with the ids of very
-  /// long pretokens, which the stream merges itself.
+  /// Normalizes a text, in `normal`. Calls `text` with the parts that core_ must encode, and `ids` with the
+  /// ids of very long pretokens, which the stream merges itself.
   template <class Text, class Ids>
-  void each_part(std::string_view utf8, const Text& text, const Ids& ids) const {
+  void each_part(std::string_view utf8, std::string& normal, const Text& text, const Ids& ids) const {
     SentencePieceNormalizer::Run run(normalizer_, utf8);
-    std::string normal;
+    normal.clear();
     if (utf8.size() <= CoreTokenizer::kLongText) {
       run.next(utf8.size(), normal);
       if (!normal.empty()) text(normal);

@@ -28,7 +28,7 @@ Tokens apply(const TokenDecoder::Fuse&, Tokens tokens) {
 }
 // NOLINTEND(performance-unnecessary-value-param)
 
-std::optional<char> byte_of(const std::string& token) {
+std::optional<char> byte_of(std::string_view token) {
   const auto digit = [](char c) -> int {
     if (c >= '0' && c <= '9') return c - '0';
     if (c >= 'A' && c <= 'F') return c - 'A' + 10;
@@ -42,15 +42,18 @@ std::optional<char> byte_of(const std::string& token) {
   return static_cast<char>(high * 16 + low);
 }
 
+/// What ByteFallback makes of a run of bytes: one token if they are UTF-8, else one for each byte.
+Tokens tokens_of(const std::string& bytes) {
+  if (valid_utf8_prefix(bytes) == bytes.size()) return {bytes};
+  return Tokens(bytes.size(), "\xEF\xBF\xBD");
+}
+
 Tokens apply(const TokenDecoder::ByteFallback&, Tokens tokens) {
   Tokens out;
   std::string bytes;
   const auto flush = [&] {
     if (bytes.empty()) return;
-    if (valid_utf8_prefix(bytes) == bytes.size())
-      out.push_back(bytes);
-    else
-      out.insert(out.end(), bytes.size(), "\xEF\xBF\xBD");
+    for (std::string& token : tokens_of(bytes)) out.push_back(std::move(token));
     bytes.clear();
   };
   for (std::string& token : tokens) {
@@ -70,16 +73,16 @@ Tokens apply(const TokenDecoder::Replace& step, Tokens tokens) {
   return tokens;
 }
 
+std::string_view stripped(const TokenDecoder::Strip& step, std::string_view token) {
+  for (size_t i = 0; i < step.start && token.starts_with(step.content); ++i)
+    token.remove_prefix(step.content.size());
+  for (size_t i = 0; i < step.stop && token.ends_with(step.content); ++i)
+    token.remove_suffix(step.content.size());
+  return token;
+}
+
 Tokens apply(const TokenDecoder::Strip& step, Tokens tokens) {
-  for (std::string& token : tokens) {
-    size_t begin = 0, end = token.size();
-    for (size_t i = 0; i < step.start && token.compare(begin, step.content.size(), step.content) == 0; ++i)
-      begin += step.content.size();
-    for (size_t i = 0;
-         i < step.stop && std::string_view(token).substr(begin, end - begin).ends_with(step.content); ++i)
-      end -= step.content.size();
-    token = token.substr(begin, end - begin);
-  }
+  for (std::string& token : tokens) token = std::string(stripped(step, token));
   return tokens;
 }
 
@@ -127,6 +130,95 @@ std::string TokenDecoder::decode(std::vector<std::string> tokens) const {
            tokens.size(), " tokens; no language needs that");
   }
   return replace_invalid_utf8(join(tokens, steps_.empty() ? " " : ""));
+}
+
+namespace {
+
+// Bytes that are in no text: before a byte of ByteFallback, and at the end of a text.
+constexpr char kByteMark = '\xFF', kEndMark = '\xFE';
+
+/// A byte of ByteFallback among text: kByteMark and two letters, as the byte may be any.
+std::string marked_byte(char byte) {
+  const auto value = static_cast<unsigned char>(byte);
+  return {kByteMark, static_cast<char>('a' + value / 16), static_cast<char>('a' + value % 16)};
+}
+constexpr size_t kMarkedBytes = 3;
+
+/// The steps of a decoder that a JoinedDecoder does.
+struct JoiningSteps {
+  std::vector<TokenDecoder::Replace> replaces;
+  bool bytes = false;
+  std::optional<TokenDecoder::Strip> strip;
+};
+
+/// Replace, ByteFallback, Fuse and Strip, in this order; all but Fuse may be missing.
+std::optional<JoiningSteps> joining_steps(const TokenDecoder& decoder) {
+  JoiningSteps found;
+  auto at = decoder.steps().begin();
+  const auto end = decoder.steps().end();
+  for (; at != end && std::holds_alternative<TokenDecoder::Replace>(*at); ++at)
+    found.replaces.push_back(std::get<TokenDecoder::Replace>(*at));
+  found.bytes = at != end && std::holds_alternative<TokenDecoder::ByteFallback>(*at);
+  if (found.bytes) ++at;
+  if (at == end || !std::holds_alternative<TokenDecoder::Fuse>(*at)) return std::nullopt;
+  if (++at == end) return found;
+  if (!std::holds_alternative<TokenDecoder::Strip>(*at)) return std::nullopt;
+  found.strip = std::get<TokenDecoder::Strip>(*at);
+  return ++at == end ? std::optional(found) : std::nullopt;
+}
+
+/// Appends a text that has marked bytes.
+void append_unmarked(std::string_view marked, std::string& out) {
+  std::string bytes;
+  while (!marked.empty()) {
+    const std::string_view plain = marked.substr(0, marked.find(kByteMark));
+    out += plain;
+    marked.remove_prefix(plain.size());
+    for (bytes.clear(); marked.starts_with(kByteMark); marked.remove_prefix(kMarkedBytes))
+      bytes += static_cast<char>((marked[1] - 'a') * 16 + (marked[2] - 'a'));
+    for (const std::string& token : tokens_of(bytes)) out += token;
+  }
+}
+
+}  // namespace
+
+std::optional<JoinedDecoder> JoinedDecoder::of(const TokenDecoder& decoder, const TokenTexts& tokens) {
+  constexpr size_t kMostGrowth = 64;  // beyond which decode() may refuse a text
+  const auto steps = joining_steps(decoder);
+  if (!steps) return std::nullopt;
+  std::vector<std::string> texts(tokens.size());
+  for (size_t id = 0; id < texts.size(); ++id) {
+    std::string& text = texts[id] = tokens[id];
+    for (const TokenDecoder::Replace& step : steps->replaces)
+      if (text.find(step.from) != std::string::npos) text = replaced(text, step.from, step.to);
+    if (text.size() > kMostGrowth * tokens[id].size()) return std::nullopt;
+    if (!steps->bytes) continue;
+    // A token whose text is replaced by nothing still ends a run of bytes.
+    if (text.empty() && !tokens[id].empty()) return std::nullopt;
+    if (const auto byte = byte_of(text)) text = marked_byte(*byte);
+  }
+  JoinedDecoder made;
+  made.texts_ = TokenTexts(texts);
+  made.strip_ = steps->strip;
+  return made;
+}
+
+void JoinedDecoder::decode_all(std::span<const int32_t> ids, ByteBuffer& out) const {
+  const size_t before = out.size();
+  append_texts(texts_, ids, out, strip_ ? kEndMark : '\n');
+  const std::string_view added(out.data() + before, out.size() - before);
+  if (!strip_ && added.find(kByteMark) == std::string_view::npos) return;
+  std::string done, text;
+  if (!strip_) append_unmarked(added, done);
+  for (std::string_view rest = strip_ ? added : std::string_view(); !rest.empty();) {
+    const std::string_view marked = rest.substr(0, rest.find(kEndMark));
+    text.clear();
+    append_unmarked(marked, text);
+    done.append(stripped(*strip_, text)).append("\n");
+    rest.remove_prefix(marked.size() + 1);
+  }
+  out.truncate(before);
+  out.append(done.data(), done.size());
 }
 
 }  // namespace megalith

@@ -1,8 +1,14 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
+
+#include "libcore/base/byte_buffer.h"
+#include "libcore/text/bpe/token_texts.h"
 
 namespace megalith {
 
@@ -41,6 +47,22 @@ class TokenDecoder {
 
  private:
   std::vector<Step> steps_;
+};
+
+/// Decodes many texts at once, where a TokenDecoder changes tokens one by one, joins them, and at most strips
+/// the result, as those of LLaMA-2 and Gemma do.
+class JoinedDecoder {
+ public:
+  /// Nothing if `decoder` does more. `tokens`: as the vocabulary writes them. Goes through all of them, which
+  /// takes some 50 ns each.
+  static std::optional<JoinedDecoder> of(const TokenDecoder& decoder, const TokenTexts& tokens);
+
+  /// See Tokenizer::decode_all().
+  void decode_all(std::span<const int32_t> ids, ByteBuffer& out) const;
+
+ private:
+  TokenTexts texts_;  // what each token becomes; bytes of ByteFallback are marked, since runs of them count
+  std::optional<TokenDecoder::Strip> strip_;
 };
 
 }  // namespace megalith

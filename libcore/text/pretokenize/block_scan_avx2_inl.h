@@ -52,6 +52,12 @@ class Avx2 {
       }
   }
 
+  /// Copies `bytes` bytes, at most 67, and zeros after them, 68 in all.
+  static void copy_padded(const char* from, size_t bytes, char* to) {
+    std::memset(to, 0, kBlock + 4);
+    std::memcpy(to, from, bytes);
+  }
+
  private:
   struct Half {
     explicit Half(const char* at) : bytes(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(at))) {}

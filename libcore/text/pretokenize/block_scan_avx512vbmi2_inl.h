@@ -66,6 +66,14 @@ class Avx512 {
     }
   }
 
+  /// Copies `bytes` bytes, at most 67, and zeros after them, 68 in all. The last block of a text is read so,
+  /// and most lines have only one.
+  static void copy_padded(const char* from, size_t bytes, char* to) {
+    _mm512_storeu_si512(to, _mm512_maskz_loadu_epi8(_bzhi_u64(~uint64_t{0}, bytes), from));
+    std::memset(to + kBlock, 0, 4);
+    for (size_t i = kBlock; i < bytes; ++i) to[i] = from[i];
+  }
+
  private:
   static uint64_t with(__m512i flags, BlockFlag flag) {
     return _mm512_test_epi8_mask(flags, _mm512_set1_epi8(static_cast<char>(flag)));

@@ -72,8 +72,8 @@ class BlockReader {
     const size_t left = text_.size() - at;
     if (left >= kBlock + 3) [[likely]]
       return finish(text_.data() + at, ~uint64_t{0});
-    char padded[kBlock + 4] = {};
-    std::memcpy(padded, text_.data() + at, left);
+    char padded[kBlock + 4];
+    Simd::copy_padded(text_.data() + at, left, padded);
     return finish(padded, left >= kBlock ? ~uint64_t{0} : (uint64_t{1} << left) - 1);
   }
 

@@ -34,6 +34,25 @@ class MatchBegins {
   std::array<bool, 256> ascii_;  // others: true
 };
 
+/// Calls take(begin, end) for each match of a pattern in a text, in order.
+template <class Take>
+void each_match(const SplitPattern& pattern, const MatchBegins& begins, std::string_view text,
+                const Take& take) {
+  if (pattern.find_all) return pattern.find_all(text, take);
+  const char* const begin = text.data();
+  const char* const end = begin + text.size();
+  const Window window(end, false);
+  for (const char* at = begin; (at = begins.next(at, window)) < end;) {
+    const char* const stop = pattern.match(at, window);
+    if (stop == at) {
+      at = begins.after(at);
+      continue;
+    }
+    take(static_cast<size_t>(at - begin), static_cast<size_t>(stop - begin));
+    at = stop;
+  }
+}
+
 /// Patterns that are applied one after the other, as a FindPretokens: each divides the pieces that those
 /// before it left into its matches and the text between them. On a short piece only those patterns are tried
 /// that may begin with one of its bytes; most words have none for most patterns.

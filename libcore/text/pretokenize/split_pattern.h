@@ -77,6 +77,10 @@ SplitPattern gpt2_split_pattern();
 /// first mark of a run.
 SplitPattern mark_pattern(const std::string& mark, bool each);
 
+/// A function that passes where each match of a pattern in a text begins and ends, in order.
+std::function<void(std::string_view utf8, const std::function<void(size_t, size_t)>& take)> matches_of(
+    SplitPattern pattern);
+
 /// Splits a text by several patterns in turn. A pattern divides each piece that the patterns before it left
 /// into its own matches and the text between them. Without any pattern, a text is one pretoken.
 FindPretokens pretokenizer(std::vector<SplitPattern> patterns);

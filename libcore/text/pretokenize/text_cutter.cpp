@@ -17,24 +17,6 @@ struct Part {
   bool matched;
 };
 
-/// Calls take(begin, end) for each match of a pattern that does not need the text before a match.
-template <class Take>
-void each_match(const SplitPattern& pattern, const MatchBegins& begins, std::string_view text,
-                const Take& take) {
-  const char* const begin = text.data();
-  const char* const end = begin + text.size();
-  const Window window(end, false);
-  for (const char* at = begin; (at = begins.next(at, window)) < end;) {
-    const char* const stop = pattern.match(at, window);
-    if (stop == at) {
-      at = begins.after(at);
-      continue;
-    }
-    take(static_cast<size_t>(at - begin), static_cast<size_t>(stop - begin));
-    at = stop;
-  }
-}
-
 /// Joins each part to the one before it if joins(before, part) holds, where `before` says whether the latter
 /// began as a match.
 template <class Joins>
@@ -118,10 +100,7 @@ class PieceCut {
       parts_.push_back({begin, end, true});
       gap = end;
     };
-    if (split_->pattern.find_all)
-      split_->pattern.find_all(text, take);
-    else
-      each_match(split_->pattern, *begins_, text, take);
+    each_match(split_->pattern, *begins_, text, take);
     if (gap < text.size()) parts_.push_back({gap, text.size(), false});
   }
 

@@ -1,5 +1,10 @@
 #include "libcore/text/unicode/nfc.h"
 
+#include <algorithm>
+#include <array>
+#include <bit>
+
+#include "libcore/base/machine/bytes16.h"
 #include "libcore/base/utf8.h"
 #include "libcore/text/unicode/char_traits.h"
 #include "libcore/text/unicode/forms.h"
@@ -8,22 +13,34 @@
 namespace megalith {
 namespace {
 
-// The first byte of U+0300. Characters with a lower first byte need not be looked up: none of them changes or
-// combines with what precedes it.
-constexpr unsigned char kFirstThatMayChange = 0xCC;
+// Characters whose first byte is at most the first of these neither change nor combine with what precedes
+// them; of those whose first byte is at most the second, some do; and so on in turn. The safe ones are Latin
+// to U+02FF, most of Greek, Cyrillic and Armenian, Han and Hangul.
+constexpr std::array<uint8_t, 9> kTurns = {0xCB, 0xCE, 0xD1, 0xD2, 0xD5, 0xE3, 0xE9, 0xEA, 0xEE};
+
+/// A bit for each of sixteen bytes: whether it may begin a character that may change.
+unsigned doubts_of(Bytes16 bytes) {
+  constexpr unsigned kAll = (1U << Bytes16::kBytes) - 1;
+  Bytes16 safe = bytes.at_most(kTurns[0]);
+  if (safe.bits() == kAll) [[likely]]
+    return 0;
+  for (size_t i = 1; i < kTurns.size(); ++i) safe = safe ^ bytes.at_most(kTurns[i]);
+  return ~safe.bits() & kAll;
+}
 
 /// The first character at `from` or after it that may change, or the end.
 size_t find_change(std::string_view utf8, size_t from) {
-  for (size_t at = from; at < utf8.size();) {
-    if (static_cast<unsigned char>(utf8[at]) < kFirstThatMayChange) {
-      ++at;
-      continue;
-    }
-    const CodePoint c = code_point_at(utf8.substr(at));
-    if (char_traits(c.value).composition() == Composition::kChanges) return at;
-    at += c.bytes;
-  }
-  return utf8.size();
+  const auto changes = [&](size_t at) {
+    return char_traits(code_point_at(utf8.substr(at)).value).composition() == Composition::kChanges;
+  };
+  size_t at = from;
+  for (; utf8.size() - at >= Bytes16::kBytes; at += Bytes16::kBytes)
+    for (unsigned doubts = doubts_of(Bytes16::load(utf8.data() + at)); doubts != 0; doubts &= doubts - 1)
+      if (const size_t begin = at + static_cast<size_t>(std::countr_zero(doubts)); changes(begin))
+        return begin;
+  for (; at < utf8.size(); ++at)
+    if (may_change_in_nfc(utf8[at]) && changes(at)) break;
+  return at;
 }
 
 /// Where the change at `at` begins: at the character before, if that one may combine with what follows;
@@ -47,6 +64,11 @@ size_t changes_end(std::string_view utf8, size_t at) {
 }
 
 }  // namespace
+
+bool may_change_in_nfc(char first_byte) {
+  const auto turns = std::lower_bound(kTurns.begin(), kTurns.end(), static_cast<uint8_t>(first_byte));
+  return (turns - kTurns.begin()) % 2 == 1;
+}
 
 std::string_view to_nfc(std::string_view utf8, std::string& storage) {
   storage.clear();

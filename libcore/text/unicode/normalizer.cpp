@@ -93,6 +93,24 @@ std::string_view apply_step(const Normalizer::Replace& step, std::string_view ut
 }
 
 /// Stops as Replace does.
+std::string_view apply_step(const Normalizer::ReplaceMatches& step, std::string_view utf8, std::string& out,
+                            size_t max_bytes) {
+  if (utf8.empty()) return utf8;
+  out.clear();
+  size_t kept = 0;  // where what no match has taken begins
+  bool matches = false;
+  step.each_match(utf8, [&](size_t begin, size_t end) {
+    matches = true;
+    if (out.size() > max_bytes) return;
+    out.append(utf8.substr(kept, begin - kept)).append(step.to);
+    kept = end;
+  });
+  if (!matches) return utf8;
+  out += utf8.substr(kept);
+  return out;
+}
+
+/// Stops as Replace does.
 std::string_view apply_step(const Normalizer::JoinBlanks& step, std::string_view utf8, std::string& out,
                             size_t max_bytes) {
   size_t found = utf8.find("  ");

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -29,6 +30,11 @@ class Normalizer {
   struct Replace {  // replaces every occurrence, from left to right
     std::string from, to;
   };
+  struct ReplaceMatches {  // replaces every match of a regular expression, of which some may be empty
+    std::string regex, to;
+    /// Passes where each match in a text begins and ends, in order.
+    std::function<void(std::string_view utf8, const std::function<void(size_t, size_t)>& take)> each_match;
+  };
   struct JoinBlanks {  // replaces each run of two blanks and more
     std::string to;
   };
@@ -41,8 +47,8 @@ class Normalizer {
     std::shared_ptr<const Charsmap> charsmap;
     std::string identity;  // tells charsmaps apart
   };
-  using Step = std::variant<Nfc, Nfkc, Decompose, StripAccents, Lowercase, Nmt, Prepend, Replace, JoinBlanks,
-                            Strip, Precompiled, BertNormal>;
+  using Step = std::variant<Nfc, Nfkc, Decompose, StripAccents, Lowercase, Nmt, Prepend, Replace,
+                            ReplaceMatches, JoinBlanks, Strip, Precompiled, BertNormal>;
 
   Normalizer() = default;
   explicit Normalizer(std::vector<Step> steps) : steps_(std::move(steps)) {}

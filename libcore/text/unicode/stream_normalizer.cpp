@@ -37,7 +37,10 @@ void push(Normalizer& normalizer, const Normalizer::Step& step) {
 std::optional<StreamNormalizer> StreamNormalizer::of(const Normalizer& whole) {
   StreamNormalizer made;
   made.whole_ = whole;
-  for (const Normalizer::Step& step : whole.steps()) made.add(step);
+  for (const Normalizer::Step& step : whole.steps()) {
+    if (std::holds_alternative<Normalizer::ReplaceMatches>(step)) return std::nullopt;
+    made.add(step);
+  }
   if (!made.only_between_words_) return made;
   for (const Normalizer::Step& step : whole.steps())
     if (const auto* const replace = std::get_if<Normalizer::Replace>(&step)) {

@@ -5,6 +5,7 @@
 #include <queue>
 #include <type_traits>
 
+#include "libcore/text/idle_pool.h"
 #include "libcore/text/unicode/unicode.h"
 
 namespace megalith {
@@ -69,8 +70,8 @@ Sum UnigramLattice<Sum>::finish() {
 template <class Sum>
 void UnigramLattice<Sum>::trim() {
   constexpr size_t kKept = size_t{1} << 18;
-  if (held_.capacity() > kKept) held_ = {};
-  if (lengths_.capacity() > kKept) lengths_ = {};
+  if (held_.capacity() > kKept) free_memory(held_);
+  if (lengths_.capacity() > kKept) free_memory(lengths_);
 }
 
 /// Finds the tokens that begin before `stop`.

@@ -9,6 +9,7 @@
 
 #include "libcore/base/utf8.h"
 #include "libcore/text/core_tokenizer.h"
+#include "libcore/text/idle_pool.h"
 #include "libcore/text/unicode/unicode.h"
 #include "libcore/text/unigram/part_cache.h"
 #include "libcore/text/unigram/unigram_lattice.h"
@@ -118,7 +119,7 @@ class Worker : public TextWorker {
   }
 
   void trim() override {
-    if (held_.capacity() > 2 * kGiant) held_ = {};
+    if (held_.capacity() > 2 * kGiant) free_memory(held_);
     lattice_.trim();
   }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "libcore/text/idle_pool.h"
 #include "libcore/text/unicode/unicode.h"
 
 namespace megalith {
@@ -53,7 +54,7 @@ void WordPieceWorker::finish() {
 }
 
 void WordPieceWorker::trim() {
-  if (held_.capacity() > kLongWord) held_ = {};
+  if (held_.capacity() > kLongWord) free_memory(held_);
 }
 
 /// Cuts the words of a text, and returns where the last of them ends. Without `to_end` more text follows, so

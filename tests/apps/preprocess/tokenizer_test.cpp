@@ -107,6 +107,8 @@ TEST_F(TokenizerApp, WritesTheSameRowsWithAnyNumberOfThreads) {
   const std::string model = " --tokenizer-model " + test_data("text/goldens/trained/tokenizer.json");
   std::string text;
   for (int i = 0; i < 40'000; ++i) text += concat("The books of harbour ", i, i % 7 == 0 ? "\r\n" : "\n");
+  for (int i = 0; i < 20'000; ++i) text += "a line longer than a batch ";
+  text += "\nThe last\n";
   write_file(dir_ / "texts", text);
   const auto rows = [&](const std::string& command, const std::string& file, int workers) {
     const CommandResult result = run_command(
@@ -122,12 +124,39 @@ TEST_F(TokenizerApp, WritesTheSameRowsWithAnyNumberOfThreads) {
   EXPECT_TRUE(rows("decode", "ids", 4) == text);
 }
 
+// A text that begins with a bracket was taken for a JSON array before November 2026.
+TEST_F(TokenizerApp, TakesLinesThatBeginWithABracket) {
+  const std::string model = " --tokenizer-model " + test_data("text/goldens/trained/tokenizer.json");
+  const CommandResult text = run_command("printf '[a] b, c\\n[d\\n' | " + app("tokenizer") + " encode" +
+                                         model + " | " + app("tokenizer") + " decode" + model);
+  EXPECT_EQ(text.out, "[a] b, c\n[d\n") << text.err;
+}
+
+// Lines that are not as most are, each of which is read by itself: blanks at its ends, more than one between
+// ids, many digits, another line end, none.
+TEST_F(TokenizerApp, DecodesLinesOfAnyForm) {
+  const std::string model = " --tokenizer-model " + test_data("text/goldens/trained/tokenizer.json");
+  const CommandResult usual =
+      run_command("printf '30 31\\n\\n32\\n' | " + app("tokenizer") + " decode" + model);
+  EXPECT_EQ(std::count(usual.out.begin(), usual.out.end(), '\n'), 3) << usual.err;
+  const CommandResult odd =
+      run_command("printf ' 30  31 \\r\\n\\n0000000032' | " + app("tokenizer") + " decode" + model);
+  EXPECT_EQ(odd.out, usual.out) << odd.err;
+}
+
 TEST_F(TokenizerApp, WritesTheRowsBeforeABadLine) {
   const std::string model = " --tokenizer-model " + test_data("text/goldens/trained/tokenizer.json");
-  const CommandResult bad = run_command("printf '0\\n1 2\\nx\\n3' | " + app("tokenizer") + " decode" + model);
-  EXPECT_EQ(bad.code, 65);
-  EXPECT_NE(bad.err.find("-:3: \"x\" is not a token id"), std::string::npos) << bad.err;
-  EXPECT_EQ(std::count(bad.out.begin(), bad.out.end(), '\n'), 2) << bad.out;
+  const auto expect = [&](const std::string& lines, const std::string& command, const std::string& message) {
+    const CommandResult bad =
+        run_command("printf '" + lines + "' | " + app("tokenizer") + ' ' + command + model);
+    EXPECT_EQ(bad.code, 65);
+    EXPECT_NE(bad.err.find("-:3: " + message), std::string::npos) << bad.err;
+    EXPECT_EQ(std::count(bad.out.begin(), bad.out.end(), '\n'), 2) << bad.out;
+  };
+  expect("0\\n1 2\\nx\\n3", "decode", "\"x\" is not a token id");
+  expect("0\\n1 2\\n5000\\n3\\n", "decode", "token id 5000");
+  expect("a\\nb\\nc\\377\\nd\\n", "encode", "byte 2 is not UTF-8");
+  expect("\"a\"\\n\"b\"\\n[]\\n\"d\"\\n", "encode --json", "found [], wanted a JSON string");
 }
 
 TEST_F(TokenizerApp, NamesTheLineThatIsNoTextOrNoIds) {

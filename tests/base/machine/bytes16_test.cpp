@@ -30,6 +30,8 @@ TEST(Bytes16, GivesABitForEachByteInOrder) {
     ASSERT_EQ(both.bits(), bits_where(text, [&](uint8_t b) {
                 return b == static_cast<uint8_t>(text[3]) || b == static_cast<uint8_t>(text[11]);
               }));
+    const Bytes16 one = bytes.at_most(0x7F) ^ bytes.at_most(0xA0);
+    ASSERT_EQ(one.bits(), bits_where(text, [&](uint8_t b) { return b > 0x7F && b <= 0xA0; }));
     std::array<char, 16> copy{};
     bytes.store(copy.data());
     ASSERT_EQ(std::string(copy.data(), copy.size()), text);

@@ -210,6 +210,11 @@ TEST(LineReader, TakesTheElementsOfAnArrayAsLines) {
   EXPECT_EQ(read_lines("{\"a\":[1,2]}\n").raw, Lines{"{\"a\":[1,2]}\n"});
 }
 
+TEST(LineReader, TakesLinesThatBeginWithABracketWhereThereAreNoArrays) {
+  EXPECT_EQ(read_lines("[a, b\n] c\n", {.arrays = false}).lines, (Lines{"[a, b", "] c"}));
+  EXPECT_EQ(read_lines("\xEF\xBB\xBF[1]\n", {.arrays = false}).lines, (Lines{"[1]"}));
+}
+
 TEST(LineReader, HandsOnWhatIsWrongInAnArray) {
   EXPECT_EQ(read_lines("[1,,2]").raw, (Lines{"1", ",", "2"}));
   EXPECT_EQ(read_lines("[,]").raw, (Lines{",", "]"}));

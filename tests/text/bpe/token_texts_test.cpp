@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "libcore/base/error.h"
+
 namespace megalith {
 namespace {
 
@@ -30,6 +32,27 @@ TEST(TokenTexts, FitWhenEachTextLiesInTheBytes) {
   EXPECT_FALSE(fit({4, 1, 3}));
   EXPECT_FALSE(fit({}));
   EXPECT_TRUE(TokenTexts::fit({}, {}));
+}
+
+std::string joined(const TokenTexts& texts, const std::vector<int32_t>& ids) {
+  ByteBuffer out;
+  out.append("x", 1);
+  append_texts(texts, ids, out);
+  return {out.data(), out.size()};
+}
+
+TEST(TokenTexts, AreAppendedWithALineEndForEachEnd) {
+  const std::string sixteen(16, 's'), longer(40, 'l');
+  TokenTexts texts({"ab", longer, "", sixteen, "c"});
+  EXPECT_EQ(joined(texts, {}), "x");
+  EXPECT_EQ(joined(texts, {0, 4, -1, -1, 3, 2, 1, 0}), "xabc\n\n" + sixteen + longer + "ab");
+  texts.change(4, "changed");
+  EXPECT_EQ(joined(texts, {4, 3, 4}), "xchanged" + sixteen + "changed");
+  EXPECT_EQ(joined(TokenTexts({"a", "bc"}), {1, 0, 1}), "xbcabc");  // too few bytes to copy sixteen
+  EXPECT_EQ(joined(TokenTexts({"", ""}), {1, -1, 0}), "x\n");       // no bytes at all
+  ByteBuffer out;
+  for (const int32_t id : {5, -2}) EXPECT_THROW(append_texts(texts, std::vector<int32_t>{0, id}, out), Error);
+  EXPECT_EQ(out.size(), 0U);
 }
 
 }  // namespace

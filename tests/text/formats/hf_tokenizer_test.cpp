@@ -21,6 +21,7 @@ TEST_P(HfGoldens, EncodesAndDecodesAsHuggingFace) {
   EXPECT_EQ(tokenizer->name(), "HuggingFaceTokenizer");
   const Json golden = Json::load(hf_golden(name + ".ids.json"));
   ASSERT_GT(golden.as_array().size(), 250u);
+  test::TextsTogether together;
   for (const Json& entry : golden.as_array()) {
     const std::string& text = entry.as_array()[0].as_string();
     const std::vector<int32_t> wanted = test::ids_of(entry.as_array()[1]);
@@ -33,7 +34,9 @@ TEST_P(HfGoldens, EncodesAndDecodesAsHuggingFace) {
     tokenizer->encode_in_parts(
         text, [&](std::span<const int32_t> ids) { pieces.insert(pieces.end(), ids.begin(), ids.end()); });
     EXPECT_EQ(pieces, wanted) << quote(text);
+    together.add(text, wanted, entry.as_array()[2].as_string());
   }
+  together.expect(*tokenizer, name);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, HfGoldens,

@@ -130,6 +130,7 @@ TEST(SentencePieceFiles, GiveTheIdsAndTextsOfTheNewestRelease) {
         read_sentencepiece_tokenizer("GPTSentencePieceTokenizer", golden(concat(name, ".model")));
     const Json list = Json::load(golden(concat(name, ".json")));
     ASSERT_GT(list.as_array().size(), 200u);
+    test::TextsTogether together;
     for (const Json& entry : list.as_array()) {
       const std::string& text = entry.as_array()[0].as_string();
       const std::vector<int32_t> wanted = test::ids_of(entry.as_array()[1]);
@@ -138,7 +139,9 @@ TEST(SentencePieceFiles, GiveTheIdsAndTextsOfTheNewestRelease) {
       IdBuffer buffer(sizeof(uint16_t));
       tokenizer->encode_to(text, buffer);
       EXPECT_EQ(buffer.ids(), wanted);
+      together.add(text, wanted, entry.as_array()[2].as_string());
     }
+    together.expect(*tokenizer, name);
   }
 }
 

@@ -2,7 +2,10 @@
 
 #include "libcore/base/utf8.h"
 #include "libcore/hash/sha256.h"
+#include "libcore/text/pretokenize/oniguruma_split.h"
+#include "libcore/text/pretokenize/split_pattern.h"
 #include "tests/text/fixtures.h"
+#include "tests/text/pattern_texts.h"
 #include "tests/text/unicode/precompiled.h"
 
 namespace megalith {
@@ -11,6 +14,10 @@ namespace {
 std::string normalize(std::vector<Normalizer::Step> steps, std::string_view text) {
   Normalizer::Scratch scratch;
   return std::string(Normalizer(std::move(steps)).apply(text, scratch));
+}
+
+Normalizer::ReplaceMatches replaced(SplitPattern pattern, const std::string& to) {
+  return {pattern.name, to, matches_of(std::move(pattern))};
 }
 
 TEST(Normalizer, GoesThroughItsStepsInOrder) {
@@ -31,6 +38,28 @@ TEST(Normalizer, RefusesToFillTheMemory) {
   const std::string huge(size_t{1} << 20, 'b');
   test::expect_error(ErrorKind::kData, {"normalizer"}, [&] {
     normalize({Normalizer::Replace{"a", huge}}, std::string(100000, 'a'));
+  });
+}
+
+// The texts are what tokenizers 0.23.3 makes.
+TEST(Normalizer, ReplacesMatchesOfAnExpression) {
+  const auto digits = replaced(split_pattern("[0-9]+"), "7");
+  EXPECT_EQ(normalize({digits}, "12 a3 b"), "7 a7 b");
+  EXPECT_EQ(normalize({digits}, "none"), "none");
+  EXPECT_EQ(normalize({digits, Normalizer::Replace{"7", ""}}, "12"), "");
+  const auto empty = replaced({.name = "at 0 and 1",
+                               .match = {},
+                               .find_all =
+                                   [](std::string_view, const auto& take) {
+                                     take(0, 0);
+                                     take(1, 1);
+                                   }},
+                              "_");
+  EXPECT_EQ(normalize({empty}, "ab"), "_a_b");
+  EXPECT_EQ(normalize({empty}, ""), "");
+  test::expect_error(ErrorKind::kData, {"normalizer"}, [&] {
+    normalize({replaced(split_pattern("[0-9]"), std::string(size_t{1} << 20, 'x'))},
+              std::string(100'000, '1'));
   });
 }
 
@@ -56,7 +85,7 @@ TEST(Normalizer, ReplacesAClusterByTheFirstRuleThatFitsItsBeginning) {
 /// (tools/golden/make_normalizers.py).
 TEST(Normalizer, IsThatOfHuggingFaceForEveryCodePoint) {
   using N = Normalizer;
-  const std::pair<const char*, N::Step> steps[] = {
+  std::vector<std::pair<const char*, N::Step>> steps = {
       {"NFC", N::Nfc{}},
       {"NFD", N::Decompose{Decomposition::kNfd}},
       {"NFKC", N::Nfkc{}},
@@ -71,7 +100,10 @@ TEST(Normalizer, IsThatOfHuggingFaceForEveryCodePoint) {
       {"BertCased", BertNormal({.strip_accents = false, .lower = false})},
       {"BertAccents", BertNormal({.clean = false, .space_ideographs = false, .lower = false})},
       {"Precompiled", test::precompiled("sentencepiece/nmt_nfkc_cf.model")},
+      {"ReplaceCompiled", replaced(split_pattern("\\p{N}+|[\\p{Lu}&&\\p{Greek}]"), "<n>")},
   };
+  if (test::has_oniguruma())
+    steps.emplace_back("ReplaceOniguruma", replaced(oniguruma_split_pattern("(?<=a)\\p{M}|(?=e)|\\s$"), "~"));
   const Json golden = Json::load(test::test_data("text/goldens/normalizers.json"));
   for (const auto& [name, step] : steps) {
     const Normalizer normalizer({step});

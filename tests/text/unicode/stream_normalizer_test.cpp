@@ -25,6 +25,11 @@ std::vector<Normalizer> normalizers() {
   };
 }
 
+TEST(StreamNormalizer, DoesNotCutWhereAnExpressionMayMatch) {
+  const N::ReplaceMatches matches{"x", "y", [](std::string_view, const auto&) {}};
+  EXPECT_FALSE(StreamNormalizer::of(Normalizer({N::Prepend{"_"}, matches})));
+}
+
 std::string random_text(std::mt19937& random) {
   static const std::vector<std::string> kKinds = {"a",       "B",      "7",      " ",     " ",  "  ",
                                                   "e\u0301", "\u0301", "\ufb01", "`",     "``", "\r\n",

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "libcore/base/error.h"
+#include "libcore/text/idle_pool.h"
 
 namespace megalith {
 
@@ -27,13 +28,15 @@ CachedEncoder::~CachedEncoder() {
 
 void CachedEncoder::trim() {
   constexpr size_t kKept = size_t{1} << 20;
-  if (one_.capacity() > kKept) one_ = {};
+  if (one_.capacity() > kKept) free_memory(one_);
   cutter_.trim();
   cache_writer_.fill();
 }
 
-void CachedEncoder::encode(std::string_view text, std::span<const uint32_t> ends, IdBuffer& ids) {
-  const Rest rest{.text = text, .ends = rules_.cut_in_parts ? cutter_.cut({text, ends}) : ends};
+void CachedEncoder::encode(std::string_view text, std::span<const uint32_t> ends, IdBuffer& ids,
+                           std::span<const Mark> marks) {
+  const Rest rest{
+      .text = text, .ends = rules_.cut_in_parts ? cutter_.cut({text, ends}) : ends, .marks = marks};
   const bool narrow = ids.width() == sizeof(uint16_t);
   if (rules_.wide && narrow) fail(ErrorKind::kInternal, "ids beyond 65535 do not fit two bytes");
   if (rules_.wide)
@@ -47,7 +50,8 @@ void CachedEncoder::encode(std::string_view text, std::span<const uint32_t> ends
 template <class Stored, class Id>
 void CachedEncoder::encode_all(Rest rest, IdBuffer& ids) {
   constexpr size_t kWritten = sizeof(PackedIds<Stored>) / sizeof(Stored);
-  Id* out = ids.extend<Id>(rest.ends.back() + kWritten);  // at most one id for each byte
+  // At most one id for each byte and mark.
+  Id* out = ids.extend<Id>(rest.ends.back() + rest.marks.size() + kWritten);
   while (rest.next < rest.ends.size()) {
     {
       const Epochs::ReadGuard guard(reader_);
@@ -63,17 +67,32 @@ Id* CachedEncoder::encode_batch(Rest& rest, Id* out) {
   count_ = slow_count_ = unknown_count_ = 0;
   while (count_ + kGroup <= kBatch && rest.next < rest.ends.size()) take_group(rest);
   merge_unknown();
-  size_t i = 0;
-  for (size_t slow = 0;; ++slow, ++i) {
-    const size_t stop = slow < slow_count_ ? slow_[slow] : count_;
-    for (; i < stop; ++i) {
+  Written written;
+  size_t stop = 0;
+  for (; !rest.marks.empty() && rest.marks[0].at <= rest.begin; rest.marks = rest.marks.subspan(1)) {
+    while (begins_[stop] < rest.marks[0].at) ++stop;
+    out = write_pieces<Stored>(rest.text, stop, written, out);
+    *out++ = static_cast<Id>(rest.marks[0].id);
+  }
+  return write_pieces<Stored>(rest.text, count_, written, out);
+}
+
+/// Writes the ids of the pieces of the batch up to number `stop`.
+template <class Stored, class Id>
+Id* CachedEncoder::write_pieces(std::string_view text, size_t stop, Written& written, Id* out) {
+  auto [i, slow] = written;
+  for (;; ++slow, ++i) {
+    const size_t end = slow < slow_count_ ? std::min<size_t>(slow_[slow], stop) : stop;
+    for (; i < end; ++i) {
       const PackedIds<Stored> packed = entries_[i]->ids<Stored>();
       packed.write(out);
       out += packed.count();
     }
-    if (slow == slow_count_) return out;
-    for (const int32_t id : ids_of_slow(rest.text, slow)) *out++ = static_cast<Id>(id);
+    if (i == stop) break;
+    for (const int32_t id : ids_of_slow(text, slow)) *out++ = static_cast<Id>(id);
   }
+  written = {i, slow};
+  return out;
 }
 
 /// Takes the next pieces into the batch. First it finds all keys, so that the table's cache lines are already

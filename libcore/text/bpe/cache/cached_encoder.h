@@ -44,8 +44,16 @@ class CachedEncoder {
   CachedEncoder(const CachedEncoder&) = delete;
   CachedEncoder& operator=(const CachedEncoder&) = delete;
 
-  /// Appends the ids of the pretokens of `text` that end at `ends` (see FindPretokens).
-  void encode(std::string_view text, std::span<const uint32_t> ends, IdBuffer& ids);
+  /// An id that stands between pretokens.
+  struct Mark {
+    uint32_t
+        at;  // the byte of the text before which it stands: the beginning of a pretoken, or the text's end
+    int32_t id;
+  };
+  /// Appends the ids of the pretokens of `text` that end at `ends` (see FindPretokens), and between them
+  /// those of `marks`, which are in order. With marks, ids.width() is 4.
+  void encode(std::string_view text, std::span<const uint32_t> ends, IdBuffer& ids,
+              std::span<const Mark> marks = {});
 
   /// Frees memory that an unusually long text took, which an idle encoder would otherwise keep.
   void trim();
@@ -62,13 +70,20 @@ class CachedEncoder {
   struct Rest {
     std::string_view text;
     std::span<const uint32_t> ends;  // ends of the pieces
+    std::span<const Mark> marks;     // those whose ids are not written yet
     size_t next = 0;                 // index in `ends` of the piece at `begin`
     uint32_t begin = 0;
+  };
+  /// The next piece of the batch to be written, and the number of slow pieces before it.
+  struct Written {
+    size_t piece = 0, slow = 0;
   };
   template <class Stored, class Id>
   void encode_all(Rest rest, IdBuffer& ids);
   template <class Stored, class Id>
   Id* encode_batch(Rest& rest, Id* out);
+  template <class Stored, class Id>
+  Id* write_pieces(std::string_view text, size_t stop, Written& written, Id* out);
   void take_group(Rest& rest);
   void note_unknown(size_t slow);
   void merge_unknown();

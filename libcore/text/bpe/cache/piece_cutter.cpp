@@ -1,5 +1,7 @@
 #include "libcore/text/bpe/cache/piece_cutter.h"
 
+#include "libcore/text/idle_pool.h"
+
 namespace megalith {
 
 uint32_t* cut_pieces_generic(const MergeBorders& borders, const PretokenEnds& pretokens, uint32_t* out) {
@@ -33,7 +35,7 @@ std::span<const uint32_t> PieceCutter::cut(const PretokenEnds& pretokens) {
 
 void PieceCutter::trim() {
   constexpr size_t kKept = size_t{1} << 18;
-  if (ends_.size() > kKept) ends_ = {};
+  if (ends_.size() > kKept) free_memory(ends_);
 }
 
 }  // namespace megalith

@@ -4,6 +4,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/utf8.h"
+#include "libcore/text/tokenizer.h"
 #include "libcore/text/unicode/byte_alphabet.h"
 
 namespace megalith {
@@ -53,9 +54,7 @@ std::string SentencePieceDecoder::decode(std::span<const int32_t> ids) const {
   bool at_start = true, dropped = false;
   for (const int32_t id : ids) {
     const auto at = static_cast<size_t>(id);
-    if (at >= parts_.texts.size())
-      fail(ErrorKind::kData, "token id ", id, " is not in the vocabulary; ids are 0 to ",
-           parts_.texts.size() - 1);
+    if (at >= parts_.texts.size()) refuse_token_id(id, parts_.texts.size());
     std::string_view piece = parts_.texts[at];
     if (parts_.types[at] == Table::kByte) {
       bytes += static_cast<char>(byte_of_token(piece));  // check_sentencepiece() has checked it
