@@ -29,7 +29,8 @@ struct CallCounts {
   Count host_functions;  // enqueued
   Count waits;           // of the host for a stream or an event, and copies of pageable memory to a device
   Count copies_in, copies_out;
-  Count kernels, products;
+  Count kernels, products;  // a captured one counts once, when it is captured
+  Count captures, graph_launches;
   Count attentions;          // plans of cuDNN
   Count unaligned_products;  // with a matrix whose columns do not all begin at multiples of 16 bytes
   Count matrix_products;     // mma.sync
