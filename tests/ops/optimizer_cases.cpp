@@ -15,13 +15,14 @@ std::vector<Outcome> run_sum_squares(Bed& bed, DType dtype, int64_t n) {
   return {{"out", bed.get(out), {inner(x, x) + 0.5}, 1e-13}};
 }
 
-constexpr double kLr = 1e-2, kBeta1 = 0.9, kBeta2 = 0.999, kEps = 1e-8, kDecay = 0.1, kScale = 0.25;
+constexpr double kLr = 1e-2, kBeta1 = 0.9, kBeta2 = 0.999, kEps = 1e-8, kDecay = 0.1, kScale = 0.25,
+                 kRate = 4;
 
 View step_scalars(Bed& bed, int64_t step, bool skip) {
   Values scalars(StepScalar::kCount,
                  std::numeric_limits<double>::quiet_NaN());  // AdamW must not read the other scalars
   scalars[StepScalar::kGradScale] = kScale;
-  scalars[StepScalar::kLearningRate] = kLr;
+  scalars[StepScalar::kLearningRate] = kLr / kRate;
   scalars[StepScalar::kBiasCorrection1] = 1 - std::pow(kBeta1, step);
   scalars[StepScalar::kBiasCorrection2] = 1 - std::pow(kBeta2, step);
   scalars[StepScalar::kSkip] = skip ? 1 : 0;
@@ -43,7 +44,8 @@ void run_step(Bed& bed, const AdamViews& views, ConstView grad, ConstView scalar
                           .beta1 = kBeta1,
                           .beta2 = kBeta2,
                           .eps = kEps,
-                          .weight_decay = kDecay});
+                          .weight_decay = kDecay,
+                          .rate = kRate});
 }
 
 /// What AdamW updates, in fp64 by the rule of torch.optim.AdamW.
