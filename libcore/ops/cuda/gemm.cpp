@@ -221,6 +221,11 @@ const void* matrix_beside(const Gemm& op) {
   return op.before_gelu ? op.before_gelu.data : op.gelu_grad_at.data;
 }
 
+/// Whether cuBLASLt says that it does not compute this: so not an error of the device.
+bool is_refusal(cublasStatus_t status) {
+  return status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE;
+}
+
 /// Where cuBLASLt's scratch memory ends, and the sums of bias_grad are before they are added to it.
 float* sums_in(void* workspace) {
   return reinterpret_cast<float*>(static_cast<std::byte*>(workspace) + kProductWorkspace);
@@ -281,7 +286,7 @@ bool GemmRunner::run(Queue& queue, const Gemm& op) {
   if (product_kind(op).epilogue != epilogue) return false;
   float* const sums = op.bias_grad ? sums_in(queue.workspace(workspace_of(op))) : nullptr;
   const cublasStatus_t status = cache_->multiply(queue, op, sums);
-  if (epilogue != Epilogue::kNone && status == CUBLAS_STATUS_NOT_SUPPORTED) return false;
+  if (epilogue != Epilogue::kNone && is_refusal(status)) return false;
   require_cublas(status, "matrix product");
   if (op.bias_grad)  // cuBLASLt stores the sums
     launch_add(queue.stream(), op.bias_grad.data, Storage::kF32, sums, Storage::kF32, op.m());
