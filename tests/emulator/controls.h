@@ -64,8 +64,9 @@ struct Controls {
   size_t cublas = 130100;   // cuBLASLt's version
   unsigned algorithms = 5;  // the most of its algorithms that cuBLASLt suggests (products.cpp)
   unsigned fastest = 1;     // the fastest of those that are right: 0 or 1
-  int refuses_epilogues =
-      0;  // the status by which products with an epilogue are refused when they run; 0: none is
+  /// The status by which products with an epilogue are refused when they run; 0: none is.
+  int refuses_epilogues = 0;
+  double epilogue_time = 0;    // what an epilogue takes, in units of work
   long refused_after = -1;     // the second one is refused after it ran so often; below 0: never
   double work_seconds = 1e-5;  // of each kernel, product, copy and fill, by the device's clock
   CallCounts counts;

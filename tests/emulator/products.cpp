@@ -421,7 +421,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, co
     std::memset(workspace, 0xff, std::min<size_t>(workspace_bytes, 4096));  // whose former contents are gone
     multiplication.run();
   };
-  Streams::get().enqueue(stream, work, time_of(by.number));
+  Streams::get().enqueue(stream, work, time_of(by.number) + (has_more ? controls().epilogue_time : 0));
   return CUBLAS_STATUS_SUCCESS;
 }
 // NOLINTEND

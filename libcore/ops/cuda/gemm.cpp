@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -242,6 +243,7 @@ struct GemmRunner::Cache {
   std::mutex mutex;  // guards the rest and, while a product is enqueued, the addresses in its description
   std::map<Signature, Plan> plans;
   std::map<ProductKind, cublasLtMatmulAlgo_t> chosen;
+  std::set<ProductKind> by_parts;  // for which kByParts was chosen
 
   Cache() {
     cublasLtHandle_t created = nullptr;
@@ -267,6 +269,7 @@ struct GemmRunner::Cache {
     const EpilogueTensors beside{.vector = op.bias_grad ? sums : fused_bias(op), .matrix = matrix_beside(op)};
     void* const workspace = queue.workspace(workspace_of(op));
     const std::lock_guard lock(mutex);
+    if (algorithm == nullptr && by_parts.contains(product_kind(op))) return CUBLAS_STATUS_NOT_SUPPORTED;
     Plan& plan = find(signature_of(op, beside), beside);
     if (algorithm == nullptr && !plan.algorithm) return CUBLAS_STATUS_NOT_SUPPORTED;
     set_beside(plan.product, beside);
@@ -312,6 +315,10 @@ bool GemmRunner::run_by(Queue& queue, const Gemm& op, const ProductAlgorithm& al
 
 bool GemmRunner::use(const ChosenProduct& product) {
   const std::lock_guard lock(cache_->mutex);
+  if (product.algorithm == kByParts) {
+    if (product.kind.epilogue != Epilogue::kNone) cache_->by_parts.insert(product.kind);
+    return product.kind.epilogue != Epilogue::kNone;
+  }
   const cublasLtMatmulAlgo_t algorithm = native(product.algorithm);
   const Plan plan = make_layouts(product.kind, any_beside(product.kind));
   cublasLtMatmulHeuristicResult_t result{};
@@ -320,6 +327,7 @@ bool GemmRunner::use(const ChosenProduct& product) {
                               plan.c.get(), plan.c.get(), &algorithm, &result);
   if (status != CUBLAS_STATUS_SUCCESS || result.workspaceSize > kProductWorkspace) return false;
   cache_->chosen[product.kind] = algorithm;
+  cache_->by_parts.erase(product.kind);
   std::erase_if(cache_->plans, [&](const auto& cached) { return cached.first.kind == product.kind; });
   return true;
 }
