@@ -357,7 +357,7 @@ void launch_put_prefix(cudaStream_t, Storage, const PrefixArgs&);
 /// prefix += the sum of kv over the batch, in order.
 void launch_prefix_grad(cudaStream_t, Storage, const PrefixArgs&);
 
-// ---- flash.cu: the same on the tensor cores
+// ---- flash.cu, flash_grad.cu: the same on the tensor cores
 
 /// Whether these kernels compute it: in 16 bits, with heads of up to 128 columns and a multiple of 8.
 bool on_tensor_cores(Storage, const AttentionArgs&);
