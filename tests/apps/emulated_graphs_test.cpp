@@ -84,6 +84,17 @@ TEST_F(EmulatedGraphs, ResumeBitForBit) {
             checkpoint_contents(dir_ / "whole/iter_0000009"));
 }
 
+// Where the system locks no pages, samples and results take the way of other copies, and graphs remain.
+TEST_F(EmulatedGraphs, AreReplayedWherePagesAreNotLocked) {
+  const std::string options = kGpt2 + "--train-iters 5 --eval-iters 0 --log-json ";
+  log_of(options + "locked.jsonl", 1);
+  const Variable refused("MEGALITH_EMULATOR_MEMORY_LOCK", "refused");
+  const std::string log = log_of(options + "unlocked.jsonl", 2);
+  EXPECT_TRUE(has(log, "replayed; the result of a step is read before the next one begins")) << log;
+  EXPECT_EQ(figures("unlocked.jsonl"), figures("locked.jsonl"));
+  EXPECT_GT(launches(), 0);
+}
+
 // A dynamic loss scale is known when a step's result is; graphs have it as a number, and are captured again.
 TEST_F(EmulatedGraphs, FollowADynamicLossScale) {
   const std::string options = kGpt2 + "--fp16 --train-iters 24 --eval-iters 0 --log-json ";

@@ -127,16 +127,20 @@ void TrainRun::observe(std::unique_ptr<RunOutputs> outputs) {
   add_run_logs(observers_, run, std::move(outputs));
   const ObserverNeeds needs = observers_.needs();
   trainer_->keep_own_loss(needs.own_loss);
-  // All ranks alike, since they meet between steps.
-  const std::vector<bool> can = exchange_values(in_.world, trainer_->can_run_ahead());
-  runs_ahead_ = std::all_of(can.begin(), can.end(), [](bool rank) { return rank; });
-  if (on_gpu(trainer_->shape()) && !config_.train.eval_only)
-    log(" > CUDA graphs: ", trainer_->repeated_passes(), "; the result of a step is read ",
-        runs_ahead_ ? "after the next one has begun" : "before the next one begins");
+  if (on_gpu(trainer_->shape()) && !config_.train.eval_only) choose_order();
   evaluations_.emplace(config_.train, in_.data, *trainer_,
                        EvaluationOptions{.train_loss = needs.train_loss,
                                          .accuracy = in_.tuning && in_.tuning->by_accuracy,
                                          .stop = [this] { return end_.wanted(); }});
+}
+
+/// Whether steps begin before the results of those before them are read: in all ranks alike, since they meet
+/// between steps.
+void TrainRun::choose_order() {
+  const std::vector<bool> can = exchange_values(in_.world, trainer_->can_run_ahead());
+  runs_ahead_ = std::all_of(can.begin(), can.end(), [](bool rank) { return rank; });
+  log(" > CUDA graphs: ", trainer_->repeated_passes(), "; the result of a step is read ",
+      runs_ahead_ ? "after the next one has begun" : "before the next one begins");
 }
 
 PretrainResult TrainRun::go() {

@@ -33,6 +33,7 @@ class TrainRun {
   void choose_products(const RunShape&, const StartPoint* start);
   void load(const StartPoint&);
   void observe(std::unique_ptr<RunOutputs>);
+  void choose_order();
   void run_steps();
   int64_t begun() const { return progress_.iteration() + static_cast<int64_t>(begun_.size()); }
   void begin_step();

@@ -280,6 +280,7 @@ void Batch::put(Stream& stream, const Staging& staging, int part, int microbatch
   target = microbatch_in(views, rows);
   if (all && !shape_.on_gpu) target.loss_mask = {};
   target.grad_scale = static_cast<float>(scale_of(sum));
+  if (views.grad_scale) stream.from_host(views.grad_scale, &target.grad_scale);
 }
 
 /// One copy for all microbatches.
