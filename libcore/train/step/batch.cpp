@@ -10,7 +10,7 @@
 #include "libcore/ops/backend/backend.h"
 #include "libcore/ops/backend/late_copies.h"
 #include "libcore/parallel/context_region.h"
-#include "libcore/train/step/prefetch.h"
+#include "libcore/train/host/prefetch.h"
 
 namespace megalith {
 namespace {

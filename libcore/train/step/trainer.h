@@ -22,7 +22,7 @@
 #include "libcore/train/step/param_gather.h"
 #include "libcore/train/step/repeated_passes.h"
 #include "libcore/train/step/run_trace.h"
-#include "libcore/train/step/step_results.h"
+#include "libcore/train/host/step_results.h"
 
 namespace megalith {
 

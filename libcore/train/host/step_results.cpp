@@ -1,4 +1,4 @@
-#include "libcore/train/step/step_results.h"
+#include "libcore/train/host/step_results.h"
 
 #include <cstdlib>
 #include <new>

@@ -1,5 +1,5 @@
 // Results that are read after the next step has begun, and samples that come beside the step before.
-#include "libcore/train/step/step_results.h"
+#include "libcore/train/host/step_results.h"
 
 #include <algorithm>
 #include <limits>
