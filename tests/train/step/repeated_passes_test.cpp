@@ -117,11 +117,12 @@ TEST(RepeatedPasses, AreOfAFewLengths) {
   EXPECT_EQ(after.graph_launches - before.graph_launches, 2 * 8);
 }
 
-// Graphs have the scale's number in them.
+// Graphs have the scale's number in them, which here doubles after each step.
 TEST(RepeatedPasses, AreRecordedAgainForAnotherLossScale) {
   PretrainConfig config = test::three_microbatches();
   config.train.fp16 = true;
-  config.train.initial_loss_scale = 4294967296.0;  // overflows at first
+  config.train.initial_loss_scale = 64;
+  config.train.loss_scale_window = 1;
   config.finish();
   const long before = launches();
   EXPECT_EQ(train(config, "local", 3), train(config, "none", 1));
