@@ -161,6 +161,7 @@ TEST_F(EmulatedGraphs, EndWhereTheyBeganAndOnce) {
   EXPECT_EQ(elsewhere, cudaErrorStreamCaptureWrongThread);
   ASSERT_EQ(join(stream_, other_), cudaSuccess);
   EXPECT_EQ(cudaStreamEndCapture(other_, &graph), cudaErrorStreamCaptureUnmatched);
+  ASSERT_EQ(join(other_, stream_), cudaSuccess);
   end();
 }
 
