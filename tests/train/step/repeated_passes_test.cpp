@@ -178,9 +178,9 @@ TEST(RepeatedPasses, AreThoseThatExchangeNothing) {
     return parallel;
   };
   for (const Case& c :
-       {Case{{}, "local", "passes of micro-batches are replayed", true, true, true},
-        {{}, "transformer_engine", "passes of micro-batches are replayed", true, true, true},
-        {{}, "none", "not used: --cuda-graph-impl none", false, false, false},
+       {Case{{.data = 1}, "local", "passes of micro-batches are replayed", true, true, true},
+        {{.data = 1}, "transformer_engine", "passes of micro-batches are replayed", true, true, true},
+        {{.data = 1}, "none", "not used: --cuda-graph-impl none", false, false, false},
         {{.tensor = 2}, "local", "not used: tensor-parallel", false, false, false},
         {{.context = 2}, "local", "not used: context-parallel", false, false, false},
         {{.pipeline = 2}, "local", "not used: pipeline stages", false, false, false},
