@@ -63,7 +63,7 @@ __global__ void __launch_bounds__(kBlock, T::kBlocks) flash_forward(AttentionArg
       copy_keys<T>(lines + (stage ^ 1) * 2 * T::kLineElements, a, place, key + T::kLines);
     if (rows.none_sees(key)) continue;
     const Element<T>* const line = lines + stage * 2 * T::kLineElements;
-    KeptSums<T> kept;
+    KeptSums<T> kept = {};
     if (a.mask.key.scale != 0) draw<T, false>(kept, a, place, rows.mine, key);
     LineSums<T> scores;
     multiply_lines<T>(scores, my_queries, line);

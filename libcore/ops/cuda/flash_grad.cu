@@ -102,7 +102,7 @@ __global__ void __launch_bounds__(kBlock, T::kBlocks) flash_key_grad(AttentionGr
       continue;  // no query sees any of the warp's keys
     const Element<T>*const line = lines + stage * 2 * T::kLineElements, *const dout = line + T::kLineElements;
     const float* const lse = numbers + stage * 2 * T::kLines + thread_column();
-    KeptSums<T> kept;
+    KeptSums<T> kept = {};
     if (a.mask.key.scale != 0) draw<T, true>(kept, a, place, query, mine);
     LineSums<T> p, ds;
     multiply_lines<T>(p, keys + my_rows, line);
@@ -171,7 +171,7 @@ __global__ void __launch_bounds__(kBlock, T::kBlocks) flash_query_grad(Attention
       copy_keys<T>(lines + (stage ^ 1) * 2 * T::kLineElements, a, place, key + T::kLines);
     if (rows.none_sees(key)) continue;
     const Element<T>* const line = lines + stage * 2 * T::kLineElements;
-    KeptSums<T> kept;
+    KeptSums<T> kept = {};
     if (a.mask.key.scale != 0) draw<T, false>(kept, a, place, rows.mine, key);
     LineSums<T> p, ds;
     multiply_lines<T>(p, queries + my_rows, line);
