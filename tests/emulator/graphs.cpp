@@ -101,6 +101,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
 }
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long) {
   if (const cudaError_t refused = refuse_in_capture(); refused != cudaSuccess) return refused;
+  if (refuses_memory()) return cudaErrorMemoryAllocation;
   *exec = new EmulatedGraphExec{*graph, chosen_device()};
   return health();
 }

@@ -18,13 +18,20 @@ struct Captured {
 };
 using Graph = std::unique_ptr<std::remove_pointer_t<cudaGraph_t>, FreeGraph>;
 
+/// As require_success(), but clears the error, which the next launch would report otherwise: the work can be
+/// launched without a graph.
+void require_graph(cudaError_t status, const char* what) {
+  if (status != cudaSuccess) cudaGetLastError();
+  require_success(status, what);
+}
+
 /// A stream that captures. Ends the capture also when its work fails, since the stream does nothing else
 /// meanwhile.
 class OpenCapture {
  public:
   explicit OpenCapture(Queue& queue) : queue_(queue) {
-    require_success(cudaStreamBeginCapture(queue.stream(), cudaStreamCaptureModeThreadLocal),
-                    "begin a capture");
+    require_graph(cudaStreamBeginCapture(queue.stream(), cudaStreamCaptureModeThreadLocal),
+                  "begin a capture");
     queue.set_recording(true);
   }
   OpenCapture(const OpenCapture&) = delete;
@@ -44,7 +51,7 @@ class OpenCapture {
     ended_ = true;
     status_ = cudaStreamEndCapture(queue_.stream(), &graph);
     queue_.set_recording(false);
-    if (status_ != cudaSuccess) cudaGetLastError();  // clears it; the next launch would report it otherwise
+    cudaGetLastError();  // clears what the work has left, as require_graph() does
     return Graph(graph);
   }
 
@@ -64,7 +71,7 @@ std::shared_ptr<void> capture(Queue& queue, const std::function<void()>& work) {
     if (made->exec != nullptr) cudaGraphExecDestroy(made->exec);
     delete made;
   });
-  require_success(cudaGraphInstantiate(&captured->exec, graph.get(), 0), "make a graph of captured work");
+  require_graph(cudaGraphInstantiate(&captured->exec, graph.get(), 0), "make a graph of captured work");
   return captured;
 }
 
@@ -72,7 +79,7 @@ bool launch_captured(Queue& queue, const std::shared_ptr<void>& captured) {
   const auto* const made = static_cast<const Captured*>(captured.get());
   queue.rethrow_error();
   if (made->scratch != queue.workspace(0)) return false;
-  require_success(cudaGraphLaunch(made->exec, queue.stream()), "launch a graph");
+  require_graph(cudaGraphLaunch(made->exec, queue.stream()), "launch a graph");
   return true;
 }
 

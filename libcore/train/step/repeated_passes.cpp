@@ -56,19 +56,21 @@ bool RepeatedPasses::run(const Ctx& ctx, const Place& at, const Passes& passes) 
   return true;
 }
 
+// Whatever fails while passes are recorded leaves them to be enqueued: a library may refuse a capture with an
+// error of its own, and the device may lack the memory of a graph. A device that has failed fails again.
 void RepeatedPasses::repeat(const Ctx& ctx, const Kind& kind, const std::function<void()>& passes) {
   const auto [graph, is_new] = graphs_.try_emplace(kind);
   if (is_new) return passes();
   if (graph->second && recorder_->repeat(ctx.compute, graph->second)) return;
   try {
     graph->second = recorder_->record_work(ctx.compute, passes);
+    if (recorder_->repeat(ctx.compute, graph->second)) return;
   } catch (const Error& error) {
-    if (error.kind() != ErrorKind::kInternal) throw;
     warn("CUDA graphs are left out, since the device did not record the passes: ", error.what());
     recorder_ = nullptr;
-    return passes();
+    graphs_.clear();
   }
-  recorder_->repeat(ctx.compute, graph->second);
+  passes();
 }
 
 }  // namespace megalith

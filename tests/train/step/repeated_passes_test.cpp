@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -127,6 +128,35 @@ TEST(RepeatedPasses, AreRecordedAgainForAnotherLossScale) {
   const long before = launches();
   EXPECT_EQ(train(config, "local", 3), train(config, "none", 1));
   EXPECT_GT(launches(), before);
+}
+
+/// No memory is left on the emulated device during the lifetime.
+class FullDevice {
+ public:
+  FullDevice() {
+    test::emulated_controls().fault = 2;  // cudaErrorMemoryAllocation
+    test::emulated_controls().fault_after = -1;
+  }
+  ~FullDevice() {
+    test::emulated_controls().fault = 0;
+    test::emulated_controls().fault_after = 0;
+  }
+  FullDevice(const FullDevice&) = delete;
+  FullDevice& operator=(const FullDevice&) = delete;
+};
+
+// By then the first step's second micro-batch is a graph, and the second step replays it twice; the last one's
+// passes cannot become one.
+TEST(RepeatedPasses, AreEnqueuedWhereTheDeviceLacksTheMemoryOfAGraph) {
+  const PretrainConfig config = test::three_microbatches();
+  const Outcome eager = train(config, "none", 1);
+  const long before = launches();
+  std::optional<FullDevice> full;
+  const auto fill = [&full](Trainer&, int step) {
+    if (step == 1) full.emplace();
+  };
+  EXPECT_EQ(train(config, "local", 2, fill), eager);
+  EXPECT_EQ(launches() - before, 3);
 }
 
 // Spans of work are timed one by one.
