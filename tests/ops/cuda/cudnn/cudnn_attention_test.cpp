@@ -133,6 +133,22 @@ TEST_F(EmulatedCudnn, ComputesWhatNaiveSumsGive) {
   }
 }
 
+// Versions and lengths are those that cudnn-frontend refuses, or for which it asks for another graph.
+TEST_F(EmulatedCudnn, IsLeftOutWhereItsVersionErrs) {
+  const AttentionKind whole{.rows = 128, .batch = 1, .groups = 1, .r = 1, .head = 8}, odd = kKinds[0];
+  struct Case {
+    const char* version;
+    bool takes_whole, takes_odd;
+  };
+  for (const Case& c : {Case{"90000", true, false}, Case{"91000", false, false}, Case{"91001", false, false},
+                        Case{"91002", true, false}, Case{"91500", true, false}, Case{"91501", true, true}}) {
+    const Variable version("MEGALITH_EMULATOR_CUDNN_VERSION", c.version);
+    EXPECT_EQ(use_cudnn(*backend_, whole).empty(), c.takes_whole) << c.version;
+    EXPECT_EQ(use_cudnn(*backend_, odd).empty(), c.takes_odd) << c.version;
+    EXPECT_EQ(trouble_with_cudnn(*backend_, odd).empty(), c.takes_odd) << c.version;
+  }
+}
+
 TEST_F(EmulatedCudnn, AgreesWithOurKernels) {
   for (const AttentionKind& kind : kKinds) EXPECT_EQ(trouble_with_cudnn(*backend_, kind), "") << kind.rows;
   const long before = attentions();
