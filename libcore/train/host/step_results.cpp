@@ -1,33 +1,17 @@
 #include "libcore/train/host/step_results.h"
 
-#include <cstdlib>
-#include <new>
-
 #include "libcore/base/error.h"
 #include "libcore/ops/backend/backend.h"
 
 namespace megalith {
-namespace {
-
-/// A page of its own, since whole pages are locked.
-Memory page() {
-  constexpr size_t kPage = 4096;
-  void* const block = std::aligned_alloc(kPage, kPage);
-  if (!block) throw std::bad_alloc();
-  return {.data = {block, [](void* p) { std::free(p); }}, .bytes = kPage};
-}
-
-}  // namespace
 
 StepResults::StepResults(const Stream& compute)
     : compute_(compute),
-      memory_(page()),
+      memory_(kMost * sizeof(Scalars), HugePages::Backing::kReserved),
       copies_(dynamic_cast<LateCopies*>(&compute.backend())),
-      locked_(copies_ ? copies_->lock_pages(memory_.data.get(), memory_.bytes) : nullptr),
+      locked_(copies_ ? copies_->lock_pages(memory_.as<Scalars>().data(), kMost * sizeof(Scalars)) : nullptr),
       drain_(compute) {
-  static_assert(kMost * sizeof(Scalars) <= 4096);
-  auto* const scalars = static_cast<Scalars*>(memory_.data.get());
-  for (size_t i = 0; i < kMost; ++i) places_[i] = {.scalars = new (scalars + i) Scalars{}};
+  for (size_t i = 0; i < kMost; ++i) places_[i] = {.scalars = &memory_.as<Scalars>()[i]};
 }
 
 void StepResults::put(ConstView scalars) {

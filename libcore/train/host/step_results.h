@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <memory>
 
+#include "libcore/base/machine/huge_pages.h"
 #include "libcore/ops/backend/late_copies.h"
 #include "libcore/ops/step_scalars.h"
 #include "libcore/tensor/device.h"
@@ -42,7 +43,7 @@ class StepResults {
   Place& place(size_t number) { return places_[number % kMost]; }
 
   Stream compute_;
-  Memory memory_;
+  HugePages memory_;  // its page is locked, so it shares none with other memory
   LateCopies* copies_;
   std::shared_ptr<void> locked_;  // null: put() waits
   std::array<Place, kMost> places_;

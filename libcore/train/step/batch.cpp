@@ -1,11 +1,11 @@
 #include "libcore/train/step/batch.h"
 
 #include <algorithm>
-#include <cstdlib>
+#include <cstddef>
 #include <cstring>
-#include <new>
 #include <numeric>
 
+#include "libcore/base/machine/huge_pages.h"
 #include "libcore/data/samples/batch_sampler.h"
 #include "libcore/ops/backend/backend.h"
 #include "libcore/ops/backend/late_copies.h"
@@ -15,14 +15,7 @@
 namespace megalith {
 namespace {
 
-constexpr size_t kAlignment = 256;
 constexpr int64_t kNothing = -1;
-
-Memory host_memory(size_t bytes) {
-  void* const block = std::aligned_alloc(kAlignment, bytes);  // an arena's size is a multiple of kAlignment
-  if (!block) throw std::bad_alloc();
-  return {.data = {block, [](void* p) { std::free(p); }}, .bytes = bytes};
-}
 
 template <class T>
 std::span<T> elements(View view) {
@@ -137,14 +130,15 @@ class Batch::Staging {
 
 struct Batch::Host {
   explicit Host(const BatchShape& shape)
-      : block(host_memory(host_bytes(shape))),
-        arena("batch staging", {.data = {block.data.get(), [](void*) {}}, .bytes = block.bytes}),
+      : block(host_bytes(shape), HugePages::Backing::kReserved),
+        arena("batch staging",
+              {.data = {block.as<std::byte>().data(), [](void*) {}}, .bytes = block.as<std::byte>().size()}),
         microbatch(arena, shape, 1) {
     for (int i = 0; i < steps_of(shape); ++i) steps.emplace_back(arena, shape, shape.microbatches);
   }
   static int steps_of(const BatchShape& shape) { return shape.on_gpu ? 2 : 1; }
 
-  Memory block;
+  HugePages block;  // its pages are locked for a GPU, so it shares none with other memory
   Arena arena;
   Staging microbatch;          // for load_now(): one microbatch
   std::vector<Staging> steps;  // for load(): whole steps, which are read ahead in turn
@@ -194,8 +188,8 @@ Batch::Batch(Arena& arena, const BatchShape& shape, Backend* device)
   if (!shape.on_gpu) return;
   slot_ = make_views(arena, shape, 1).front();
   auto* const copies = dynamic_cast<LateCopies*>(device);
-  std::shared_ptr<void> locked =
-      copies ? copies->lock_pages(host_->block.data.get(), host_->block.bytes) : nullptr;
+  const std::span<std::byte> memory = host_->block.as<std::byte>();
+  std::shared_ptr<void> locked = copies ? copies->lock_pages(memory.data(), memory.size()) : nullptr;
   if (locked)
     late_.reset(new LateUploads{.copies = *copies,
                                 .locked = std::move(locked),
