@@ -129,6 +129,10 @@ TEST_F(EmulatedGraphs, RefuseCallsThatWaitOrAllocate) {
       [&] { return cudaMalloc(&block, 4); },
       [&] { return cudaMallocHost(&block, 4); },
       [&] { return cudaFree(x_); },
+      [&] { return cudaEventQuery(event_); },
+      [&] { return cudaEventSynchronize(event_); },
+      [&] { return cudaFreeHost(&host); },
+      [&] { return cudaHostUnregister(&host); },
       [&] { return cudaHostRegister(&host, sizeof host, cudaHostRegisterDefault); },
       [&] { return cudaMemset(x_, 0, 4); }};
   for (size_t i = 0; i < calls.size(); ++i) {
@@ -163,6 +167,12 @@ TEST_F(EmulatedGraphs, EndWhereTheyBeganAndOnce) {
   EXPECT_EQ(cudaStreamEndCapture(other_, &graph), cudaErrorStreamCaptureUnmatched);
   ASSERT_EQ(join(other_, stream_), cudaSuccess);
   end();
+}
+
+TEST_F(EmulatedGraphs, RefuseQuestionsOfOtherThreadsToTheirStream) {
+  begin();
+  std::thread([&] { EXPECT_EQ(cudaStreamQuery(stream_), cudaErrorStreamCaptureUnsupported); }).join();
+  EXPECT_EQ(end_badly(), cudaErrorStreamCaptureInvalidated);
 }
 
 // The mode of a capture forbids only its own thread what could disturb it.

@@ -160,6 +160,12 @@ cudaError_t wait_in_capture(cudaStream_t stream, const EventRecord& record) {
   return health();
 }
 
+/// Also to a thread that does not capture.
+cudaError_t refuse_captured(const EmulatedStream& stream) {
+  stream.capture->break_off();
+  return cudaErrorStreamCaptureUnsupported;
+}
+
 cudaError_t refuse_captured(const EmulatedEvent& event) {
   event.last->capture->break_off();
   return cudaErrorCapturedEvent;
@@ -265,6 +271,7 @@ cudaError_t cudaMallocHost(void** block, size_t bytes) {
   return health();
 }
 cudaError_t cudaFreeHost(void* block) {
+  if (const cudaError_t refused = refuse_in_capture(); refused != cudaSuccess) return refused;
   if (block != nullptr) PageLockedMemory::get().release(block);
   return health();
 }
@@ -274,6 +281,7 @@ cudaError_t cudaHostRegister(void* block, size_t bytes, unsigned) {
   return PageLockedMemory::get().lock(block, bytes) ? health() : cudaErrorMemoryAllocation;
 }
 cudaError_t cudaHostUnregister(void* block) {
+  if (const cudaError_t refused = refuse_in_capture(); refused != cudaSuccess) return refused;
   PageLockedMemory::get().release(block);
   return health();
 }
@@ -310,13 +318,13 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 }
 /// The device works as late as it may: while a host asks.
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
-  if (is_captured(stream)) return refuse_in_capture();
+  if (is_captured(stream)) return refuse_captured(*stream);
   if (controls().never_done || !streams().advance(stream)) return cudaErrorNotReady;
   ++controls().counts.waits;
   return health();
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-  if (is_captured(stream)) return refuse_in_capture();
+  if (is_captured(stream)) return refuse_captured(*stream);
   ++controls().counts.waits;
   streams().finish(stream);
   return health();
@@ -363,6 +371,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   if (event->is_captured()) return refuse_captured(*event);
+  if (const cudaError_t refused = refuse_in_capture(); refused != cudaSuccess) return refused;
   if (!event->is_done()) ++controls().counts.waits;
   streams().run_until([event] { return event->is_done(); });
   return health();
@@ -370,6 +379,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
 /// The device works as late as it may: only for a host that asks again and again.
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   if (event->is_captured()) return refuse_captured(*event);
+  if (const cudaError_t refused = refuse_in_capture(); refused != cudaSuccess) return refused;
   constexpr int kPatience = 100;
   if (!event->is_done() && ++event->asked >= kPatience)
     streams().advance([event] { return event->is_done(); });
