@@ -27,6 +27,8 @@ RepeatablePasses repeatable_passes(const RunShape& run) {
   if (run.parallel.copies() == 1)
     return {.any = true, .first = true, .last = true, .text = "passes of micro-batches are replayed"};
   const bool gathers = run.parallel.sharded();
+  if (batch_shape(run).microbatches <= (gathers ? 2 : 1))
+    return {.text = "not used: the passes of each micro-batch of a step exchange tensors"};
   return {.any = true,
           .first = !gathers,
           .text = concat("passes of micro-batches are replayed, but for each step's last one, which sums "

@@ -145,8 +145,8 @@ class FullDevice {
   FullDevice& operator=(const FullDevice&) = delete;
 };
 
-// By then the first step's second micro-batch is a graph, and the second step replays it twice; the last one's
-// passes cannot become one.
+// By then the first step's second micro-batch is a graph, and the second step replays it twice; the last
+// one's passes cannot become one.
 TEST(RepeatedPasses, AreEnqueuedWhereTheDeviceLacksTheMemoryOfAGraph) {
   const PretrainConfig config = test::three_microbatches();
   const Outcome eager = train(config, "none", 1);
@@ -202,6 +202,7 @@ TEST(RepeatedPasses, AreThoseThatExchangeNothing) {
     ParallelConfig parallel;
     std::string graphs, text;
     bool any, first, last;
+    int batch = 12;  // of micro-batches of 2
   };
   const auto sharded = [](ParallelConfig parallel, Sharding sharding) {
     parallel.sharding = sharding;
@@ -215,10 +216,13 @@ TEST(RepeatedPasses, AreThoseThatExchangeNothing) {
         {{.context = 2}, "local", "not used: context-parallel", false, false, false},
         {{.pipeline = 2}, "local", "not used: pipeline stages", false, false, false},
         {{.data = 2}, "local", "but for each step's last one", true, true, false},
+        {{.data = 2}, "local", "not used: the passes of each micro-batch", false, false, false, 4},
         {sharded({.data = 2}, Sharding::kOptimizer), "local", "and its first one", true, false, false},
+        {sharded({.data = 2}, Sharding::kOptimizer), "local", "not used: the passes", false, false, false, 8},
         {sharded({.data = 2}, Sharding::kGradients), "local", "not used: gradients", false, false, false}}) {
     RunShape run = run_shape(test::tiny_config());
     run.parallel = c.parallel;
+    run.train.global_batch = c.batch;
     run.train.cuda_graphs = c.graphs;
     const RepeatablePasses passes = repeatable_passes(run);
     EXPECT_NE(passes.text.find(c.text), std::string::npos) << passes.text;
