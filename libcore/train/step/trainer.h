@@ -11,6 +11,7 @@
 #include "libcore/model/param_store.h"
 #include "libcore/model/stage.h"
 #include "libcore/parallel/groups.h"
+#include "libcore/train/host/step_results.h"
 #include "libcore/train/objective/judgement.h"
 #include "libcore/train/schedules/loss_scale.h"
 #include "libcore/train/step/batch.h"
@@ -22,7 +23,6 @@
 #include "libcore/train/step/param_gather.h"
 #include "libcore/train/step/repeated_passes.h"
 #include "libcore/train/step/run_trace.h"
-#include "libcore/train/host/step_results.h"
 
 namespace megalith {
 
