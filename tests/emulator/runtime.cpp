@@ -33,7 +33,7 @@ namespace {
 struct EventRecord {
   std::atomic<bool> done = false;
   double time = 0;
-  // Of an event that was captured, which no host may wait for:
+  // Only where the event was captured, so that no host may wait for it:
   std::shared_ptr<Capture> capture = nullptr;
   std::vector<size_t> ends = {};
 };
