@@ -99,6 +99,7 @@ struct TrainConfig {
   std::optional<std::string> recompute_method;
   std::optional<int> recompute_layers;
   std::string device = "cpu";
+  std::string cuda_graphs = "local";
   int threads = 0;  // threads of the CPU's ops; 0: all that the process may use
 
   template <class V>
@@ -215,6 +216,10 @@ struct TrainConfig {
     v("device", device,
       "Where the model is trained; cuda: the first device; gpu: that device, or the CPU if there is none.",
       one_of({"cpu", "cuda", "gpu"}));
+    v("cuda-graph-impl", cuda_graphs,
+      "On a GPU: local: passes of micro-batches that exchange nothing with other ranks are replayed as CUDA "
+      "graphs; transformer_engine: the same; none: each kernel is launched.",
+      one_of({"none", "local", "transformer_engine"}));
     v("threads", threads, "Threads of the CPU kernels.", at_least(0),
       default_text("all cores that the process may use"));
   }

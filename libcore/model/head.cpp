@@ -95,7 +95,7 @@ int64_t Head::block_rows(const Ctx& ctx, const Shape& rows, DType dtype) const {
   return logits_block_rows(n, row, logits_bytes_);
 }
 
-void Head::row_block(const Ctx& ctx, const RowBlock& part, float grad_scale) const {
+void Head::row_block(const Ctx& ctx, const RowBlock& part, const GradScale& grad_scale) const {
   const ArenaScope scope(ctx.scratch);
   const int64_t n = part.x.shape[0];
   const View logits = ctx.scratch.make(part.x.dtype, {n, weight_->local[0]}, "logits");
@@ -109,7 +109,8 @@ void Head::row_block(const Ctx& ctx, const RowBlock& part, float grad_scale) con
                          .targets = part.labels,
                          .columns = true_rows(*weight_),
                          .mask = part.mask,
-                         .scale = grad_scale,
+                         .scale = grad_scale.factor,
+                         .scale_at = grad_scale.at,
                          .want_grad = ctx.training};
   if (ctx.tp.size() == 1)
     run(ctx.compute, loss);

@@ -17,10 +17,15 @@ class Head {
  public:
   Head(ParamTable&, const TensorSplit&, const ModelConfig&);
 
+  /// d(objective)/d(sum of token losses), the product of both.
+  struct GradScale {
+    float factor;
+    ConstView at = {};  // [1] f32; empty: 1
+  };
   struct Targets {
     ConstView labels;  // [s, b] i32
     ConstView mask;    // [s, b] f32; empty: all ones
-    float grad_scale;
+    GradScale grad_scale;
     View gaps = {};  // [s, b] f32, written unless ctx.training: see Microbatch; empty: not wanted
   };
   struct Saved {
@@ -58,7 +63,7 @@ class Head {
     View gaps;  // [rows]; may be empty
     RowBlock rows(int64_t begin, int64_t end) const;
   };
-  void row_block(const Ctx&, const RowBlock&, float grad_scale) const;
+  void row_block(const Ctx&, const RowBlock&, const GradScale&) const;
   /// The same as `whole` where each tensor-parallel rank has a share of the vocabulary.
   void share_of_loss(const Ctx&, const SoftmaxLoss& whole) const;
   /// Fills `gaps` with the difference between each row's largest logit and its target's, which must be known.

@@ -79,7 +79,10 @@ View Stage::forward(const Ctx& outer, const Microbatch& microbatch, ConstView in
   const float scale = microbatch.grad_scale * ctx.loss_scale;
   if (ctx.grads) ctx.grads->head_begins(ctx.compute);
   begin(ctx, unit_of(blocks_.size()));
-  head_->forward(ctx, loss, {microbatch.labels, microbatch.loss_mask, scale, microbatch.gaps}, *tape.head);
+  head_->forward(
+      ctx, loss,
+      {microbatch.labels, microbatch.loss_mask, {scale, microbatch.grad_scale_at}, microbatch.gaps},
+      *tape.head);
   return loss;
 }
 

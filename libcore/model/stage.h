@@ -33,6 +33,7 @@ struct Microbatch {
   View gaps = {};
   /// d(objective)/d(sum of token losses): 1 / (microbatches * sum of loss_mask). Read by the head.
   float grad_scale = 1;
+  ConstView grad_scale_at = {};  // [1] f32, a further factor of it in the backend's memory; empty: 1
 };
 
 /// Which layers are recomputed in the backward pass. `layers` is as in Megatron, for full recomputation:

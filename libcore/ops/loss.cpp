@@ -44,6 +44,7 @@ void CrossEntropy::check() const {
   want_vector(kName, "sum_exp [n]", sum_exp, n, DType::kF32);
   want_vector(kName, "targets [n]", targets, n, DType::kI32);
   if (mask) want_vector(kName, "mask [n]", mask, n, DType::kF32);
+  if (scale_at) want_vector(kName, "scale_at [1]", scale_at, 1, DType::kF32);
 }
 
 // Subtraction, exponential and multiplication per entry if the gradient is wanted; otherwise a few operations

@@ -26,19 +26,21 @@ struct SoftmaxRescale {
 };
 
 /// Computes `loss`, the negative log-likelihood of each token times its mask, and replaces `logits` by the
-/// gradient of the loss times `scale`. `max` and `sum_exp` come from SoftmaxStats and are already reduced
-/// over the vocabulary's ranks (the vocabulary is divided as in Megatron's vocab_parallel_cross_entropy).
-/// `loss` is not multiplied by `scale`; only the target's rank writes it, the others write 0.
+/// gradient of the loss times `scale` and `scale_at`. `max` and `sum_exp` come from SoftmaxStats and are
+/// already reduced over the vocabulary's ranks (the vocabulary is divided as in Megatron's
+/// vocab_parallel_cross_entropy). `loss` is not multiplied by the scales; only the target's rank writes it,
+/// the others write 0.
 struct CrossEntropy {
   View loss;    // [n] f32, nats; 0 if mask is 0 or another rank has the target
-  View logits;  // [n, v/tp] f32|bf16|f16; on return scale * mask * d(loss)/d(logits), 0 from `columns` on
+  View logits;  // [n, v/tp] f32|bf16|f16; on return the gradient, 0 where mask is 0 and from `columns` on
   ConstView max, sum_exp;  // [n] f32
   ConstView targets;       // [n] i32; ids outside of [first_id, first_id + columns) belong to other ranks
   int64_t columns;
   ConstView mask = {};  // [n] f32; empty: all ones
   float scale = 1;
-  bool want_grad = true;  // false: logits are not changed (evaluation)
-  int32_t first_id = 0;   // the id of column 0
+  ConstView scale_at = {};  // [1] f32, a further factor; empty: 1
+  bool want_grad = true;    // false: logits are not changed (evaluation)
+  int32_t first_id = 0;     // the id of column 0
   static constexpr const char* kName = "cross_entropy";
   void check() const;
   Cost cost() const;
@@ -53,7 +55,8 @@ struct SoftmaxLoss {
   int64_t columns;
   ConstView mask = {};  // [n] f32; empty: all ones
   float scale = 1;
-  bool want_grad = true;  // false: logits are not changed
+  ConstView scale_at = {};  // [1] f32, a further factor; empty: 1
+  bool want_grad = true;    // false: logits are not changed
   static constexpr const char* kName = "softmax_loss";
   /// The two ops with the same results, up to rounding. Defined here because CUDA's plugin does not
   /// contain loss.cpp.
@@ -69,6 +72,7 @@ struct SoftmaxLoss {
             .columns = columns,
             .mask = mask,
             .scale = scale,
+            .scale_at = scale_at,
             .want_grad = want_grad};
   }
   void check() const;

@@ -27,6 +27,7 @@ struct AdamW {
   View value = {};    // [n] bf16|f16: master rounded; empty: the model uses master itself
   ConstView scalars;  // [StepScalar::kCount] f64: learning rate, bias corrections, grad scale, skip
   double beta1, beta2, eps, weight_decay;
+  double rate = 1;  // factor on the learning rate
   static constexpr const char* kName = "adamw";
   void check() const;
   Cost cost() const;

@@ -7,6 +7,7 @@ namespace megalith {
 void ScaledSum::check() const {
   want_vector(kName, "out [1]", out, 1, DType::kF64);
   want_dtype(kName, "x", x, DType::kF32);
+  if (scale_at) want_vector(kName, "scale_at [1]", scale_at, 1, DType::kF32);
 }
 
 Cost ScaledSum::cost() const {

@@ -24,6 +24,11 @@ MEGALITH_HD double clip_factor(double norm, double max_norm) {
 
 /// What DecideStep computes, on its [StepScalar::kCount] scalars.
 MEGALITH_HD void decide_step(double* scalars, double max_norm) {
+  if (scalars[StepScalar::kSkip] != 0) {  // of the step before
+    scalars[StepScalar::kLearningRate] = scalars[StepScalar::kOtherLearningRate];
+    scalars[StepScalar::kBiasCorrection1] = scalars[StepScalar::kOtherBiasCorrection1];
+    scalars[StepScalar::kBiasCorrection2] = scalars[StepScalar::kOtherBiasCorrection2];
+  }
   const double loss_scale = scalars[StepScalar::kLossScale];
   const double norm = sqrt(scalars[StepScalar::kSumSquares]) / loss_scale;
   const bool finite = isfinite(scalars[StepScalar::kLoss]) && isfinite(norm);
@@ -33,7 +38,7 @@ MEGALITH_HD void decide_step(double* scalars, double max_norm) {
 }
 
 MEGALITH_HD AdamRates adam_rates(const double* scalars, const AdamConstants& constants) {
-  const double learning_rate = scalars[StepScalar::kLearningRate];
+  const double learning_rate = constants.rate * scalars[StepScalar::kLearningRate];
   return {static_cast<float>(scalars[StepScalar::kGradScale]),
           static_cast<float>(1 - learning_rate * constants.weight_decay),
           static_cast<float>(constants.beta2),

@@ -5,6 +5,8 @@
 namespace megalith {
 
 /// The scalars of one optimizer step, [kCount] f64 in device memory: the host never reads them within a step.
+/// A host that begins a step before it knows whether the one before was skipped gives both learning rates and
+/// corrections; DecideStep chooses.
 namespace StepScalar {
 enum : int {
   kLoss,            // sum over the microbatches, as ScaledSum computes it; without the loss scale
@@ -17,7 +19,13 @@ enum : int {
   kLearningRate,
   kBiasCorrection1,  // 1 - beta1^step, steps counted from 1
   kBiasCorrection2,
-  kSkip,  // 1: loss or gradients are not finite, and nothing is updated; otherwise 0
+  // What the three above are if the step before was skipped.
+  kOtherLearningRate,
+  kOtherBiasCorrection1,
+  kOtherBiasCorrection2,
+  kOwnLoss,        // kLoss before it is summed over the ranks
+  kGiven,          // the host gives the scalars before this one, and keeps the others
+  kSkip = kGiven,  // 1: loss or gradients are not finite, and nothing is updated; otherwise 0
   kCount
 };
 }  // namespace StepScalar
@@ -25,6 +33,7 @@ enum : int {
 /// AdamW's parameters that do not change from step to step.
 struct AdamConstants {
   double beta1, beta2, eps, weight_decay;
+  double rate;  // factor on the learning rate
 };
 
 /// The factors of one AdamW step as its inner loop reads them.

@@ -91,7 +91,8 @@ TEST_F(EmulatedAttention, KeepsTheChoiceOfTheCheckpointOrSaysThatBitsMayDiffer) 
   EXPECT_TRUE(has(newer, "its attention was computed by our kernels, so bits may differ")) << newer;
 }
 
-// All take the choice of the first rank, whatever their own cuDNN would do.
+// All take the choice of the first rank, whatever their own cuDNN would do. Where it refuses, the log says
+// so.
 TEST_F(EmulatedAttention, IsComputedAlikeByAllRanks) {
   const auto bits = [&](const std::string& cudnn, const std::string& name) {
     const int code = start(
@@ -104,6 +105,9 @@ TEST_F(EmulatedAttention, IsComputedAlikeByAllRanks) {
   const std::vector<double> ours = bits("refuses", "ours");
   EXPECT_NE(bits("right", "both"), ours);
   EXPECT_EQ(bits("$([ %r = 0 ] && echo refuses || echo right)", "first"), ours);
+  bits("$([ %r = 0 ] && echo right || echo refuses)", "second");
+  EXPECT_TRUE(has(file("log.0"), "rank 1 computes attention by our kernels, not by cuDNN as the first rank"))
+      << file("log.0");
 }
 
 }  // namespace

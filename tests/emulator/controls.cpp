@@ -12,6 +12,7 @@ void write_counts() {
   file << "{\"allocations\": " << counts.allocations << ", \"events\": " << counts.events
        << ", \"host_functions\": " << counts.host_functions << ", \"waits\": " << counts.waits
        << ", \"copies_in\": " << counts.copies_in << ", \"copies_out\": " << counts.copies_out
+       << ", \"captures\": " << counts.captures << ", \"graph_launches\": " << counts.graph_launches
        << ", \"kernels\": " << counts.kernels << ", \"products\": " << counts.products
        << ", \"unaligned_products\": " << counts.unaligned_products
        << ", \"matrix_products\": " << counts.matrix_products

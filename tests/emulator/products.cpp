@@ -391,6 +391,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, co
   if (!is_product(*product, *a_layout, *b_layout, *c_layout, *d_layout) ||
       !has_epilogue(*product, *a_layout, *d_layout))
     return CUBLAS_STATUS_NOT_SUPPORTED;
+  const bool has_more = product->is_gelu() || product->is_gelu_grad() || product->sums_b();
+  if (has_more && controls().refuses_epilogues != 0)
+    return static_cast<cublasStatus_t>(controls().refuses_epilogues);
   const EmulatedAlgorithm by = unpacked(*algorithm);
   if (!is_known(by)) end_with("product: an algorithm of another version of cuBLASLt");
   const bool has_one_place = d_layout->rows * d_layout->columns == 1;  // so that kReversed would be right
@@ -418,7 +421,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, co
     std::memset(workspace, 0xff, std::min<size_t>(workspace_bytes, 4096));  // whose former contents are gone
     multiplication.run();
   };
-  Streams::get().enqueue(stream, work, time_of(by.number));
+  Streams::get().enqueue(stream, work, time_of(by.number) + (has_more ? controls().epilogue_time : 0));
   return CUBLAS_STATUS_SUCCESS;
 }
 // NOLINTEND

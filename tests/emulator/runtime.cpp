@@ -17,6 +17,7 @@
 
 #include "tests/emulator/controls.h"
 #include "tests/emulator/fault.h"
+#include "tests/emulator/graphs.h"
 #include "tests/emulator/memory.h"
 #include "tests/emulator/report.h"
 #include "tests/emulator/streams.h"
@@ -32,6 +33,9 @@ namespace {
 struct EventRecord {
   std::atomic<bool> done = false;
   double time = 0;
+  // Only where the event was captured, so that no host may wait for it:
+  std::shared_ptr<Capture> capture = nullptr;
+  std::vector<size_t> ends = {};
 };
 
 DeviceMemory& memory() {
@@ -98,9 +102,11 @@ cudaError_t copy_in(void* to, const void* from, size_t bytes, cudaStream_t strea
   ++controls().counts.copies_in;
   memory().require_host(from, "cudaMemcpyAsync from");
   require_memory_of(stream, to, bytes, "cudaMemcpyAsync to");
-  if (PageLockedMemory::get().owns(from))
+  const bool captured = stream != nullptr && stream->capture;  // reads the memory whenever it runs
+  if (captured || PageLockedMemory::get().owns(from))
     return enqueue(stream, [=] {
-      if (!PageLockedMemory::get().owns(from)) end_with("a copy from page-locked memory that was freed");
+      if (!captured && !PageLockedMemory::get().owns(from))
+        end_with("a copy from page-locked memory that was freed");
       std::memcpy(to, from, bytes);
     });
   // Pageable memory is copied before the call returns, for which a driver may wait for the stream.
@@ -136,7 +142,37 @@ struct EmulatedEvent {
   std::shared_ptr<EventRecord> last = nullptr;  // null: it was never recorded
   int asked = 0;                                // how often it was not done
   bool is_done() const { return !last || last->done; }
+  bool is_captured() const { return last && last->capture; }
 };
+
+namespace megalith::emulator {
+namespace {
+
+bool is_captured(cudaStream_t stream) {
+  return stream != nullptr && stream->capture;
+}
+
+/// A captured event joins the stream that waits for it to the capture.
+cudaError_t wait_in_capture(cudaStream_t stream, const EventRecord& record) {
+  if (stream == nullptr || record.capture != capture_of_thread()) return cudaErrorInvalidValue;
+  stream->capture = record.capture;
+  record.capture->wait(stream, record.ends);
+  return health();
+}
+
+/// Also to a thread that does not capture.
+cudaError_t refuse_captured(const EmulatedStream& stream) {
+  stream.capture->break_off();
+  return cudaErrorStreamCaptureUnsupported;
+}
+
+cudaError_t refuse_captured(const EmulatedEvent& event) {
+  event.last->capture->break_off();
+  return cudaErrorCapturedEvent;
+}
+
+}  // namespace
+}  // namespace megalith::emulator
 
 const char* cudaGetErrorString(cudaError_t error) {
   switch (error) {
@@ -154,6 +190,10 @@ const char* cudaGetErrorString(cudaError_t error) {
       return "unspecified launch failure";
     case cudaErrorNotReady:
       return "device not ready";
+    case cudaErrorStreamCaptureUnsupported:
+      return "operation not permitted when stream is capturing";
+    case cudaErrorStreamCaptureInvalidated:
+      return "operation failed due to a previous error during capture";
     default:
       return "another error";
   }
@@ -208,6 +248,7 @@ cudaError_t cudaMemGetInfo(size_t* left, size_t* all) {
   return health();
 }
 cudaError_t cudaMalloc(void** block, size_t bytes) {
+  if (const cudaError_t refused = refuse_in_capture(); refused != cudaSuccess) return refused;
   streams().require_no_host_function();
   ++controls().counts.allocations;
   note_context();
@@ -216,30 +257,36 @@ cudaError_t cudaMalloc(void** block, size_t bytes) {
   return *block == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
 }
 cudaError_t cudaFree(void* block) {
+  if (const cudaError_t refused = refuse_in_capture(); refused != cudaSuccess) return refused;
   if (block == nullptr) return cudaSuccess;
   streams().finish_all(memory().device_of(block));
   memory().release(block);
   return health();
 }
 cudaError_t cudaMallocHost(void** block, size_t bytes) {
+  if (const cudaError_t refused = refuse_in_capture(); refused != cudaSuccess) return refused;
   streams().require_no_host_function();
   ++controls().counts.allocations;
   *block = PageLockedMemory::get().allocate(bytes);
   return health();
 }
 cudaError_t cudaFreeHost(void* block) {
+  if (const cudaError_t refused = refuse_in_capture(); refused != cudaSuccess) return refused;
   if (block != nullptr) PageLockedMemory::get().release(block);
   return health();
 }
 cudaError_t cudaHostRegister(void* block, size_t bytes, unsigned) {
+  if (const cudaError_t refused = refuse_in_capture(); refused != cudaSuccess) return refused;
   memory().require_host(block, "cudaHostRegister");
   return PageLockedMemory::get().lock(block, bytes) ? health() : cudaErrorMemoryAllocation;
 }
 cudaError_t cudaHostUnregister(void* block) {
+  if (const cudaError_t refused = refuse_in_capture(); refused != cudaSuccess) return refused;
   PageLockedMemory::get().release(block);
   return health();
 }
 cudaError_t cudaMemset(void* block, int value, size_t bytes) {
+  if (const cudaError_t refused = refuse_in_capture(); refused != cudaSuccess) return refused;
   require_memory_of(nullptr, block, bytes, "cudaMemset");
   return enqueue(nullptr, [=] { std::memset(block, value, bytes); });
 }
@@ -271,16 +318,23 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 }
 /// The device works as late as it may: while a host asks.
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  if (is_captured(stream)) return refuse_captured(*stream);
   if (controls().never_done || !streams().advance(stream)) return cudaErrorNotReady;
   ++controls().counts.waits;
   return health();
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  if (is_captured(stream)) return refuse_captured(*stream);
   ++controls().counts.waits;
   streams().finish(stream);
   return health();
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  if (event->last && event->last->capture) return wait_in_capture(stream, *event->last);
+  if (is_captured(stream) && event->last) {  // of work that the graph would not repeat
+    stream->capture->break_off();
+    return cudaErrorStreamCaptureIsolation;
+  }
   streams().enqueue_event(stream, [record = event->last](double& clock) {
     if (!record) return true;
     if (!record->done) return false;
@@ -303,6 +357,11 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   if (event->device != streams().device_of(stream)) return cudaErrorInvalidResourceHandle;
   event->last = std::make_shared<EventRecord>();
+  if (is_captured(stream)) {
+    event->last->capture = stream->capture;
+    event->last->ends = stream->capture->ends_of(stream);
+    return health();
+  }
   streams().enqueue_event(stream, [record = event->last](double& clock) {
     record->time = clock;
     record->done = true;
@@ -311,12 +370,16 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   return health();
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  if (event->is_captured()) return refuse_captured(*event);
+  if (const cudaError_t refused = refuse_in_capture(); refused != cudaSuccess) return refused;
   if (!event->is_done()) ++controls().counts.waits;
   streams().run_until([event] { return event->is_done(); });
   return health();
 }
 /// The device works as late as it may: only for a host that asks again and again.
 cudaError_t cudaEventQuery(cudaEvent_t event) {
+  if (event->is_captured()) return refuse_captured(*event);
+  if (const cudaError_t refused = refuse_in_capture(); refused != cudaSuccess) return refused;
   constexpr int kPatience = 100;
   if (!event->is_done() && ++event->asked >= kPatience)
     streams().advance([event] { return event->is_done(); });

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "tests/emulator/controls.h"
+#include "tests/emulator/graphs.h"
 #include "tests/emulator/memory.h"
 #include "tests/emulator/report.h"
 
@@ -61,7 +62,10 @@ void Streams::remove(EmulatedStream* stream) {
 void Streams::put(EmulatedStream& stream, EmulatedStream::Item item) {
   require_no_host_function();
   const std::lock_guard lock(mutex_);
-  stream.work.push_back(std::move(item));
+  if (stream.capture)
+    stream.capture->add(&stream, std::move(item));
+  else
+    stream.work.push_back(std::move(item));
 }
 
 void Streams::enqueue(EmulatedStream* stream, const std::function<void()>& work, double time) {
@@ -79,6 +83,17 @@ void Streams::enqueue_event(EmulatedStream* stream, const std::function<bool(dou
 
 void Streams::enqueue_outside(EmulatedStream* stream, const std::function<bool()>& run) {
   put(stream_of(stream), {.run = run, .time = 1, .outside = true});
+}
+
+void Streams::enqueue_graph(EmulatedStream* stream, const EmulatedGraph& graph) {
+  EmulatedStream& on = stream_of(stream);
+  std::vector<size_t> order;
+  {
+    const std::lock_guard lock(mutex_);
+    reseed();
+    order = graph.an_order(random_);
+  }
+  for (const size_t node : order) put(on, graph.nodes[node].item);
 }
 
 void Streams::enqueue_host_function(EmulatedStream* stream, const std::function<void()>& work) {

@@ -9,6 +9,11 @@
 #include <random>
 #include <vector>
 
+namespace megalith::emulator {
+class Capture;
+}
+struct EmulatedGraph;
+
 /// A stream: its work that has not run yet, and its clock. An item returns false while it waits: for an
 /// event, or for the device of another rank (`outside`), whose host is another thread or process. The clock
 /// advances by `time` times Controls::work_seconds with each item, and to the time of an event when the
@@ -21,7 +26,8 @@ struct EmulatedStream {
   };
   int device = 0;
   std::deque<Item> work = {};
-  double clock = 0;  // seconds
+  double clock = 0;                                                // seconds
+  std::shared_ptr<megalith::emulator::Capture> capture = nullptr;  // which gets its work; null: none
 };
 
 namespace megalith::emulator {
@@ -48,6 +54,8 @@ class Streams {
   void enqueue_host_function(EmulatedStream* stream, const std::function<void()>& work);
   /// Work of the device in which devices of other ranks take part: `run` returns whether it is done.
   void enqueue_outside(EmulatedStream* stream, const std::function<bool()>& run);
+  /// Captured work, in one of the orders that are allowed, on a stream that is not captured.
+  void enqueue_graph(EmulatedStream* stream, const EmulatedGraph& graph);
   void finish(EmulatedStream* stream);
   /// Runs work until the stream has none left, only other ranks can make it go on, or a moment is over: a
   /// device that works beside its host answers a question soon, however much it has to do. Returns whether

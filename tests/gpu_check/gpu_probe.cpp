@@ -144,13 +144,12 @@ class Peaks {
     for (const Heads& heads : all) {
       const AttentionKind kind{
           .rows = heads.sequence, .batch = 1, .groups = heads.heads, .r = 1, .head = heads.head};
-      const std::string trouble = trouble_with_cudnn(backend_, kind);
-      if (trouble.empty() && use_cudnn(backend_, kind))
+      std::string trouble = trouble_with_cudnn(backend_, kind);
+      if (trouble.empty()) trouble = use_cudnn(backend_, kind);
+      if (trouble.empty())
         print_both("cudnn-", heads);
       else
-        print(Json(Json::Object{
-            {"what", "cudnn"},
-            {"why", concat(heads.model, ": ", trouble.empty() ? "it refuses after its trial" : trouble)}}));
+        print(Json(Json::Object{{"what", "cudnn"}, {"why", concat(heads.model, ": ", trouble)}}));
     }
   }
 

@@ -302,6 +302,7 @@ TEST(LossCheck, RefusesWrongShapes) {
   expect_refused(good, Spoil([](CrossEntropy& op) { op.targets = tensor({4}, kI32); }), "targets");
   expect_refused(good, Spoil([](CrossEntropy& op) { op.mask = tensor({3}, kBf16); }), "mask");
   expect_refused(good, Spoil([](CrossEntropy& op) { op.loss = {}; }), "loss");
+  expect_refused(good, Spoil([](CrossEntropy& op) { op.scale_at = tensor({2}); }), "scale_at [1]");
 }
 
 TEST(StepCheck, RefusesWrongShapes) {
@@ -309,6 +310,7 @@ TEST(StepCheck, RefusesWrongShapes) {
   using SpoilSum = std::function<void(ScaledSum&)>;
   expect_refused(sum, SpoilSum([](ScaledSum& op) { op.out = tensor({2}, DType::kF64); }), "out [1]");
   expect_refused(sum, SpoilSum([](ScaledSum& op) { op.x = tensor({9}, kBf16); }), "x present and fp32");
+  expect_refused(sum, SpoilSum([](ScaledSum& op) { op.scale_at = tensor({1}, kBf16); }), "scale_at [1]");
   const DecideStep decide{.scalars = tensor({StepScalar::kCount}, DType::kF64), .max_norm = 1};
   using SpoilStep = std::function<void(DecideStep&)>;
   expect_refused(decide, SpoilStep([](DecideStep& op) { op.scalars = tensor({StepScalar::kCount}); }),

@@ -73,7 +73,8 @@ struct LossCase {
 };
 
 /// Runs SoftmaxStats and CrossEntropy, or SoftmaxLoss, as the head does. Another rank has row 1's target;
-/// with a mask, every third row is masked. The logits of padding columns are larger than all others.
+/// with a mask, every third row is masked, and a part of the scale is in memory. The logits of padding
+/// columns are larger than all others.
 std::vector<Outcome> run_loss(Bed& bed, const LossCase& c) {
   Values logits = random_values(c.rows * c.width, 1, 4), targets = some_ids(c.rows, c.columns);
   for (size_t i = 0; i < logits.size(); ++i)
@@ -95,7 +96,11 @@ std::vector<Outcome> run_loss(Bed& bed, const LossCase& c) {
                  .columns = c.columns,
                  .scale = scale,
                  .want_grad = c.want_grad};
-  if (c.mask) op.mask = bed.put(DType::kF32, {c.rows}, mask);
+  if (c.mask) {
+    op.mask = bed.put(DType::kF32, {c.rows}, mask);
+    op.scale = 2 * scale;
+    op.scale_at = bed.put(DType::kF32, {1}, Values{0.5});
+  }
   if (c.whole) {
     run(bed.stream(), op);
   } else {

@@ -14,13 +14,14 @@ std::vector<Outcome> run_sum_squares(Bed& bed, DType dtype, int64_t n) {
   return {{"out", bed.get(out), {inner(x, x) + 0.5}, 1e-13}};
 }
 
-constexpr double kLr = 1e-2, kBeta1 = 0.9, kBeta2 = 0.999, kEps = 1e-8, kDecay = 0.1, kScale = 0.25;
+constexpr double kLr = 1e-2, kBeta1 = 0.9, kBeta2 = 0.999, kEps = 1e-8, kDecay = 0.1, kScale = 0.25,
+                 kRate = 4;
 
 View step_scalars(Bed& bed, int64_t step, bool skip) {
   Values scalars(StepScalar::kCount,
                  std::numeric_limits<double>::quiet_NaN());  // AdamW must not read the other scalars
   scalars[StepScalar::kGradScale] = kScale;
-  scalars[StepScalar::kLearningRate] = kLr;
+  scalars[StepScalar::kLearningRate] = kLr / kRate;
   scalars[StepScalar::kBiasCorrection1] = 1 - std::pow(kBeta1, step);
   scalars[StepScalar::kBiasCorrection2] = 1 - std::pow(kBeta2, step);
   scalars[StepScalar::kSkip] = skip ? 1 : 0;
@@ -42,7 +43,8 @@ void run_step(Bed& bed, const AdamViews& views, ConstView grad, ConstView scalar
                           .beta1 = kBeta1,
                           .beta2 = kBeta2,
                           .eps = kEps,
-                          .weight_decay = kDecay});
+                          .weight_decay = kDecay,
+                          .rate = kRate});
 }
 
 /// What AdamW updates, in fp64 by the rule of torch.optim.AdamW.
@@ -60,11 +62,11 @@ struct ReferenceAdam {
   }
 };
 
-/// Compares three steps with the reference, for a model of type `dtype`. The first moment has type `moment`;
-/// in bf16 it is rounded to nearest after the master has used it, so each step begins with the moment that
-/// the one before left.
+/// Compares three steps with the reference. The first moment has type `moment`; in bf16 it is rounded to
+/// nearest after the master has used it, so each step begins with the moment that the one before left. The
+/// model's values have type `dtype`; in fp32 they are the master itself.
 std::vector<Outcome> run_adamw(Bed& bed, int64_t n, DType dtype, DType moment) {
-  const bool has_value = dtype != DType::kF32, narrow = moment == DType::kBf16;
+  const bool narrow = moment == DType::kBf16, has_value = dtype != DType::kF32;
   const Values zeros(static_cast<size_t>(n), 0.0);
   ReferenceAdam want{.p = random_values(n, 1), .m = narrow ? random_values(n, 2, 0.1) : zeros, .v = zeros};
   const AdamViews views{.master = bed.put(DType::kF32, {n}, want.p),

@@ -6,11 +6,12 @@
 namespace megalith {
 namespace {
 
-/// The plugin, which has tried to open libcudnn.
-Plugin cudnn_plugin() {
-  Plugin plugin = cuda_plugin();
-  plugin.function<void(const std::string&)>("megalith_open_cudnn")(cuda_library_path("libcudnn.so.9"));
-  return plugin;
+/// The plugin, which has tried to open libcudnn. Both are searched for once.
+const Plugin& cudnn_plugin() {
+  static const Plugin kPlugin = cuda_plugin();
+  static const std::string kPath = cuda_library_path("libcudnn.so.9");
+  kPlugin.function<void(const std::string&)>("megalith_open_cudnn")(kPath);
+  return kPlugin;
 }
 
 }  // namespace
@@ -29,8 +30,11 @@ std::string trouble_with_cudnn(Backend& backend, const AttentionKind& kind) {
   return trouble;
 }
 
-bool use_cudnn(Backend& backend, const AttentionKind& kind) {
-  return cudnn_plugin().function<bool(Backend&, const AttentionKind&)>("megalith_use_cudnn")(backend, kind);
+std::string use_cudnn(Backend& backend, const AttentionKind& kind) {
+  std::string trouble;
+  cudnn_plugin().function<void(Backend&, const AttentionKind&, std::string&)>("megalith_use_cudnn")(
+      backend, kind, trouble);
+  return trouble;
 }
 
 }  // namespace megalith

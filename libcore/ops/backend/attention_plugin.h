@@ -18,7 +18,7 @@ AttentionLibrary attention_library(const Backend&, std::string* why_not = nullpt
 std::string trouble_with_cudnn(Backend&, const AttentionKind&);
 
 /// From now on the backend computes attention of this kind by cuDNN. Must be called before the first of them.
-/// Changes nothing and returns false if cuDNN is missing or refuses.
-bool use_cudnn(Backend&, const AttentionKind&);
+/// Returns nothing; or, if cuDNN is missing or refuses, changes nothing and returns why, in words.
+std::string use_cudnn(Backend&, const AttentionKind&);
 
 }  // namespace megalith

@@ -52,9 +52,17 @@ inline ProductKind product_kind(const Gemm& op) {
 /// GPU.
 using ProductAlgorithm = std::array<uint64_t, 8>;
 
+/// In place of an algorithm: the product's epilogue is not fused, but ops of ours do its work
+/// (for_each_part).
+inline constexpr ProductAlgorithm kByParts = [] {
+  ProductAlgorithm none{};
+  none.fill(~uint64_t{0});
+  return none;
+}();
+
 struct ChosenProduct {
   ProductKind kind;
-  ProductAlgorithm algorithm = {};
+  ProductAlgorithm algorithm = {};  // may be kByParts if the kind has an epilogue
 };
 
 /// For what an algorithm was chosen.

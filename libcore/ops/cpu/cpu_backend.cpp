@@ -475,7 +475,7 @@ void CpuBackend::run(Stream&, const CrossEntropy& op) {
                               .mask = op.mask.as<float>(),
                               .stride = op.logits.shape.back(),
                               .columns = op.columns,
-                              .scale = op.scale,
+                              .scale = op.scale_at ? op.scale * *op.scale_at.as<float>() : op.scale,
                               .want_grad = op.want_grad,
                               .first_id = op.first_id};
   const auto loss = kernels_.cross_entropy[storage_of(op.logits.dtype)];
@@ -499,7 +499,8 @@ void CpuBackend::run(Stream&, const SumSquares& op) {
 /// Sums on this thread, in order, since a microbatch has few tokens.
 void CpuBackend::run(Stream&, const ScaledSum& op) {
   const float* const x = op.x.as<float>();
-  *op.out.as<double>() += op.scale * std::accumulate(x, x + op.x.elements(), 0.0);
+  const double scale = op.scale_at ? op.scale * static_cast<double>(*op.scale_at.as<float>()) : op.scale;
+  *op.out.as<double>() += scale * std::accumulate(x, x + op.x.elements(), 0.0);
 }
 
 void CpuBackend::run(Stream&, const DecideStep& op) {
@@ -509,14 +510,16 @@ void CpuBackend::run(Stream&, const DecideStep& op) {
 void CpuBackend::run(Stream&, const AdamW& op) {
   const double* const scalars = op.scalars.as<double>();
   if (scalars[StepScalar::kSkip] != 0) return;
-  const AdamArgs args{
-      .master = op.master.as<float>(),
-      .m = op.m.data,
-      .v = op.v.as<float>(),
-      .grad = op.grad.as<float>(),
-      .value = op.value.data,
-      .rates = adam_rates(
-          scalars, {.beta1 = op.beta1, .beta2 = op.beta2, .eps = op.eps, .weight_decay = op.weight_decay})};
+  const AdamArgs args{.master = op.master.as<float>(),
+                      .m = op.m.data,
+                      .v = op.v.as<float>(),
+                      .grad = op.grad.as<float>(),
+                      .value = op.value.data,
+                      .rates = adam_rates(scalars, {.beta1 = op.beta1,
+                                                    .beta2 = op.beta2,
+                                                    .eps = op.eps,
+                                                    .weight_decay = op.weight_decay,
+                                                    .rate = op.rate})};
   const auto update = kernels_.adamw[op.value ? storage_of(op.value.dtype) : kF32][storage_of(op.m.dtype)];
   for_each_range(op.master.elements(), kRange, [&](int64_t begin, int64_t end) { update(args, begin, end); });
 }

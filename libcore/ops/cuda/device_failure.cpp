@@ -65,6 +65,12 @@ DeviceFailure failure_of(cudaError_t status) {
     case cudaErrorInvalidConfiguration:
     case cudaErrorInvalidResourceHandle:
     case cudaErrorLaunchOutOfResources:
+    case cudaErrorIllegalState:
+    case cudaErrorStreamCaptureUnsupported:
+    case cudaErrorStreamCaptureInvalidated:
+    case cudaErrorStreamCaptureUnjoined:
+    case cudaErrorStreamCaptureIsolation:
+    case cudaErrorCapturedEvent:
       return {ErrorKind::kInternal, "a bug in Megalith: report it with the command"};
     default:
       return {ErrorKind::kDevice, "see nvidia-smi and the lines with Xid of dmesg"};

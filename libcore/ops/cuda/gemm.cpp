@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -221,6 +222,11 @@ const void* matrix_beside(const Gemm& op) {
   return op.before_gelu ? op.before_gelu.data : op.gelu_grad_at.data;
 }
 
+/// Whether cuBLASLt says that it does not compute this: so not an error of the device.
+bool is_refusal(cublasStatus_t status) {
+  return status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE;
+}
+
 /// Where cuBLASLt's scratch memory ends, and the sums of bias_grad are before they are added to it.
 float* sums_in(void* workspace) {
   return reinterpret_cast<float*>(static_cast<std::byte*>(workspace) + kProductWorkspace);
@@ -237,6 +243,7 @@ struct GemmRunner::Cache {
   std::mutex mutex;  // guards the rest and, while a product is enqueued, the addresses in its description
   std::map<Signature, Plan> plans;
   std::map<ProductKind, cublasLtMatmulAlgo_t> chosen;
+  std::set<ProductKind> by_parts;  // for which kByParts was chosen
 
   Cache() {
     cublasLtHandle_t created = nullptr;
@@ -262,6 +269,7 @@ struct GemmRunner::Cache {
     const EpilogueTensors beside{.vector = op.bias_grad ? sums : fused_bias(op), .matrix = matrix_beside(op)};
     void* const workspace = queue.workspace(workspace_of(op));
     const std::lock_guard lock(mutex);
+    if (algorithm == nullptr && by_parts.contains(product_kind(op))) return CUBLAS_STATUS_NOT_SUPPORTED;
     Plan& plan = find(signature_of(op, beside), beside);
     if (algorithm == nullptr && !plan.algorithm) return CUBLAS_STATUS_NOT_SUPPORTED;
     set_beside(plan.product, beside);
@@ -281,7 +289,7 @@ bool GemmRunner::run(Queue& queue, const Gemm& op) {
   if (product_kind(op).epilogue != epilogue) return false;
   float* const sums = op.bias_grad ? sums_in(queue.workspace(workspace_of(op))) : nullptr;
   const cublasStatus_t status = cache_->multiply(queue, op, sums);
-  if (epilogue != Epilogue::kNone && status == CUBLAS_STATUS_NOT_SUPPORTED) return false;
+  if (epilogue != Epilogue::kNone && is_refusal(status)) return false;
   require_cublas(status, "matrix product");
   if (op.bias_grad)  // cuBLASLt stores the sums
     launch_add(queue.stream(), op.bias_grad.data, Storage::kF32, sums, Storage::kF32, op.m());
@@ -307,6 +315,10 @@ bool GemmRunner::run_by(Queue& queue, const Gemm& op, const ProductAlgorithm& al
 
 bool GemmRunner::use(const ChosenProduct& product) {
   const std::lock_guard lock(cache_->mutex);
+  if (product.algorithm == kByParts) {
+    if (product.kind.epilogue != Epilogue::kNone) cache_->by_parts.insert(product.kind);
+    return product.kind.epilogue != Epilogue::kNone;
+  }
   const cublasLtMatmulAlgo_t algorithm = native(product.algorithm);
   const Plan plan = make_layouts(product.kind, any_beside(product.kind));
   cublasLtMatmulHeuristicResult_t result{};
@@ -315,6 +327,7 @@ bool GemmRunner::use(const ChosenProduct& product) {
                               plan.c.get(), plan.c.get(), &algorithm, &result);
   if (status != CUBLAS_STATUS_SUCCESS || result.workspaceSize > kProductWorkspace) return false;
   cache_->chosen[product.kind] = algorithm;
+  cache_->by_parts.erase(product.kind);
   std::erase_if(cache_->plans, [&](const auto& cached) { return cached.first.kind == product.kind; });
   return true;
 }

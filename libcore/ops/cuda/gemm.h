@@ -18,7 +18,8 @@ class GemmRunner {
  public:
   GemmRunner();
   ~GemmRunner();
-  /// Returns false, and does nothing, if cuBLASLt has no way to run the op's epilogue.
+  /// Returns false, and does nothing, if cuBLASLt has no way to run the op's epilogue, or kByParts was
+  /// chosen.
   bool run(Queue&, const Gemm&);
 
   /// The algorithms that cuBLASLt suggests for matrices that begin at multiples of 16 bytes, up to `most`,

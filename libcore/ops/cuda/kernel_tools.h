@@ -202,4 +202,9 @@ __device__ inline float power_of_two(float x) {
 #endif
 }
 
+/// The factor of a loss's gradient.
+__device__ __forceinline__ float loss_scale(const LossArgs& a) {
+  return a.scale_at == nullptr ? a.scale : a.scale * *a.scale_at;
+}
+
 }  // namespace megalith::cuda

@@ -184,6 +184,7 @@ struct LossArgs {
   const float* mask;  // may be null
   int64_t rows, stride, columns;
   float scale;
+  const float* scale_at;  // a further factor; may be null
   bool want_grad;
 };
 struct CrossEntropyArgs : LossArgs {
@@ -234,8 +235,9 @@ struct ScaledSumArgs {
   const float* x;
   int64_t n;
   double scale;
+  const float* scale_at;  // a further factor; may be null
 };
-/// out[0] += scale * sum. `workspace`: sum_bytes(n).
+/// out[0] += scale * *scale_at * sum. `workspace`: sum_bytes(n).
 void launch_scaled_sum(cudaStream_t, const ScaledSumArgs&, void* workspace);
 
 // ---- embedding.cu
@@ -355,7 +357,7 @@ void launch_put_prefix(cudaStream_t, Storage, const PrefixArgs&);
 /// prefix += the sum of kv over the batch, in order.
 void launch_prefix_grad(cudaStream_t, Storage, const PrefixArgs&);
 
-// ---- flash.cu: the same on the tensor cores
+// ---- flash.cu, flash_grad.cu: the same on the tensor cores
 
 /// Whether these kernels compute it: in 16 bits, with heads of up to 128 columns and a multiple of 8.
 bool on_tensor_cores(Storage, const AttentionArgs&);

@@ -69,6 +69,7 @@ void Queue::finish_watched(bool drop) const noexcept {
 
 void* Queue::workspace(size_t bytes) {
   if (bytes <= workspace_bytes_) return workspace_;
+  require_not_recording("allocate scratch memory");
   if (workspace_ != nullptr) outgrown_.push_back(std::exchange(workspace_, nullptr));
   workspace_bytes_ = 0;
   if (!outgrown_.empty() && !is_watched()) wait();
@@ -78,7 +79,17 @@ void* Queue::workspace(size_t bytes) {
   return workspace_;
 }
 
+void Queue::require_not_recording(const char* what) const {
+  if (recording_) fail(ErrorKind::kInternal, "cuda: recorded work cannot ", what);
+}
+
+void Queue::upload_later(void* to, const void* from, size_t bytes) {
+  require_not_recording("copy from the host");
+  require_success(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_), "copy from the host");
+}
+
 void Queue::upload(void* to, const void* from, size_t bytes) {
+  require_not_recording("copy from the host");
   if (bytes > 0 && staging_ == nullptr) {
     void* block = nullptr;
     require_success(cudaMallocHost(&block, kStagingBytes), "get page-locked host memory");
@@ -121,6 +132,7 @@ struct Queue::HostWork {
 
 void Queue::enqueue(std::function<void()> work) {
   rethrow_error();
+  require_not_recording("enqueue work of the host");
   auto* const host_work = new HostWork{this, std::move(work)};
   const auto call_and_free = [](void* data) {
     const std::unique_ptr<HostWork> mine(static_cast<HostWork*>(data));

@@ -43,6 +43,9 @@ class Queue {
   /// pageable memory may wait for the stream, as the driver must stage it; this one waits only if more than
   /// kStagingBytes have been uploaded since the last wait(). Throws kDevice.
   void upload(void* to, const void* from, size_t bytes);
+  /// Copies page-locked memory to the device when the stream gets there: until then it must not change.
+  /// Throws kDevice.
+  void upload_later(void* to, const void* from, size_t bytes);
   /// Waits until the stream's work is done. Throws kDevice, and the error of host work.
   void wait();
 
@@ -50,6 +53,9 @@ class Queue {
   /// host work after it is not called, and later calls of enqueue() throw the error.
   void enqueue(std::function<void()> work);
   void rethrow_error() const;
+  /// Whether the stream's work is recorded to be repeated. Uploads and host work are refused then, since they
+  /// would be repeated with memory that is used for something else by then.
+  void set_recording(bool recording) { recording_ = recording; }
   bool is_watched() const { return waits_.watch != nullptr; }
   /// Waits for a record of an event on this stream. Throws kDevice.
   void await(cudaEvent_t) const;
@@ -63,6 +69,7 @@ class Queue {
   void call(const HostWork&);
   void finish_watched(bool drop) const noexcept;
   void free_outgrown() noexcept;
+  void require_not_recording(const char* what) const;
 
   const HostWaits& waits_;
   cudaStream_t stream_ = nullptr;
@@ -71,8 +78,9 @@ class Queue {
   std::vector<void*> outgrown_;   // former workspaces, not yet freed
   std::byte* staging_ = nullptr;  // page-locked host memory, kStagingBytes; null until the first upload
   size_t staged_ = 0;             // bytes of it that copies under way may still read
-  mutable std::mutex mutex_;      // guards error_
-  std::exception_ptr error_;      // the first error of host work
+  bool recording_ = false;
+  mutable std::mutex mutex_;  // guards error_
+  std::exception_ptr error_;  // the first error of host work
 };
 
 /// That of a stream which a CUDA backend made.

@@ -82,11 +82,21 @@ __global__ void sum_terms(const T* x, int64_t n, Term term, double* partial) {
   if (threadIdx.x == 0) partial[blockIdx.x] = sum;
 }
 
-__global__ void add_total(double* out, const double* partial, int64_t blocks, double scale) {
+/// What is added up, and by which factors it is multiplied then.
+struct Total {
+  double* out;
+  const double* partial;
+  int64_t blocks;
+  double scale;
+  const float* scale_at;  // may be null
+};
+
+__global__ void add_total(Total a) {
   double sum = 0;
-  for (int64_t i = threadIdx.x; i < blocks; i += blockDim.x) sum += partial[i];
+  for (int64_t i = threadIdx.x; i < a.blocks; i += blockDim.x) sum += a.partial[i];
   sum = block_sum(sum);
-  if (threadIdx.x == 0) *out += scale * sum;
+  const double scale = a.scale_at == nullptr ? a.scale : a.scale * static_cast<double>(*a.scale_at);
+  if (threadIdx.x == 0) *a.out += scale * sum;
 }
 
 }  // namespace
@@ -114,13 +124,13 @@ void launch_sum_squares(cudaStream_t stream, Storage storage, double* out, const
     using T = decltype(element);
     launch(stream, sum_blocks(n), 0, sum_terms<Square, T>, static_cast<const T*>(x), n, Square{}, partial);
   });
-  launch(stream, 1, 0, add_total, out, static_cast<const double*>(partial), sum_blocks(n), 1.0);
+  launch(stream, 1, 0, add_total, Total{out, partial, sum_blocks(n), 1.0, nullptr});
 }
 
 void launch_scaled_sum(cudaStream_t stream, const ScaledSumArgs& a, void* workspace) {
   double* const partial = static_cast<double*>(workspace);
   launch(stream, sum_blocks(a.n), 0, sum_terms<Itself, float>, a.x, a.n, Itself{}, partial);
-  launch(stream, 1, 0, add_total, a.out, static_cast<const double*>(partial), sum_blocks(a.n), a.scale);
+  launch(stream, 1, 0, add_total, Total{a.out, partial, sum_blocks(a.n), a.scale, a.scale_at});
 }
 
 }  // namespace megalith::cuda

@@ -90,7 +90,7 @@ __global__ void cross_entropy(CrossEntropyArgs a) {
   if (threadIdx.x == 0) a.loss[row] = mine && weight != 0 ? weight * (logf(sum) + max - at_target) : 0.0f;
   if (!a.want_grad) return;
   __syncthreads();  // every thread must have read the target's logit before one of them overwrites it
-  const float factor = a.scale * weight;
+  const float factor = loss_scale(a) * weight;
   for (int64_t i = threadIdx.x; i < a.stride; i += blockDim.x) {
     float grad = 0;
     if (weight != 0 && i < a.columns)

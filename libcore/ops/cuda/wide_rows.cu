@@ -287,7 +287,7 @@ __global__ void __launch_bounds__(kLossThreads) softmax_loss(SoftmaxLossArgs a) 
     a.loss[row] = mine && weight != 0 ? weight * (logf(sum) + max - at_target) : 0.0f;
   }
   if (!a.want_grad) return;
-  const float factor = a.scale * weight;
+  const float factor = loss_scale(a) * weight;
   put_logit_grads(logits, {.max = max,
                            .factor = factor / sum,
                            .at_target = factor * (expf(at_target - max) / sum - 1.0f),

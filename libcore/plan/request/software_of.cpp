@@ -72,6 +72,11 @@ Software software_of(const PlanCommand& command, const Accelerator& device) {
   const PlanOptions& plan = command.plan;
   Software software = default_software(plan.base(), !command.train.fp16 && device.bfloat16);
   for (const std::string& word : plan.features) add_feature(software, word);
+  const std::string& graphs = command.train.cuda_graphs;
+  if (command.gives("cuda-graph-impl") && graphs != "none" && !software.cuda_graphs &&
+      software.code_base != kMegalithSoftware)
+    fail(ErrorKind::kUsage, "--cuda-graph-impl ", graphs,
+         " is not planned; give --software-features cuda_graphs in its place");
   software.attention = attention_of(command, device, software.attention);
   if (plan.reduce_in_bf16 && plan.local())
     fail(ErrorKind::kUsage,

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "libcore/base/log.h"
@@ -88,9 +89,10 @@ class Chooser {
     return saved->second;
   }
   bool use(const AttentionKind& kind) {
-    const std::string trouble = trouble_with_cudnn(backend_, kind);
-    if (trouble.empty() && use_cudnn(backend_, kind)) return true;
-    why_not_ = trouble.empty() ? "it refuses" : trouble;
+    std::string trouble = trouble_with_cudnn(backend_, kind);
+    if (trouble.empty()) trouble = use_cudnn(backend_, kind);
+    if (trouble.empty()) return true;
+    why_not_ = trouble;
     differs_ = differs_ || (usable_ && usable_->count(text_of(kind)) > 0);
     return false;
   }
@@ -122,6 +124,20 @@ class Chooser {
   bool differs_ = false;
 };
 
+/// Follows rank 0's choice. Returns why this rank's kernels compute what cuDNN computes there; empty if they
+/// do not.
+std::string follow(const Choice& choice, Backend& backend) {
+  if (choice.chosen.empty()) return {};
+  std::string trouble;
+  const AttentionLibrary library = attention_library(backend, &trouble);
+  if (library.cudnn == 0) return trouble;
+  if (library != choice.library)
+    return concat("its GPU is ", library.gpu, ", with cuDNN ", library_version(library.cudnn));
+  for (const AttentionKind& kind : choice.chosen)
+    if (std::string why = use_cudnn(backend, kind); !why.empty()) trouble = std::move(why);
+  return trouble;
+}
+
 Json json_of(const Choice& choice) {
   Json json = Json::object();
   json.set("gpu", choice.library.gpu);
@@ -145,9 +161,12 @@ Json choose_attention(const ProductRun& run, Backend& backend) {
     if (run.world.rank() == 0) choice = Chooser(run, backend, check).choose();
   });
   choice = rank0_value(run.world, choice);
-  // A rank with another GPU or cuDNN keeps to our kernels, and so does one whose device refuses.
-  if (run.world.rank() != 0 && !choice.chosen.empty() && attention_library(backend) == choice.library)
-    for (const AttentionKind& kind : choice.chosen) use_cudnn(backend, kind);
+  const std::string mine = run.world.rank() == 0 ? std::string() : follow(choice, backend);
+  const std::vector<std::string> troubles = exchange_values(run.world, mine);
+  for (size_t rank = 1; rank < troubles.size(); ++rank)
+    if (!troubles[rank].empty())
+      warn("rank ", rank, " computes attention by our kernels, not by cuDNN as the first rank does: ",
+           printable(troubles[rank]));
   return json_of(choice);
 }
 

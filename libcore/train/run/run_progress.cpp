@@ -15,15 +15,20 @@ void RunProgress::resume(const StartPoint& start) {
   seen_tokens_ = tokens_of(0, state_.consumed_train);
 }
 
-RunProgress::Next RunProgress::next() const {
-  return {.first = state_.consumed_train,
-          .samples = config_.train.batch_at(state_.consumed_train),
-          .rate = schedule_.at(state_.schedule_samples),
+RunProgress::Next RunProgress::next(const Next* before) const {
+  const int64_t begun = before ? before->samples : 0, first = state_.consumed_train + begun,
+                scheduled = state_.schedule_samples + begun;
+  return {.first = first,
+          .samples = config_.train.batch_at(first),
+          .rate = schedule_.at(scheduled),
+          .rate_if_skipped = schedule_.at(state_.schedule_samples),
           // As in LrSchedule::at() and in the DDP tutorial, which clips where global_step > warmup_steps.
-          .warming_up = static_cast<double>(state_.schedule_samples) <= schedule_.warmup};
+          .warming_up = static_cast<double>(scheduled) <= schedule_.warmup};
 }
 
 StepFigures RunProgress::advance(const Next& step, const Trainer::StepResult& result) {
+  // Not step.rate: whether the step before was skipped may not have been known when this one began.
+  const double rate = schedule_.at(state_.schedule_samples);
   ++state_.iteration;
   state_.consumed_train += step.samples;
   if (result.skipped) {
@@ -38,7 +43,7 @@ StepFigures RunProgress::advance(const Next& step, const Trainer::StepResult& re
   return {.iteration = state_.iteration,
           .consumed_samples = state_.consumed_train,
           .loss = result.loss,
-          .rate = step.rate,
+          .rate = rate,
           .next_rate = schedule_.at(state_.schedule_samples),
           .grad_norm = result.grad_norm,
           .loss_scale = result.loss_scale,

@@ -26,10 +26,12 @@ class RunProgress {
   /// The samples of the next step, and its learning rate.
   struct Next {
     int64_t first, samples;
-    double rate;
+    double rate, rate_if_skipped;  // the learning rate, and what it is if the step before was skipped
     bool warming_up;
   };
-  Next next() const;
+  /// `before`: a step that has begun and was not counted yet, after which the next one comes; null: none.
+  /// Both rates are the same then.
+  Next next(const Next* before = nullptr) const;
   /// Counts the step that was just done, and returns its figures except `seconds`.
   StepFigures advance(const Next&, const Trainer::StepResult&);
   /// Counts an evaluation on the validation set, and the samples that it read.

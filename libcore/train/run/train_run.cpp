@@ -1,7 +1,9 @@
 #include "libcore/train/run/train_run.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
+#include <vector>
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
@@ -9,6 +11,7 @@
 #include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
 #include "libcore/generate/generate.h"
+#include "libcore/parallel/exchange.h"
 #include "libcore/parallel/together.h"
 #include "libcore/train/log/device_memory.h"
 #include "libcore/train/log/run_logs.h"
@@ -124,10 +127,20 @@ void TrainRun::observe(std::unique_ptr<RunOutputs> outputs) {
   add_run_logs(observers_, run, std::move(outputs));
   const ObserverNeeds needs = observers_.needs();
   trainer_->keep_own_loss(needs.own_loss);
+  if (on_gpu(trainer_->shape()) && !config_.train.eval_only) choose_order();
   evaluations_.emplace(config_.train, in_.data, *trainer_,
                        EvaluationOptions{.train_loss = needs.train_loss,
                                          .accuracy = in_.tuning && in_.tuning->by_accuracy,
                                          .stop = [this] { return end_.wanted(); }});
+}
+
+/// Whether steps begin before the results of those before them are read: in all ranks alike, since they meet
+/// between steps.
+void TrainRun::choose_order() {
+  const std::vector<bool> can = exchange_values(in_.world, trainer_->can_run_ahead());
+  runs_ahead_ = std::all_of(can.begin(), can.end(), [](bool rank) { return rank; });
+  log(" > CUDA graphs: ", trainer_->repeated_passes(), "; the result of a step is read ",
+      runs_ahead_ ? "after the next one has begun" : "before the next one begins");
 }
 
 PretrainResult TrainRun::go() {
@@ -158,33 +171,63 @@ void TrainRun::run_steps() {
     log(progress_.iteration(), " of ", *config_.train.iters, " steps are done; to train longer, raise ",
         option_of_length(config_.train));
   if (ends_in_left_evaluation()) return;
-  while (progress_.iteration() < *config_.train.iters) {
+  while (begun() < *config_.train.iters) {
     saves_.make_way();
-    const StepReport report = step();
-    observers_.step(report);
-    stop_when_lost(report.figures);
-    if (due_.evaluation.due_at(progress_.iteration())) evaluate_and_sample(EvaluationPart::kAll);
-    saves_.advance();
-    if (due_.save.due_at(progress_.iteration())) saves_.save(progress_);
-    observers_.step_done(progress_.iteration());
-    if (end_.due(progress_.state())) break;
+    begin_step();
+    if (finish_steps(reads_late() ? 1 : 0)) break;
   }
   if (progress_.moved()) saves_.save(progress_);
 }
 
-StepReport TrainRun::step() {
-  observers_.before_step(progress_.iteration());
+void TrainRun::begin_step() {
+  observers_.before_step(begun());
   const auto began = std::chrono::steady_clock::now();
-  const RunProgress::Next next = progress_.next();
+  const RunProgress::Next next = progress_.next(begun_.empty() ? nullptr : &begun_.back().next);
   if (config_.train.clip_after_warmup) trainer_->set_clip(next.warming_up ? 0 : config_.train.clip_grad);
-  const Trainer::StepResult result =
-      trainer_->step(in_.data.train.read, next.first, next.rate, [this] { return end_.wanted(); });
+  trainer_->begin_step(in_.data.train.read, next.first,
+                       {.value = next.rate, .if_skipped = next.rate_if_skipped},
+                       [this] { return end_.wanted(); });
+  begun_.push_back({.next = next, .began = began, .stage_seconds = trainer_->stage_seconds()});
+}
+
+/// Whether the next step may begin before the result of the one that has just begun is read. It may not where
+/// the run does something else after this step, or where the next step's clipping depends on its result. A
+/// signal is known to other ranks by this result only; one rank alone ends at once.
+bool TrainRun::reads_late() const {
+  const int64_t step = begun();
+  const auto exit_interval = config_.train.exit_interval;
+  const bool ends = step == *config_.train.iters || (exit_interval && step % *exit_interval == 0) ||
+                    (in_.world.size() == 1 && end_.wanted());
+  return runs_ahead_ && !ends && !due_.evaluation.due_at(step) && !due_.save.due_at(step) &&
+         !config_.train.clip_after_warmup;
+}
+
+/// Finishes steps until at most `late` have begun and are not finished; all, once the ranks have agreed to
+/// end the run. Returns whether the run ends.
+bool TrainRun::finish_steps(size_t late) {
+  while (begun_.size() > late) {
+    finish_step();
+    if (end_.agreed()) late = 0;
+  }
+  return begun_.empty() && end_.due(progress_.state());
+}
+
+void TrainRun::finish_step() {
+  const Trainer::StepResult result = trainer_->finish_step();
+  const BegunStep step = begun_.front();
+  begun_.pop_front();
   end_.agree(result.stop);
-  StepReport report{.figures = progress_.advance(next, result),
+  StepReport report{.figures = progress_.advance(step.next, result),
                     .own_loss = trainer_->own_loss(),
-                    .stage_seconds = trainer_->stage_seconds()};
-  report.figures.seconds = seconds_since(began);
-  return report;
+                    .stage_seconds = step.stage_seconds};
+  report.figures.seconds = seconds_since(std::max(step.began, finished_));
+  finished_ = std::chrono::steady_clock::now();
+  observers_.step(report);
+  stop_when_lost(report.figures);
+  if (due_.evaluation.due_at(progress_.iteration())) evaluate_and_sample(EvaluationPart::kAll);
+  saves_.advance();
+  if (due_.save.due_at(progress_.iteration())) saves_.save(progress_);
+  observers_.step_done(progress_.iteration());
 }
 
 void TrainRun::stop_when_lost(const StepFigures& step) {

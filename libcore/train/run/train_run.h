@@ -1,5 +1,7 @@
 #pragma once
 
+#include <chrono>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,8 +33,13 @@ class TrainRun {
   void choose_products(const RunShape&, const StartPoint* start);
   void load(const StartPoint&);
   void observe(std::unique_ptr<RunOutputs>);
+  void choose_order();
   void run_steps();
-  StepReport step();
+  int64_t begun() const { return progress_.iteration() + static_cast<int64_t>(begun_.size()); }
+  void begin_step();
+  bool reads_late() const;
+  bool finish_steps(size_t late);
+  void finish_step();
   void stop_when_lost(const StepFigures&);
   void evaluate(const std::string& where, EvaluationPart first);
   bool validate(const std::string& where);
@@ -54,6 +61,15 @@ class TrainRun {
   std::optional<Evaluations> evaluations_;
   std::optional<RunTasks> tasks_;
   StepIntervals due_;
+  /// A step that has begun and whose result was not read.
+  struct BegunStep {
+    RunProgress::Next next;
+    std::chrono::steady_clock::time_point began;
+    double stage_seconds;
+  };
+  std::deque<BegunStep> begun_;                     // at most two
+  std::chrono::steady_clock::time_point finished_;  // when the last result was read
+  bool runs_ahead_ = false;                         // whether a step may begin before that
 };
 
 }  // namespace megalith

@@ -1,26 +1,21 @@
 #include "libcore/train/step/batch.h"
 
 #include <algorithm>
-#include <cstdlib>
+#include <cstddef>
 #include <cstring>
-#include <new>
 #include <numeric>
 
+#include "libcore/base/machine/huge_pages.h"
 #include "libcore/data/samples/batch_sampler.h"
+#include "libcore/ops/backend/backend.h"
+#include "libcore/ops/backend/late_copies.h"
 #include "libcore/parallel/context_region.h"
-#include "libcore/train/step/prefetch.h"
+#include "libcore/train/host/prefetch.h"
 
 namespace megalith {
 namespace {
 
-constexpr size_t kAlignment = 256;
 constexpr int64_t kNothing = -1;
-
-Memory host_memory(size_t bytes) {
-  void* const block = std::aligned_alloc(kAlignment, bytes);  // an arena's size is a multiple of kAlignment
-  if (!block) throw std::bad_alloc();
-  return {.data = {block, [](void* p) { std::free(p); }}, .bytes = bytes};
-}
 
 template <class T>
 std::span<T> elements(View view) {
@@ -53,7 +48,9 @@ class Batch::Staging {
                               ? arena.make(DType::kI32, {shape.seq_length}, "one sample's document starts")
                               : View{},
                 .first_seen = {},
-                .gaps = {}} {}
+                .gaps = {},
+                .grad_scale = {},
+                .block = {}} {}
 
   /// Reads the samples of the next microbatch into part `i`. Returns false when there is no further
   /// microbatch.
@@ -133,37 +130,71 @@ class Batch::Staging {
 
 struct Batch::Host {
   explicit Host(const BatchShape& shape)
-      : arena("batch staging", host_memory(host_bytes(shape))),
-        step(arena, shape, shape.microbatches),
-        microbatch(arena, shape, 1) {}
+      : block(host_bytes(shape), HugePages::Backing::kReserved),
+        arena("batch staging",
+              {.data = {block.as<std::byte>().data(), [](void*) {}}, .bytes = block.as<std::byte>().size()}),
+        microbatch(arena, shape, 1) {
+    for (int i = 0; i < steps_of(shape); ++i) steps.emplace_back(arena, shape, shape.microbatches);
+  }
+  static int steps_of(const BatchShape& shape) { return shape.on_gpu ? 2 : 1; }
+
+  HugePages block;  // its pages are locked for a GPU, so it shares none with other memory
   Arena arena;
-  Staging step;              // for load(): a whole step, read ahead
-  Staging microbatch;        // for load_now(): one microbatch
-  int64_t ahead = kNothing;  // the step that `step` holds, or will hold once `prefetch` is done
-  Prefetch prefetch;         // the last member, so that its thread ends before the memory is freed
+  Staging microbatch;          // for load_now(): one microbatch
+  std::vector<Staging> steps;  // for load(): whole steps, which are read ahead in turn
+  size_t turn = 0;             // number of the one that is read or was read last
+  int64_t ahead = kNothing;    // the step that it holds, or will hold once `prefetch` is done
+  SampleSource source = {};    // of the step that was loaded last,
+  int64_t next = kNothing;     // and the first sample after it
+  Prefetch prefetch;           // the last member, so that its thread ends before the memory is freed
+};
+
+/// The copies of whole steps to a device, on a stream of their own, from page-locked memory.
+struct Batch::LateUploads {
+  LateCopies& copies;
+  std::shared_ptr<void> locked;
+  Stream stream;
+  std::vector<Event> copied;  // for each of Host::steps: the end of its last copy
+  Event released = {};        // after which the device's samples may be replaced; none: whatever was enqueued
+  Drain drain{stream};
 };
 
 std::vector<Batch::BatchViews> Batch::make_views(Arena& arena, const BatchShape& shape, int microbatches) {
   const Shape rows{shape.rows(), shape.micro_batch};
   std::vector<BatchViews> views;
-  for (int i = 0; i < microbatches; ++i)
-    views.push_back(
-        {.tokens = arena.make(DType::kI32, rows, "tokens"),
-         .labels = arena.make(DType::kI32, rows, "labels"),
-         .loss_mask = arena.make(DType::kF32, rows, "loss mask"),
-         .samples = arena.make(DType::kI64, {shape.micro_batch}, "sample numbers"),
-         .starts = shape.starts() ? arena.make(DType::kI32, rows, "document starts") : View{},
-         .first_seen = shape.window > 0 ? arena.make(DType::kI32, rows, "first rows seen") : View{},
-         .gaps = shape.gaps ? arena.make(DType::kF32, rows, "gaps to labels") : View{}});
+  for (int i = 0; i < microbatches; ++i) {
+    const size_t begin = arena.mark();
+    BatchViews& made = views.emplace_back(
+        BatchViews{.tokens = arena.make(DType::kI32, rows, "tokens"),
+                   .labels = arena.make(DType::kI32, rows, "labels"),
+                   .loss_mask = arena.make(DType::kF32, rows, "loss mask"),
+                   .samples = arena.make(DType::kI64, {shape.micro_batch}, "sample numbers"),
+                   .starts = shape.starts() ? arena.make(DType::kI32, rows, "document starts") : View{},
+                   .first_seen = shape.window > 0 ? arena.make(DType::kI32, rows, "first rows seen") : View{},
+                   .gaps = shape.gaps ? arena.make(DType::kF32, rows, "gaps to labels") : View{},
+                   .grad_scale = shape.on_gpu ? arena.make(DType::kF32, {1}, "gradient scale") : View{},
+                   .block = {}});
+    made.block = {made.tokens.data, DType::kU8, {static_cast<int64_t>(arena.mark() - begin)}};
+  }
   return views;
 }
 
-Batch::Batch(Arena& arena, const BatchShape& shape)
+Batch::Batch(Arena& arena, const BatchShape& shape, Backend* device)
     : shape_(shape),
       views_(make_views(arena, shape, shape.microbatches)),
       host_(std::make_unique<Host>(shape)) {
   for (const BatchViews& views : views_)
     microbatches_.push_back({.tokens = views.tokens, .labels = views.labels, .samples = views.samples});
+  if (!shape.on_gpu) return;
+  slot_ = make_views(arena, shape, 1).front();
+  auto* const copies = dynamic_cast<LateCopies*>(device);
+  const std::span<std::byte> memory = host_->block.as<std::byte>();
+  std::shared_ptr<void> locked = copies ? copies->lock_pages(memory.data(), memory.size()) : nullptr;
+  if (locked)
+    late_.reset(new LateUploads{.copies = *copies,
+                                .locked = std::move(locked),
+                                .stream = device->make_queue_stream(),
+                                .copied = std::vector<Event>(host_->steps.size())});
 }
 
 Batch::~Batch() = default;
@@ -186,14 +217,26 @@ void Batch::load(Stream& stream, const SampleSource& source, int64_t consumed) {
   host_->ahead = kNothing;
   host_->prefetch.finish();
   loaded_ = shape_.microbatches_at(consumed);
-  const int64_t end = consumed + shape_.micro_batch * loaded_ * shape_.data_size;
-  step_counted_ = counted_in(source, consumed, end);
-  for (int m = 0; m < loaded_; ++m) put(stream, host_->step, m, m);
-  read_ahead(source, end);
+  host_->source = source;
+  host_->next = consumed + shape_.micro_batch * loaded_ * shape_.data_size;
+  step_counted_ = counted_in(source, consumed, host_->next);
+  const Staging& step = host_->steps[host_->turn];
+  if (late_) return put_late(stream, step);
+  for (int m = 0; m < loaded_; ++m) put(stream, step, m, m);
+  read_on();
 }
 
+void Batch::read_on() {
+  if (host_->ahead == kNothing && host_->next != kNothing) read_ahead(host_->source, host_->next);
+}
+
+// On a device that computes late, the copy of the step before has ended by now, unless the caller is early.
 void Batch::read_ahead(const SampleSource& source, int64_t consumed) {
-  host_->prefetch.start([&step = host_->step, shape = shape_, source, consumed](const auto& cancelled) {
+  host_->turn = (host_->turn + 1) % host_->steps.size();
+  if (late_ && late_->copied[host_->turn].native)
+    late_->copies.await(late_->stream, late_->copied[host_->turn]);
+  Staging& ahead = host_->steps[host_->turn];
+  host_->prefetch.start([&step = ahead, shape = shape_, source, consumed](const auto& cancelled) {
     const int count = shape.microbatches_at(consumed);
     BatchSampler sampler = sampler_of(shape, consumed, count);
     for (int m = 0; m < count && !cancelled; ++m) step.read(sampler, source, m);
@@ -215,26 +258,65 @@ double Batch::scale_of(double counted) const {
 
 void Batch::put(Stream& stream, const Staging& staging, int part, int microbatch) {
   const BatchViews& from = staging.part(part);
-  const BatchViews& views = views_[static_cast<size_t>(microbatch)];
   const auto [rows, all, sum] = staging.counted(part);
+  const BatchViews& views = views_[static_cast<size_t>(microbatch)];
   const auto put_rows = [&, count = rows](const View& to, const View& host) {
-    const View some = to.rows(0, count);
-    stream.from_host(some, host.data);
-    return some;
+    if (to) stream.from_host(to.rows(0, count), host.data);
   };
-  Microbatch& target = microbatches_[static_cast<size_t>(microbatch)];
-  target.tokens = put_rows(views.tokens, from.tokens);
-  target.labels = put_rows(views.labels, from.labels);
-  const View mask = put_rows(views.loss_mask, from.loss_mask);
+  put_rows(views.tokens, from.tokens);
+  put_rows(views.labels, from.labels);
+  put_rows(views.loss_mask, from.loss_mask);
+  put_rows(views.starts, from.starts);
+  put_rows(views.first_seen, from.first_seen);
   stream.from_host(views.samples, from.samples.data);
-  const View starts = views.starts ? put_rows(views.starts, from.starts) : View{};
-  target.loss_mask = all ? View{} : mask;
-  target.starts = views.first_seen          ? put_rows(views.first_seen, from.first_seen)
-                  : shape_.attention_starts ? starts
-                                            : View{};
-  target.position_starts = shape_.position_starts ? starts : View{};
-  target.gaps = views.gaps ? views.gaps.rows(0, rows) : View{};
+  if (late_) late_->released = {};  // whoever reads the samples does not say when it has
+  Microbatch& target = microbatches_[static_cast<size_t>(microbatch)];
+  target = microbatch_in(views, rows);
+  if (all && !shape_.on_gpu) target.loss_mask = {};
   target.grad_scale = static_cast<float>(scale_of(sum));
+  if (views.grad_scale) stream.from_host(views.grad_scale, &target.grad_scale);
+}
+
+/// One copy for all microbatches.
+void Batch::put_late(Stream& stream, const Staging& staging) {
+  for (int m = 0; m < loaded_; ++m) {
+    Microbatch& target = microbatches_[static_cast<size_t>(m)];
+    target = microbatch_in(views_[static_cast<size_t>(m)], staging.counted(m).rows);
+    target.grad_scale = static_cast<float>(scale_of(staging.counted(m).sum));
+    *staging.part(m).grad_scale.as<float>() = target.grad_scale;
+  }
+  View all = views_.front().block;
+  all.shape[0] *= loaded_;
+  late_->stream.wait(late_->released.native ? std::exchange(late_->released, {}) : stream.record());
+  late_->copies.copy_in(late_->stream, all, staging.part(0).block.data);
+  late_->copied[host_->turn] = late_->stream.record();
+  stream.wait(late_->copied[host_->turn]);
+}
+
+void Batch::release(Stream& stream) {
+  if (late_) late_->released = stream.record();
+}
+
+Microbatch Batch::microbatch_in(const BatchViews& views, int64_t rows) const {
+  const auto some = [rows](const View& view) { return view ? view.rows(0, rows) : View{}; };
+  const View starts = some(views.starts);
+  return {.tokens = some(views.tokens),
+          .labels = some(views.labels),
+          .loss_mask = some(views.loss_mask),
+          .samples = views.samples,
+          .starts = views.first_seen          ? some(views.first_seen)
+                    : shape_.attention_starts ? starts
+                                              : View{},
+          .position_starts = shape_.position_starts ? starts : View{},
+          .gaps = some(views.gaps)};
+}
+
+Microbatch Batch::put_in_slot(Stream& stream, int microbatch) {
+  const auto number = static_cast<size_t>(microbatch);
+  stream.copy(slot_.block, views_[number].block);
+  Microbatch made = microbatch_in(slot_, microbatches_[number].tokens.shape[0]);
+  made.grad_scale_at = slot_.grad_scale;
+  return made;
 }
 
 void Batch::weigh(Stream& stream, std::span<const double> weights) {
@@ -255,17 +337,29 @@ void Batch::weigh(Stream& stream, std::span<const double> weights) {
   }
 }
 
+namespace {
+
+/// Bytes that `make` takes of an arena.
+template <class Make>
+size_t bytes_made(const Make& make) {
+  Arena counting = Arena::counting("batch");
+  make(counting);
+  return counting.peak();
+}
+
+}  // namespace
+
 // All microbatches take the same bytes; views of a million would themselves take half a gigabyte.
 size_t Batch::bytes(const BatchShape& shape) {
-  Arena counting = Arena::counting("batch");
-  make_views(counting, shape, 1);
-  return counting.peak() * static_cast<size_t>(shape.microbatches);
+  const size_t one = bytes_made([&](Arena& arena) { make_views(arena, shape, 1); });
+  return one * static_cast<size_t>(shape.microbatches + (shape.on_gpu ? 1 : 0));
 }
 
 size_t Batch::host_bytes(const BatchShape& shape) {
-  Arena counting = Arena::counting("batch staging");
-  const Staging step_of_one(counting, shape, 1), microbatch(counting, shape, 1);
-  return counting.peak() + bytes(shape) - bytes(shape) / static_cast<size_t>(shape.microbatches);
+  const size_t one = bytes_made([&](Arena&arena) { make_views(arena, shape, 1); }),
+               staging = bytes_made([&](Arena&arena) { const Staging of_one(arena, shape, 1); }),
+               step = staging + one * static_cast<size_t>(shape.microbatches - 1);
+  return staging + step * static_cast<size_t>(Host::steps_of(shape));
 }
 
 }  // namespace megalith

@@ -28,6 +28,9 @@ struct BatchShape {
   bool attention_starts = false, position_starts = false;  // whether documents are told apart
   int64_t window = 0;  // number of rows that a row sees, itself included; 0: all before it
   bool gaps = false;   // whether Microbatch has them
+  /// For a device that computes while its host does something else: host memory for two steps, loss masks
+  /// also where every label counts, and a slot (Batch::put_in_slot()).
+  bool on_gpu = false;
 
   /// Microbatches of this rank in the step that begins after `consumed` samples.
   int microbatches_at(int64_t consumed) const {
@@ -44,17 +47,29 @@ struct BatchShape {
 /// a sample, labels the last seq_length. A context-parallel rank has the rows that context_rows() gives.
 class Batch {
  public:
-  /// Allocates its tensors in `arena`, which must outlive it, and host_bytes() of host memory.
-  Batch(Arena& arena, const BatchShape&);
+  /// Allocates its tensors in `arena`, which must outlive it, and host_bytes() of host memory. If `device`,
+  /// which must outlive it, copies late, and the system locks pages, a step's samples go to it beside the
+  /// work of the step before.
+  Batch(Arena& arena, const BatchShape&, Backend* device = nullptr);
   ~Batch();
   Batch(Batch&&) noexcept;
   Batch& operator=(Batch&&) = delete;
 
-  /// Loads the samples of the step that begins after `consumed` samples. Then starts a thread that reads the
-  /// samples of the next step with a copy of `source`; if the next call is for that step, it only copies
-  /// them, so it must have the same source. What `source` refers to must outlive this object. Throws what the
+  /// Loads the samples of the step that begins after `consumed` samples, for the later work of the stream. If
+  /// the next call is for the step after it, it only copies what read_on() has read with a copy of `source`,
+  /// so it must have the same source. What `source` refers to must outlive this object. Throws what the
   /// reader threw for one of this step's samples.
   void load(Stream&, const SampleSource& source, int64_t consumed);
+  /// Starts a thread that reads the samples of the step after the one that was loaded. On a device that
+  /// copies late, it waits until the step before the loaded one has its samples: call it when that step is
+  /// done.
+  void read_on();
+  /// No work that is enqueued on the stream later reads the samples of the last load().
+  void release(Stream&);
+  /// Copies a microbatch of the last load() to the slot, for the later work of the stream, and returns it.
+  /// Its views are the same for every microbatch with as many rows, and so are its numbers: its grad_scale is
+  /// in the device's memory. Only with BatchShape::on_gpu, and not after weigh().
+  Microbatch put_in_slot(Stream&, int microbatch);
   /// As load(), but neither reads ahead nor discards what load() is reading ahead. For evaluation.
   void load_now(Stream&, const SampleSource& source, int64_t consumed);
   /// The microbatches of the last load. grad_scale of a microbatch is 1 / (microbatches over all ranks *
@@ -84,12 +99,18 @@ class Batch {
     View starts;      // where documents begin; empty unless BatchShape::starts()
     View first_seen;  // the first row that a row sees; empty without a window
     View gaps;        // see Microbatch; empty unless BatchShape::gaps
+    View grad_scale;  // [1] f32; empty unless BatchShape::on_gpu
+    View block;       // the bytes of all of these; in host and device memory they have the same places
   };
   class Staging;
   struct Host;
+  struct LateUploads;
   static std::vector<BatchViews> make_views(Arena&, const BatchShape&, int microbatches);
   void read_ahead(const SampleSource&, int64_t consumed);
   void put(Stream&, const Staging&, int part, int microbatch);
+  void put_late(Stream&, const Staging&);
+  /// The microbatch that these views of `rows` rows hold.
+  Microbatch microbatch_in(const BatchViews&, int64_t rows) const;
   /// grad_scale of a microbatch with `counted` labels that count: d(loss of the step) / d(sum of the
   /// microbatch's token losses).
   double scale_of(double counted) const;
@@ -99,7 +120,9 @@ class Batch {
   std::vector<BatchViews> views_;
   std::vector<Microbatch> microbatches_;
   int loaded_ = 0;  // number of microbatches_ that the last load filled
+  BatchViews slot_;
   std::unique_ptr<Host> host_;
+  std::unique_ptr<LateUploads> late_;  // null: the stream that computes copies
 };
 
 }  // namespace megalith

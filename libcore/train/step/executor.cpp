@@ -37,23 +37,59 @@ Executor::Executor(std::span<const Stage> chunks, const PipelineLinks& pipeline,
     link->set_send_slots(links.make(DType::kU8, {size.messages, message}, "messages"), size.messages);
 }
 
+struct Executor::Run {
+  Ctx ctx;
+  View loss;
+  GradBuffer* grads;
+  std::vector<size_t> to_come;
+};
+
 void Executor::run(const Ctx& ctx, std::span<const Step> plan, std::span<const Microbatch> microbatches,
                    View loss, GradBuffer* grads) {
   stage_seconds_ = 0;
-  std::vector<size_t> to_come(chunks_.size(), 0);  // number of backward passes left for each chunk
-  for (const Step& step : plan) to_come[static_cast<size_t>(step.chunk)] += step.kind == Step::kBackward;
-  Ctx inner = ctx;
-  inner.grads = grads;
-  for (const Step& step : plan) {
-    const Microbatch& microbatch = microbatches[static_cast<size_t>(step.microbatch)];
-    const StreamSpan span(inner.compute, step);
-    if (step.kind == Step::kForward) {
-      forward(inner, step, microbatch, loss);
-      continue;
+  Run run{.ctx = ctx, .loss = loss, .grads = grads, .to_come = std::vector<size_t>(chunks_.size(), 0)};
+  for (const Step& step : plan) run.to_come[static_cast<size_t>(step.chunk)] += step.kind == Step::kBackward;
+  run.ctx.grads = grads;
+  for (size_t i = 0; i < plan.size(); ++i)
+    if (repeats(run, plan.subspan(i)))
+      ++i;
+    else
+      do_step(run, plan[i], microbatches[static_cast<size_t>(plan[i].microbatch)]);
+}
+
+void Executor::do_step(Run& run, const Step& step, const Microbatch& microbatch) {
+  const StreamSpan span(run.ctx.compute, step);
+  if (step.kind == Step::kForward) return forward(run.ctx, step, microbatch, run.loss);
+  size_t& to_come = run.to_come[static_cast<size_t>(step.chunk)];
+  if (run.grads) run.grads->begin_backward(--to_come == 0);
+  backward(run.ctx, step, microbatch);
+}
+
+/// Whether the repeater has done the first two steps of the plan, which must be both passes of a micro-batch.
+bool Executor::repeats(Run& run, std::span<const Step> plan) {
+  if (!repeater_ || listener_ || pipeline_.ranks > 1 || plan.size() < 2) return false;
+  const Step &forward = plan[0], &backward = plan[1];
+  if (forward.kind != Step::kForward || backward.kind != Step::kBackward ||
+      forward.microbatch != backward.microbatch)
+    return false;
+  size_t& to_come = run.to_come.front();
+  const size_t before = to_come;
+  const auto passes = [&](const Microbatch& microbatch) {
+    to_come = before;
+    try {
+      do_step(run, forward, microbatch);
+      do_step(run, backward, microbatch);
+    } catch (...) {
+      for (const auto& slot : slots_) release(*slot);  // the passes may be enqueued again
+      throw;
     }
-    if (grads) grads->begin_backward(--to_come[static_cast<size_t>(step.chunk)] == 0);
-    backward(inner, step, microbatch);
-  }
+  };
+  const auto begin = std::chrono::steady_clock::now();
+  const double seconds = stage_seconds_;
+  if (!repeater_->run(run.ctx, {.microbatch = forward.microbatch, .last = before == 1}, passes)) return false;
+  stage_seconds_ = seconds + seconds_since(begin);
+  to_come = before - 1;
+  return true;
 }
 
 void Executor::receive(const Ctx& ctx, Communicator& link, View to, int peer) {
@@ -78,7 +114,10 @@ void Executor::forward(const Ctx& ctx, const Step& step, const Microbatch& micro
   else if (listener_)
     listener_(step.microbatch, out);
   else
-    megalith::run(ctx.compute, ScaledSum{.out = loss, .x = out, .scale = microbatch.grad_scale});
+    megalith::run(
+        ctx.compute,
+        ScaledSum{
+            .out = loss, .x = out, .scale = microbatch.grad_scale, .scale_at = microbatch.grad_scale_at});
   if (!ctx.training) release(slot);
 }
 

@@ -35,6 +35,22 @@ struct ExecutorSize {
   DType dtype = DType::kF32;
 };
 
+/// Takes over forward and backward pass of a micro-batch that follow each other on a rank without pipeline.
+class PassRepeater {
+ public:
+  virtual ~PassRepeater() = default;
+  /// A micro-batch of a step.
+  struct Place {
+    int microbatch;
+    bool last;  // its backward pass is the last one of the step
+  };
+  /// Enqueues both passes over a micro-batch. May be called when nothing of them is to be done, to record
+  /// them.
+  using Passes = std::function<void(const Microbatch&)>;
+  /// Enqueues both passes, or returns false if it leaves them to the caller.
+  virtual bool run(const Ctx&, const Place&, const Passes&) = 0;
+};
+
 /// Executes a plan: for each step it receives the input, runs the stage, and sends the result to the
 /// neighbour. On one rank without a pipeline this is gradient accumulation. The stages must outlive it.
 /// `links`, an arena of link_bytes(), holds the messages of the communicators and must outlive these, too.
@@ -55,6 +71,8 @@ class Executor {
   /// only during the call.
   using LossListener = std::function<void(int microbatch, ConstView losses)>;
   void listen(LossListener listener) { listener_ = std::move(listener); }
+  /// Who may take over whole micro-batches; it must outlive this object. Null: nobody.
+  void set_repeater(PassRepeater* repeater) { repeater_ = repeater; }
 
   /// Bytes of memory for the stages' inputs, one gradient and the messages in transit.
   static size_t link_bytes(const PipelineLinks&, const ExecutorSize&);
@@ -73,6 +91,10 @@ class Executor {
     View in;  // input, received from the previous stage; empty without a pipeline
     int chunk = kFree, microbatch = 0;
   };
+  /// One run's arguments, and the number of backward passes left for each chunk.
+  struct Run;
+  void do_step(Run&, const Step&, const Microbatch&);
+  bool repeats(Run&, std::span<const Step> plan);
   void release(Slot&);
   /// The part of `whole` that this micro-batch fills; all of it unless the micro-batch is short.
   static View boundary(const Ctx&, const View& whole, const Microbatch&);
@@ -90,6 +112,7 @@ class Executor {
   View gradient_;  // d(loss) / d(result of a stage), received from the next stage
   std::vector<std::unique_ptr<Slot>> slots_;
   LossListener listener_;
+  PassRepeater* repeater_ = nullptr;
   double stage_seconds_ = 0;
 };
 

@@ -53,7 +53,8 @@ BatchShape batch_shape(const RunShape& run, const Coord& at) {
           .attention_starts = run.samples.attention_starts,
           .position_starts = run.samples.position_starts,
           .window = run.model.window(),
-          .gaps = run.samples.gaps};
+          .gaps = run.samples.gaps,
+          .on_gpu = on_gpu(run)};
 }
 
 TensorSplit tensor_split(const RunShape& run, const Coord& at) {

@@ -33,12 +33,6 @@ Optimizer::Optimizer(const ParamTable& table, const ParamStore& store, const Sha
   const Shape flat{shards.elements()};
   m_ = arena_.make(settings.first_moments, flat, "first moments");
   v_ = arena_.make(DType::kF32, flat, "second moments");
-  if (std::any_of(ranges_.begin(), ranges_.end(), [](const Range& range) { return range.rate != 1; })) {
-    const Shape scalars{StepScalar::kCount};
-    rated_arena_.emplace(
-        make_arena(stream.backend(), "scalars of other rates", Arena::bytes_of(DType::kF64, scalars)));
-    rated_ = rated_arena_->make(DType::kF64, scalars, "scalars");
-  }
   if (own_masters(store.values().dtype)) masters_ = arena_.make(DType::kF32, flat, "masters");
 }
 
@@ -76,21 +70,9 @@ void Optimizer::take_values(Stream& stream) {
                 store_.values().rows(range.begin, range.end));
 }
 
-void Optimizer::give_corrections(double* scalars) {
-  learning_rate_ = scalars[StepScalar::kLearningRate];
-  const auto step = static_cast<double>(steps_ + 1);
-  scalars[StepScalar::kBiasCorrection1] = 1 - std::pow(settings_.beta1, step);
-  scalars[StepScalar::kBiasCorrection2] = 1 - std::pow(settings_.beta2, step);
-}
-
-// Returns the scalars with the parameter's own learning rate. They are copied on the device, because only it
-// knows whether the step is skipped. The stream's order separates the copy from the update of the previous
-// range, which reads rated_, too.
-ConstView Optimizer::with_rate(Stream& stream, ConstView scalars, double rate) {
-  if (rate == 1) return scalars;
-  stream.copy(rated_, scalars);
-  stream.fill(step_scalar(rated_, StepScalar::kLearningRate), rate * learning_rate_);
-  return rated_;
+Optimizer::Corrections Optimizer::corrections(int64_t number) const {
+  const auto step = static_cast<double>(number);
+  return {1 - std::pow(settings_.beta1, step), 1 - std::pow(settings_.beta2, step)};
 }
 
 void Optimizer::step(Stream& stream, const GradBuffer& grads, ConstView scalars) {
@@ -104,11 +86,12 @@ void Optimizer::step(Stream& stream, const GradBuffer& grads, ConstView scalars)
                       .v = state(v_),
                       .grad = grads.of(where),
                       .value = masters_ ? value : View{},
-                      .scalars = with_rate(stream, scalars, rate),
+                      .scalars = scalars,
                       .beta1 = settings_.beta1,
                       .beta2 = settings_.beta2,
                       .eps = settings_.eps,
-                      .weight_decay = decay ? settings_.weight_decay : 0.0});
+                      .weight_decay = decay ? settings_.weight_decay : 0.0,
+                      .rate = rate});
   }
 }
 

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "libcore/model/param_store.h"
@@ -26,9 +25,11 @@ class Optimizer {
   /// The masters are zero until take_values().
   Optimizer(const ParamTable&, const ParamStore&, const Shards&, Stream&, const AdamSettings&);
 
-  /// Sets kBiasCorrection1 and kBiasCorrection2 of `scalars` for the next update. `scalars`:
-  /// [StepScalar::kCount] in host memory, with the learning rate already set.
-  void give_corrections(double* scalars);
+  struct Corrections {
+    double first, second;
+  };
+  /// The values of kBiasCorrection1 and kBiasCorrection2 for an update, counted from 1.
+  Corrections corrections(int64_t number) const;
   /// Updates the parameters with the values of StepScalar: learning rate, corrections, scale of the
   /// gradients. Changes nothing when the step is skipped, which the host cannot know yet, so steps() is
   /// unchanged: the caller counts the update afterwards with set_steps().
@@ -58,7 +59,6 @@ class Optimizer {
     double rate;
   };
   std::vector<Range> make_ranges() const;
-  ConstView with_rate(Stream&, ConstView scalars, double rate);
 
   const ParamStore& store_;
   const Shards& shards_;
@@ -66,10 +66,7 @@ class Optimizer {
   std::vector<OwnedPart> parts_;  // parts of trainable parameters
   std::vector<Range> ranges_;
   Arena arena_;
-  View m_, v_, masters_;              // [shards.elements()] f32, m_ also bf16; no masters for an fp32 model
-  std::optional<Arena> rated_arena_;  // only if some parameter has its own rate
-  View rated_;                // [StepScalar::kCount] f64: scalars with a parameter's own learning rate
-  double learning_rate_ = 0;  // learning rate of the next update
+  View m_, v_, masters_;  // [shards.elements()] f32, m_ also bf16; no masters for an fp32 model
   int64_t steps_ = 0;
 };
 

@@ -14,6 +14,7 @@ Trainer::Trainer(const RunShape& run, Backend& backend, Communicator& world)
     : run_(run),
       loss_scale_(run.train),
       stream_(backend.make_stream()),
+      results_(stream_),
       memory_(run_memory(run, Topology(run.parallel, world.size()).coord(world.rank()))),
       links_(make_arena(backend, "pipeline links", memory_.links)),
       groups_(Topology(run.parallel, world.size()), world),
@@ -41,7 +42,9 @@ Trainer::Trainer(const RunShape& run, Backend& backend, Communicator& world)
                                                         .weight_decay = train.weight_decay,
                                                         .first_moments = first_moment_dtype(train)});
   executor_ = std::make_unique<Executor>(stages_, pipeline_links(), memory_.executor, links_, backend);
-  batch_ = std::make_unique<Batch>(batch_arena_, batch_shape(run, groups_.at));
+  batch_ = std::make_unique<Batch>(batch_arena_, batch_shape(run, groups_.at), &backend);
+  repeated_ = std::make_unique<RepeatedPasses>(*batch_, backend, run);
+  executor_->set_repeater(repeated_.get());
   scalars_ = scalar_arena_.make(DType::kF64, {StepScalar::kCount}, "scalars of a step");
 }
 
@@ -86,12 +89,20 @@ Ctx Trainer::layer_context(bool training) {
           .cp = context_};
 }
 
-void Trainer::begin_scalars(double learning_rate) {
-  std::array<double, StepScalar::kCount> host{};
+// If the step before is not known to have updated anything, the device chooses between both cases.
+void Trainer::begin_scalars(const StepRate& rate) {
+  StepResults::Scalars host{};
+  const int64_t done = optimizer_->steps();
+  const Optimizer::Corrections known = optimizer_->corrections(done + 1),
+                               next = results_.waiting() == 0 ? known : optimizer_->corrections(done + 2);
   host[StepScalar::kLossScale] = loss_scale_.value();
-  host[StepScalar::kLearningRate] = learning_rate;
-  optimizer_->give_corrections(host.data());
-  stream_.from_host(scalars_, host.data());
+  host[StepScalar::kLearningRate] = rate.value;
+  host[StepScalar::kBiasCorrection1] = next.first;
+  host[StepScalar::kBiasCorrection2] = next.second;
+  host[StepScalar::kOtherLearningRate] = rate.if_skipped;
+  host[StepScalar::kOtherBiasCorrection1] = known.first;
+  host[StepScalar::kOtherBiasCorrection2] = known.second;
+  stream_.from_host(scalars_.rows(0, StepScalar::kGiven), host.data());
 }
 
 // All tensor-parallel ranks of the last stage have the same loss, so only one of them counts.
@@ -108,16 +119,17 @@ const std::vector<Step>& Trainer::plan_of_step() {
   return training_plan_;
 }
 
-void Trainer::make_gradients(const SampleSource& source, int64_t consumed, double learning_rate) {
+void Trainer::make_gradients(const SampleSource& source, int64_t consumed, const StepRate& rate) {
   {
     const StreamSpan span(stream_, "batch");
     batch_->load(stream_, source, consumed);
-    begin_scalars(learning_rate);
+    begin_scalars(rate);
     grads_->zero(stream_);
   }
   const double judged = judge_ ? judge_batch(source, consumed) : 0;
   executor_->run(layer_context(true), plan_of_step(), batch_->microbatches(), scalar(StepScalar::kLoss),
                  grads_.get());
+  batch_->release(stream_);
   if (judge_) stream_.fill(scalar(StepScalar::kLoss), groups_.world.rank() == 0 ? judged : 0);
   const StreamSpan span(stream_, "wait for buckets");
   grads_->finish(stream_);
@@ -139,19 +151,40 @@ void Trainer::update() {
   gather_->begin(stream_);
 }
 
+bool Trainer::can_run_ahead() const {
+  return results_.late() && !loss_scale_.dynamic() && !judge_;
+}
+
 Trainer::StepResult Trainer::step(const SampleSource& source, int64_t consumed, double learning_rate,
                                   const std::function<bool()>& stop) {
-  const StreamSpan span(stream_, "step");
-  make_gradients(source, consumed, learning_rate);
-  if (stop && stop()) stream_.fill(scalar(StepScalar::kStop), 1);
-  if (keeps_own_loss_) {
-    stream_.to_host(&own_loss_, scalar(StepScalar::kLoss));
-    own_loss_ *= run_.parallel.data;
-  }
-  update();
+  begin_step(source, consumed, {.value = learning_rate, .if_skipped = learning_rate}, stop);
+  return finish_step();
+}
 
-  std::array<double, StepScalar::kCount> host{};
-  stream_.to_host(host.data(), scalars_);  // the one time in a step that the host waits for a device
+void Trainer::begin_step(const SampleSource& source, int64_t consumed, const StepRate& rate,
+                         const std::function<bool()>& stop) {
+  const StreamSpan span(stream_, "step");
+  if (results_.waiting() > 0 && !can_run_ahead())
+    fail(ErrorKind::kInternal, "a step began before the loss scale of the one before it was known");
+  make_gradients(source, consumed, rate);
+  if (stop && stop()) stream_.fill(scalar(StepScalar::kStop), 1);
+  if (keeps_own_loss_) stream_.copy(scalar(StepScalar::kOwnLoss), scalar(StepScalar::kLoss));
+  update();
+  results_.put(scalars_);
+  read_on();
+}
+
+// The device may still read the samples of a step that is waiting, and they are in the memory of the step
+// after the one that is read now.
+void Trainer::read_on() {
+  if (results_.waiting() <= 1) batch_->read_on();
+}
+
+Trainer::StepResult Trainer::finish_step() {
+  const StepResults::Scalars host =
+      results_.take();  // the one time in a step that the host waits for a device
+  read_on();
+  own_loss_ = host[StepScalar::kOwnLoss] * run_.parallel.data;
   const bool skipped = host[StepScalar::kSkip] != 0;
   if (!skipped) optimizer_->set_steps(optimizer_->steps() + 1);
   loss_scale_.update(skipped);
@@ -212,6 +245,16 @@ std::vector<double> Trainer::losses_of_batch() {
   return sum_of_ranks(groups_.world, sums);
 }
 
+void Trainer::set_judge(Judge judge) {
+  judge_ = std::move(judge);
+  executor_->set_repeater(nullptr);
+}
+
+std::string Trainer::repeated_passes() const {
+  return judge_ ? "not used: the weights of a step's samples follow from their losses"
+                : repeatable_passes(run_).text;
+}
+
 double Trainer::judge_batch(const SampleSource& source, int64_t consumed) {
   const Judgement judged = judge_(source, consumed, losses_of_batch());
   batch_->weigh(stream_, judged.weights);
@@ -250,7 +293,7 @@ double Trainer::evaluate(const SampleSource& source, int64_t consumed, LabelCoun
   const StreamSpan span(stream_, "evaluation");
   evaluated_ = true;
   batch_->load_now(stream_, source, consumed);
-  begin_scalars(0);
+  begin_scalars({});
   executor_->run(layer_context(false), evaluation_plan_, batch_->microbatches(), scalar(StepScalar::kLoss));
   sum_scalars();
   double loss = 0;

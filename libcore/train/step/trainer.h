@@ -4,12 +4,14 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "libcore/model/param_store.h"
 #include "libcore/model/stage.h"
 #include "libcore/parallel/groups.h"
+#include "libcore/train/host/step_results.h"
 #include "libcore/train/objective/judgement.h"
 #include "libcore/train/schedules/loss_scale.h"
 #include "libcore/train/step/batch.h"
@@ -19,6 +21,7 @@
 #include "libcore/train/step/memory.h"
 #include "libcore/train/step/optimizer.h"
 #include "libcore/train/step/param_gather.h"
+#include "libcore/train/step/repeated_passes.h"
 #include "libcore/train/step/run_trace.h"
 
 namespace megalith {
@@ -47,11 +50,23 @@ class Trainer {
     bool stop = false;      // some rank wants the run to end
     double loss_scale = 1;  // the scale of the next step, which is the one that Megatron logs
   };
-  /// Does one optimizer step with the samples from number `consumed` on. When a rank has computed its part of
+  /// Does one optimizer step with the samples from number `consumed` on. When a rank has enqueued its part of
   /// the gradient, it calls `stop`, which returns whether this rank wants the run to end (for example because
   /// of a signal).
   StepResult step(const SampleSource&, int64_t consumed, double learning_rate,
                   const std::function<bool()>& stop = {});
+  /// The learning rate of a step, and what it is if the step before, which is waiting, was skipped.
+  struct StepRate {
+    double value = 0, if_skipped = 0;
+  };
+  /// step() in two halves: begin_step() enqueues a step, finish_step() waits for the earliest one whose
+  /// result was not returned. A second step may begin before that if can_run_ahead(): the results are the
+  /// same bits.
+  void begin_step(const SampleSource&, int64_t consumed, const StepRate&, const std::function<bool()>& stop);
+  StepResult finish_step();
+  /// Whether the next step can be enqueued while the device does this one: with a device that copies late,
+  /// unless the next step's loss scale or weights depend on the result.
+  bool can_run_ahead() const;
   /// How many labels an evaluation has counted in the loss, and how many of them had the largest logit.
   struct LabelCounts {
     double counted = 0, chosen = 0;
@@ -66,7 +81,9 @@ class Trainer {
   /// From the next step or evaluation on, minimises what `judge` returns. A step then needs a second forward
   /// pass, because the weights are known only after the losses of all samples. Only on the CPU, and only
   /// without dropout, which would differ between the two passes.
-  void set_judge(Judge judge) { judge_ = std::move(judge); }
+  void set_judge(Judge);
+  /// Which passes of a step are repeated as graphs, or why none is, for the log.
+  std::string repeated_passes() const;
 
   // After a step on a GPU, parameters may still be on their way from other ranks. Work that is enqueued on
   // stream() after params(), store() or stage() finds them complete.
@@ -79,9 +96,10 @@ class Trainer {
   void set_clip(double max_norm) { max_norm_ = max_norm; }
   /// The next step changes nothing that a checkpoint holds before this event's work, which reads it.
   void keep_state_until(Event read) { state_read_ = std::move(read); }
-  /// Sets whether own_loss() is available after a step. On a GPU the host must then wait for the loss.
+  /// Sets whether own_loss() is available after a step.
   void keep_own_loss(bool keep) { keeps_own_loss_ = keep; }
-  /// Mean loss of this rank's samples in the last step; 0 unless this rank has the last stage.
+  /// Mean loss of this rank's samples in the last step that was finished; 0 unless this rank has the last
+  /// stage.
   double own_loss() const { return own_loss_; }
   /// Executor::stage_seconds() of the last step or evaluation.
   double stage_seconds() const { return executor_->stage_seconds(); }
@@ -108,12 +126,13 @@ class Trainer {
   void reserve_scratch();
   PipelineLinks pipeline_links() const;
   View scalar(int which) { return step_scalar(scalars_, which); }
-  void make_gradients(const SampleSource&, int64_t consumed, double learning_rate);
+  void make_gradients(const SampleSource&, int64_t consumed, const StepRate&);
   std::vector<double> losses_of_batch();
   void count_labels(LabelCounts&);
   double judge_batch(const SampleSource&, int64_t consumed);
   void update();
-  void begin_scalars(double learning_rate);
+  void begin_scalars(const StepRate&);
+  void read_on();
   void sum_scalars();
   const std::vector<Step>& plan_of_step();
   Region make_region(Backend&);
@@ -122,6 +141,7 @@ class Trainer {
   LossScale loss_scale_;
   SpanLog spans_;  // spans of the compute stream
   Stream stream_;
+  StepResults results_;
   RunMemory memory_;
   Arena links_;  // holds the messages of the communicators, so it outlives them
   Groups groups_;
@@ -140,6 +160,7 @@ class Trainer {
   Arena scratch_, batch_arena_, scalar_arena_;
   View scalars_;  // [StepScalar::kCount] f64
   std::unique_ptr<Batch> batch_;
+  std::unique_ptr<RepeatedPasses> repeated_;
   std::vector<Step> training_plan_, evaluation_plan_;
   Judge judge_;
   Event state_read_;

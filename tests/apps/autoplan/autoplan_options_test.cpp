@@ -207,6 +207,19 @@ TEST(Autoplan, PlansForOtherPrograms) {
   };
   EXPECT_LT(seconds("--software torchtitan --software-features compile ce_fusion"),
             seconds("--software torchtitan"));
+  // As an option of Megatron-LM's runs; one that says the same as the plan is taken.
+  for (const auto& [graphs, code] : {std::pair("--cuda-graph-impl local", 64),
+                                     {"--cuda-graph-impl none", 0},
+                                     {"--software-features cuda_graphs --cuda-graph-impl local", 0},
+                                     {"--software megalith --cuda-graph-impl local", 0}}) {
+    const CommandResult asked = run_command(app("autoplan") + k7b + graphs);
+    EXPECT_EQ(asked.code, code) << graphs << asked.all();
+    EXPECT_EQ(
+        asked.err.find("--cuda-graph-impl local is not planned; give --software-features cuda_graphs") !=
+            std::string::npos,
+        code == 64)
+        << asked.err;
+  }
   const CommandResult told = run_command(app("autoplan") + k7b + "--software-features cuda_graphs zbv");
   EXPECT_NE(told.err.find("the times are those with cuda_graphs, zbv, which no line names"),
             std::string::npos)

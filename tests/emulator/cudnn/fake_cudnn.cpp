@@ -1,7 +1,8 @@
 // As much of cuDNN as attention and tests/gpu_check/gpu_probe.cpp need, which the emulated plugin exports:
 // the build's libcudnn.so.9 is a link to it. MEGALITH_EMULATOR_CUDNN says what it is: "right", "unmasked" (it
 // forgets the causal mask), "unfinished" (it leaves a gradient unwritten), "refuses" (it has no plan),
-// "fails" (its plans do not run); unset: a version that is too old. Names and numbers are cuDNN's.
+// "fails" (its plans do not run); unset: a version that is too old. MEGALITH_EMULATOR_CUDNN_VERSION is its
+// version; unset: 91900. Names and numbers are cuDNN's.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -286,7 +287,8 @@ using namespace megalith::emulator;
 #define MEGALITH_CUDNN extern "C" __attribute__((visibility("default")))
 
 MEGALITH_CUDNN size_t cudnnGetVersion() {
-  return mode().empty() ? 0 : 91900;
+  const char* const version = std::getenv("MEGALITH_EMULATOR_CUDNN_VERSION");
+  return mode().empty() ? 0 : version == nullptr ? 91900 : std::strtoul(version, nullptr, 10);
 }
 MEGALITH_CUDNN const char* cudnnGetErrorString(int status) {
   return status == kNotSupported ? "CUDNN_STATUS_NOT_SUPPORTED" : "CUDNN_STATUS_BAD_PARAM";

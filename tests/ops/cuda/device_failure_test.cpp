@@ -44,7 +44,7 @@ TEST(DeviceFailure, OfTheDeviceIsKDevice) {
 }
 
 TEST(DeviceFailure, OfAKernelOrACallIsABug) {
-  for (const int status : {1, 9, 400, 700, 701, 714, 715, 716, 717, 718, 719}) {
+  for (const int status : {1, 9, 400, 401, 700, 701, 714, 715, 716, 717, 718, 719, 900, 901, 904, 905, 907}) {
     const Error error = error_of(status);
     EXPECT_EQ(error.kind(), ErrorKind::kInternal) << error.what();
     EXPECT_NE(std::string(error.what()).find("report it"), std::string::npos) << error.what();

@@ -143,15 +143,16 @@ void expect_tensor_cores(const std::string& name, const Kernel& kernel) {
 
 TEST_P(CudaMachineCode, OfAttentionUsesTensorCoresAndNoLocalMemory) {
   int kernels = 0;
-  for (const auto& [name, kernel] : kernels_of("flash.cu")) {
-    if (name.find("flash_delta") != std::string::npos) continue;
-    SCOPED_TRACE(name);
-    ++kernels;
-    EXPECT_EQ(kernel.spilled, 0);
-    EXPECT_GT(kernel.registers, 0);
-    EXPECT_LE(kernel.registers, designed_registers(name));
-    if (has_code()) expect_tensor_cores(name, kernel);
-  }
+  for (const char* file : {"flash.cu", "flash_grad.cu"})
+    for (const auto& [name, kernel] : kernels_of(file)) {
+      if (name.find("flash_delta") != std::string::npos) continue;
+      SCOPED_TRACE(name);
+      ++kernels;
+      EXPECT_EQ(kernel.spilled, 0);
+      EXPECT_GT(kernel.registers, 0);
+      EXPECT_LE(kernel.registers, designed_registers(name));
+      if (has_code()) expect_tensor_cores(name, kernel);
+    }
   EXPECT_EQ(kernels, 24);  // three for heads of up to 64, 80, 96 and 128 columns, in bf16 and in fp16
   if (!has_code()) GTEST_SKIP() << "no cuobjdump here: only the registers were checked";
 }

@@ -79,7 +79,9 @@ struct Fixture {
     scalars[StepScalar::kLearningRate] = learning_rate;
     scalars[StepScalar::kGradScale] = grad_scale;
     scalars[StepScalar::kSkip] = skip ? 1 : 0;
-    optimizer.give_corrections(scalars.data());
+    const Optimizer::Corrections corrections = optimizer.corrections(optimizer.steps() + 1);
+    scalars[StepScalar::kBiasCorrection1] = corrections.first;
+    scalars[StepScalar::kBiasCorrection2] = corrections.second;
     optimizer.step(stream, *grads, View{scalars.data(), DType::kF64, {StepScalar::kCount}});
     if (!skip) optimizer.set_steps(optimizer.steps() + 1);
   }

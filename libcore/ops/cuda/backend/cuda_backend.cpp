@@ -12,10 +12,12 @@
 
 #include "libcore/ops/backend/cuda_workspaces.h"
 #include "libcore/ops/backend/late_copies.h"
+#include "libcore/ops/backend/recorded_work.h"
 #include "libcore/ops/cuda/backend/attention_ops.h"
 #include "libcore/ops/cuda/backend/row_ops.h"
 #include "libcore/ops/cuda/device_failure.h"
 #include "libcore/ops/cuda/gemm.h"
+#include "libcore/ops/cuda/graph.h"
 #include "libcore/ops/cuda/kernels.h"
 #include "libcore/ops/cuda/op_fields.h"
 #include "libcore/ops/cuda/queue.h"
@@ -99,7 +101,7 @@ struct TimeOrigin {
   std::chrono::steady_clock::time_point time;
 };
 
-class CudaBackend final : public Backend, public LateCopies {
+class CudaBackend final : public Backend, public LateCopies, public WorkRecorder {
  public:
   CudaBackend(int device, const LastWaits& waits)
       : device_(device), waits_{.last = waits, .is_idle = [this] { return is_idle(); }} {
@@ -133,6 +135,16 @@ class CudaBackend final : public Backend, public LateCopies {
   AskTime note_time(Stream&) override;
   std::shared_ptr<void> lock_pages(void* memory, size_t bytes) override;
   void copy_out(Stream&, void* to, ConstView from) override;
+  void copy_in(Stream& stream, View to, const void* from) override {
+    enter(stream).upload_later(to.data, from, to.bytes());
+  }
+  void await(Stream& stream, const Event& event) override { enter(stream).await(native(event)); }
+  Recorded record_work(Stream& stream, const std::function<void()>& work) override {
+    return capture(enter(stream), work);
+  }
+  bool repeat(Stream& stream, const Recorded& recorded) override {
+    return launch_captured(enter(stream), recorded);
+  }
 
   bool fuses_epilogues() const override { return true; }
   void run(Stream&, const Gemm&) override;

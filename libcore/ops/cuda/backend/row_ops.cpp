@@ -74,6 +74,7 @@ LossArgs loss_args(const auto& op) {
           .stride = op.logits.shape.back(),
           .columns = op.columns,
           .scale = op.scale,
+          .scale_at = op.scale_at.template as<float>(),
           .want_grad = op.want_grad};
 }
 
@@ -228,7 +229,11 @@ void run_on(Queue& queue, const SumSquares& op) {
 void run_on(Queue& queue, const ScaledSum& op) {
   const int64_t n = op.x.elements();
   launch_scaled_sum(queue.stream(),
-                    {.out = op.out.as<double>(), .x = op.x.as<float>(), .n = n, .scale = op.scale},
+                    {.out = op.out.as<double>(),
+                     .x = op.x.as<float>(),
+                     .n = n,
+                     .scale = op.scale,
+                     .scale_at = op.scale_at.as<float>()},
                     queue.workspace(workspace_of(op)));
 }
 
@@ -237,18 +242,20 @@ void run_on(Queue& queue, const DecideStep& op) {
 }
 
 void run_on(Queue& queue, const AdamW& op) {
-  launch_adamw(
-      queue.stream(),
-      {.master = op.master.as<float>(),
-       .m = op.m.data,
-       .v = op.v.as<float>(),
-       .grad = op.grad.as<float>(),
-       .value = op.value.data,
-       .value_storage = op.value ? storage_of(op.value.dtype) : Storage::kF32,
-       .m_storage = storage_of(op.m.dtype),
-       .n = op.master.elements(),
-       .scalars = op.scalars.as<double>(),
-       .constants = {.beta1 = op.beta1, .beta2 = op.beta2, .eps = op.eps, .weight_decay = op.weight_decay}});
+  launch_adamw(queue.stream(), {.master = op.master.as<float>(),
+                                .m = op.m.data,
+                                .v = op.v.as<float>(),
+                                .grad = op.grad.as<float>(),
+                                .value = op.value.data,
+                                .value_storage = op.value ? storage_of(op.value.dtype) : Storage::kF32,
+                                .m_storage = storage_of(op.m.dtype),
+                                .n = op.master.elements(),
+                                .scalars = op.scalars.as<double>(),
+                                .constants = {.beta1 = op.beta1,
+                                              .beta2 = op.beta2,
+                                              .eps = op.eps,
+                                              .weight_decay = op.weight_decay,
+                                              .rate = op.rate}});
 }
 
 }  // namespace megalith::cuda

@@ -1,8 +1,25 @@
 #include "libcore/ops/cuda/cudnn/cudnn_attention.h"
 
+#include "libcore/base/error.h"
 #include "libcore/ops/backend/cuda_workspaces.h"
 
 namespace megalith::cuda {
+namespace {
+
+/// Refuses what NVIDIA's cudnn-frontend refuses, or computes in another way: errors of a version that a trial
+/// with one set of numbers may miss.
+void require_no_known_error(const cudnn::Library& library, const AttentionKind& kind) {
+  const size_t version = library.get_version();
+  if (version == 91000 || version == 91001)
+    fail(ErrorKind::kDevice, "cuDNN ", library.version(),
+         ": NVIDIA tells of errors in its attention; install 9.10.2 or later");
+  constexpr int64_t kTile = 128;
+  if (version <= 91500 && kind.rows % kTile != 0)
+    fail(ErrorKind::kDevice, "cuDNN ", library.version(), ": its gradient of ", kind.rows,
+         " positions, which are no multiple of ", kTile, ", needs a version after 9.15.0");
+}
+
+}  // namespace
 
 CudnnAttention::CudnnAttention(const cudnn::Library& library) : library_(library) {
   library_.require(library_.create(&handle_), "start cuDNN");
@@ -14,6 +31,7 @@ CudnnAttention::~CudnnAttention() {
 }
 
 void CudnnAttention::add(const AttentionKind& kind) {
+  require_no_known_error(library_, kind);
   auto made = std::make_unique<cudnn::Sdpa>(library_, handle_, kind);
   const std::lock_guard lock(mutex_);
   sdpas_.insert_or_assign(kind, std::move(made));

@@ -70,13 +70,14 @@ __attribute__((visibility("default"))) void megalith_trouble_with_cudnn(megalith
   }
 }
 
-__attribute__((visibility("default"))) bool megalith_use_cudnn(megalith::Backend& backend,
-                                                               const megalith::AttentionKind& kind) {
+/// What fails is `trouble`.
+__attribute__((visibility("default"))) void megalith_use_cudnn(megalith::Backend& backend,
+                                                               const megalith::AttentionKind& kind,
+                                                               std::string& trouble) {
   try {
     megalith::cuda::cudnn_of(backend).add(kind);
-    return true;
-  } catch (const megalith::Error&) {
-    return false;
+  } catch (const megalith::Error& error) {
+    trouble = error.what();
   }
 }
 }

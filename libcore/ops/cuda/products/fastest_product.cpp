@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "libcore/ops/backend/cuda_workspaces.h"
+#include "libcore/ops/backend/product_parts.h"
 #include "libcore/ops/cuda/backend/cuda_backend.h"
 #include "libcore/ops/cuda/gemm.h"
 #include "libcore/ops/cuda/op_fields.h"
@@ -115,8 +116,9 @@ class TimedProduct {
                                          [&](Result& result) { return result.is_right(stream_); });
   }
 
-  /// The least time of three runs; infinite if one fails, since what was not run takes no time. They follow
-  /// another one, so that the device does not wait for the host.
+  /// The time of the product by this algorithm, or where it is kByParts by ops of ours after the product that
+  /// cuBLASLt suggests first: the least of three runs; infinite if one fails, since what was not run takes no
+  /// time. They follow another one, so that the device does not wait for the host.
   double seconds_of(const ProductAlgorithm& algorithm) {
     constexpr int kRuns = 3;
     std::vector<WorkTime> runs;
@@ -163,7 +165,9 @@ class TimedProduct {
                 p.epilogue == Epilogue::kBiasGrad ? View{beside_.data.get(), DType::kF32, {p.m}} : View{}};
   }
   bool run(const ProductAlgorithm& algorithm) {
-    return products_of(backend_).run_by(queue_, gemm(), algorithm);
+    if (algorithm != kByParts) return products_of(backend_).run_by(queue_, gemm(), algorithm);
+    for_each_part(gemm(), [&](const auto& part) { backend_.run(stream_, part); });
+    return true;
   }
 
   void fill_inputs() {
@@ -198,7 +202,9 @@ class TimedProduct {
   Stream stream_;
 };
 
-std::optional<ProductAlgorithm> fastest_of(TimedProduct& product,
+/// The fastest of those algorithms, or kByParts if the product and ops of ours take less time than its
+/// epilogue saves; nothing if no algorithm is right.
+std::optional<ProductAlgorithm> fastest_of(TimedProduct& product, const ProductKind& kind,
                                            const std::vector<ProductAlgorithm>& among) {
   std::optional<ProductAlgorithm> fastest;
   double least = std::numeric_limits<double>::infinity();
@@ -209,6 +215,7 @@ std::optional<ProductAlgorithm> fastest_of(TimedProduct& product,
       fastest = algorithm;
     }
   }
+  if (fastest && kind.epilogue != Epilogue::kNone && product.seconds_of(kByParts) < least) return kByParts;
   return fastest;
 }
 
@@ -224,7 +231,7 @@ std::vector<std::optional<ProductAlgorithm>> fastest_products(Backend& backend,
     const std::vector<ProductAlgorithm> among = products_of(backend).candidates(kinds[i], kMost);
     if (among.size() < 2) continue;  // no choice: the product is computed by this one as it is
     TimedProduct product(backend, queue, kinds[i]);
-    fastest[i] = fastest_of(product, among);
+    fastest[i] = fastest_of(product, kinds[i], among);
   }
   return fastest;
 }

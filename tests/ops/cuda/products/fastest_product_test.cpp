@@ -3,6 +3,7 @@
 // and a faster one that writes the right numbers, whose sum of squares is the right one, to other places.
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -24,6 +25,7 @@ class EmulatedCudaProducts : public testing::Test {
     emulated_controls().fastest = 1;
     emulated_controls().algorithms = 5;
     emulated_controls().refused_after = -1;
+    emulated_controls().epilogue_time = 0;
     emulated_controls().cublas = kVersion;
   }
   /// The number of the algorithm that is chosen; -1: none.
@@ -115,6 +117,43 @@ TEST_F(EmulatedCudaProducts, AreNoneForAnEpilogueThatIsNotThere) {
       chosen(
           {.m = 24, .n = 40, .k = 16, .in = DType::kBf16, .out = DType::kF32, .epilogue = Epilogue::kGelu}),
       -1);
+}
+
+// A product takes half a unit of time by its fastest algorithm, which is the first, and two units by the
+// other one; GELU, and a bias that cuBLASLt adds, take one more as kernels of ours.
+TEST_F(EmulatedCudaProducts, FuseNoEpilogueThatTakesLongerThanOpsOfOurs) {
+  emulated_controls().fastest = 0;
+  ProductKind kind{.m = 24, .n = 40, .k = 16, .in = DType::kBf16, .out = DType::kBf16, .bias = true};
+  kind.epilogue = Epilogue::kGelu;
+  const auto choice = [&](double epilogue) {
+    emulated_controls().epilogue_time = epilogue;
+    return fastest_products(*backend_, {kind}).at(0);
+  };
+  EXPECT_NE(choice(0.5), kByParts);
+  const std::optional<ProductAlgorithm> parts = choice(3);
+  ASSERT_EQ(parts, kByParts);
+  // From then on the ops compute, and what they compute is right.
+  ASSERT_TRUE(use_product(*backend_, {.kind = kind, .algorithm = *parts}));
+  const auto computed = [&] {
+    Bed bed(stream_, false);
+    const View c = bed.empty(kind.out, {kind.m, kind.n}), before = bed.empty(kind.out, {kind.m, kind.n});
+    const Gemm op{.c = c,
+                  .a = bed.put(kind.in, {kind.m, kind.k}, random_values(kind.m * kind.k, 1)),
+                  .b = bed.put(kind.in, {kind.k, kind.n}, random_values(kind.k * kind.n, 2)),
+                  .bias = bed.put(kind.out, {kind.n}, random_values(kind.n, 3)),
+                  .before_gelu = before};
+    const long launched = emulated_controls().counts.kernels;
+    run(stream_, op);
+    const long kernels = emulated_controls().counts.kernels - launched;
+    return std::pair(kernels, bed.get(c));
+  };
+  const auto by_parts = computed();
+  ASSERT_TRUE(use_product(*backend_, {.kind = kind, .algorithm = *choice(0.5)}));
+  const auto fused = computed();
+  EXPECT_EQ(by_parts.first, fused.first + 1);
+  EXPECT_EQ(disagreement({"c", by_parts.second, fused.second, 1.0 / 128}), "");  // bf16's last place
+  kind.epilogue = Epilogue::kNone;
+  EXPECT_FALSE(use_product(*backend_, {.kind = kind, .algorithm = kByParts}));
 }
 
 TEST_F(EmulatedCudaProducts, FreesWhatItAllocates) {

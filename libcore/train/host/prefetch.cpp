@@ -1,4 +1,4 @@
-#include "libcore/train/step/prefetch.h"
+#include "libcore/train/host/prefetch.h"
 
 #include <utility>
 

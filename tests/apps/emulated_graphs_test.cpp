@@ -1,0 +1,132 @@
+// Runs on the emulated device whose passes are replayed as graphs and whose results are read late, beside
+// runs that launch each kernel.
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/apps/pretrain/pretrain_app.h"
+#include "tests/support/emulated_cuda.h"
+#include "tests/support/environment.h"
+
+namespace megalith::test {
+namespace {
+
+class EmulatedGraphs : public PretrainApp {
+ protected:
+  /// The log of a run, whose calls of the device are in `calls_` then.
+  std::string log_of(const std::string& options, int order, int devices = 1) {
+    const EmulatedGpus gpus(order, devices);
+    const Variable cache("MEGALITH_CACHE_DIR", "/dev/null/none");
+    const Variable counts("MEGALITH_EMULATOR_COUNTS", dir_ / "counts.json");
+    const CommandResult result = train("--device cuda --log-interval 1 " + options);
+    EXPECT_EQ(result.code, 0) << result.all();
+    calls_ = Json::load(dir_ / "counts.json");
+    return result.all();
+  }
+  int64_t launches() const { return calls_["graph_launches"].as_int(); }
+  /// Losses, norms and rates of a --log-json file, as they are written.
+  std::vector<std::string> figures(const std::string& name) const {
+    std::vector<std::string> all;
+    for (const char* type : {"train", "valid"})
+      for (const Json& line : lines(name, type))
+        for (const char* key : {"loss", "grad_norm", "lr", "loss_scale"})
+          if (const Json* const value = line.find(key)) all.push_back(value->dump());
+    return all;
+  }
+  bool has(const std::string& log, const std::string& text) const {
+    return log.find(text) != std::string::npos;
+  }
+
+  Json calls_;
+  const std::string kGpt2 = "--attention-dropout 0.1 --hidden-dropout 0.1 ";
+  const std::string kLlama =
+      "--num-attention-heads 4 --group-query-attention --num-query-groups 2 --swiglu --ffn-hidden-size 48 "
+      "--normalization RMSNorm --position-embedding-type rope --untie-embeddings-and-output-weights "
+      "--disable-bias-linear --attention-dropout 0 --hidden-dropout 0 ";
+};
+
+TEST_F(EmulatedGraphs, HaveTheBitsOfLaunchedKernels) {
+  for (const std::string& model : {kGpt2, kGpt2 + "--bf16 ", kLlama, kLlama + "--bf16 "}) {
+    const std::string options = model + "--train-iters 6 --eval-interval 3 --eval-iters 1 --save-interval 2 ";
+    const std::string launched =
+        log_of(options + "--cuda-graph-impl none --save launched --log-json launched.jsonl", 1);
+    EXPECT_TRUE(has(launched,
+                    " > CUDA graphs: not used: --cuda-graph-impl none; the result of a step is read "
+                    "after the next one has begun"))
+        << launched;
+    EXPECT_EQ(launches(), 0);
+    const int64_t kernels = calls_["kernels"].as_int();
+    for (const int order : {1, 2, 3}) {
+      const std::string replayed = log_of(options + "--save replayed --log-json replayed.jsonl", order);
+      EXPECT_TRUE(has(replayed, " > CUDA graphs: passes of micro-batches are replayed; ")) << replayed;
+      EXPECT_EQ(figures("replayed.jsonl"), figures("launched.jsonl")) << model << order;
+      EXPECT_EQ(checkpoint_contents(dir_ / "replayed/iter_0000006"),
+                checkpoint_contents(dir_ / "launched/iter_0000006"));
+      EXPECT_EQ(launches(), 2 * 6 - 2);  // two kinds, each of which is launched once
+      EXPECT_LT(calls_["kernels"].as_int(), kernels);
+      EXPECT_EQ(run_command("rm -r " + (dir_ / "replayed") + " " + (dir_ / "replayed.jsonl")).code, 0);
+    }
+    EXPECT_EQ(run_command("rm -r " + (dir_ / "launched") + " " + (dir_ / "launched.jsonl")).code, 0);
+  }
+}
+
+// The run is resumed twice, in other orders of work, once without graphs.
+TEST_F(EmulatedGraphs, ResumeBitForBit) {
+  const std::string options = kGpt2 + "--train-iters 9 --eval-iters 0 --save-interval 3 ";
+  log_of(options + "--save whole --load whole --log-json whole.jsonl", 1);
+  const std::string parts = options + "--save parts --load parts --log-json parts.jsonl ";
+  log_of(parts + "--exit-interval 3", 2);
+  log_of(parts + "--exit-interval 6 --cuda-graph-impl none", 3);
+  log_of(parts, 1);
+  EXPECT_EQ(figures("parts.jsonl"), figures("whole.jsonl"));
+  EXPECT_EQ(checkpoint_contents(dir_ / "parts/iter_0000009"),
+            checkpoint_contents(dir_ / "whole/iter_0000009"));
+}
+
+// Where the system locks no pages, samples and results take the way of other copies, and graphs remain.
+TEST_F(EmulatedGraphs, AreReplayedWherePagesAreNotLocked) {
+  const std::string options = kGpt2 + "--train-iters 5 --eval-iters 0 --log-json ";
+  log_of(options + "locked.jsonl", 1);
+  const Variable refused("MEGALITH_EMULATOR_MEMORY_LOCK", "refused");
+  const std::string log = log_of(options + "unlocked.jsonl", 2);
+  EXPECT_TRUE(has(log, "replayed; the result of a step is read before the next one begins")) << log;
+  EXPECT_EQ(figures("unlocked.jsonl"), figures("locked.jsonl"));
+  EXPECT_GT(launches(), 0);
+}
+
+// A dynamic loss scale is known when a step's result is; graphs have it as a number, and are captured again.
+TEST_F(EmulatedGraphs, FollowADynamicLossScale) {
+  const std::string options = kGpt2 + "--fp16 --train-iters 24 --eval-iters 0 --log-json ";
+  log_of(options + "launched.jsonl --cuda-graph-impl none", 1);
+  const std::string replayed = log_of(options + "replayed.jsonl", 2);
+  EXPECT_TRUE(has(replayed, "the result of a step is read before the next one begins")) << replayed;
+  EXPECT_EQ(figures("replayed.jsonl"), figures("launched.jsonl"));
+  EXPECT_GT(launches(), 0);
+}
+
+// Two ranks, each with a device: the passes between the first and the last of a step exchange nothing.
+TEST_F(EmulatedGraphs, LeaveTheExchangesOfRanksToLaunches) {
+  const std::string options =
+      kGpt2 + "--nproc 2 --use-distributed-optimizer --global-batch-size 16 --train-iters 4 --eval-iters 0 ";
+  log_of(options + "--log-json launched.jsonl --cuda-graph-impl none", 1, 2);
+  const std::string replayed = log_of(options + "--log-json replayed.jsonl", 2, 2);
+  EXPECT_TRUE(has(replayed, "and its first one, which gathers parameters")) << replayed;
+  EXPECT_EQ(figures("replayed.jsonl"), figures("launched.jsonl"));
+  EXPECT_EQ(launches(), 2 * (2 * 4 - 1));
+  const std::string cut = log_of(kGpt2 + "--nproc 2 --tensor-model-parallel-size 2 --train-iters 2", 1, 2);
+  EXPECT_TRUE(has(cut, " > CUDA graphs: not used: tensor-parallel ranks")) << cut;
+}
+
+// The lines of all steps come, in order, although each comes when the next step has begun.
+TEST_F(EmulatedGraphs, LeaveNoStepUnlogged) {
+  const std::string options =
+      kGpt2 + "--train-iters 7 --eval-interval 3 --eval-iters 1 --log-json late.jsonl";
+  log_of(options, 1);
+  std::vector<int64_t> numbers;
+  for (const Json& line : lines("late.jsonl", "train")) numbers.push_back(line["iteration"].as_int());
+  EXPECT_EQ(numbers, (std::vector<int64_t>{1, 2, 3, 4, 5, 6, 7}));
+}
+
+}  // namespace
+}  // namespace megalith::test
