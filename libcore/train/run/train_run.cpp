@@ -14,6 +14,7 @@
 #include "libcore/train/log/run_logs.h"
 #include "libcore/train/products/attention_choice.h"
 #include "libcore/train/products/product_choices.h"
+#include "libcore/train/ranks/nccl_connections.h"
 #include "libcore/train/ranks/rank_device.h"
 #include "libcore/train/run/run_start.h"
 #include "libcore/train/run/step_tracer.h"
@@ -122,6 +123,7 @@ void TrainRun::observe(std::unique_ptr<RunOutputs> outputs) {
                         .memory = trainer_->memory().total()};
   if (!config_.train.trace.empty()) observers_.add(std::make_unique<StepTracer>(run, *trainer_));
   add_run_logs(observers_, run, std::move(outputs));
+  if (device_.world && in_.world.rank() == 0) observers_.add(nccl_connections_log());
   const ObserverNeeds needs = observers_.needs();
   trainer_->keep_own_loss(needs.own_loss);
   evaluations_.emplace(config_.train, in_.data, *trainer_,

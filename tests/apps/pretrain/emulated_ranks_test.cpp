@@ -191,6 +191,35 @@ TEST_F(EmulatedRanksApp, LogWhatChangesWhatNcclDoes) {
   expect("LAZY");
 }
 
+// Two threads connect to each other, in each of the two directions of a pipeline's links, and in the group of
+// both for the step's figures; a process sees its own connections alone. Rank 0 sends forward.
+TEST_F(EmulatedRanksApp, LogTheTransportsOfNcclsConnections) {
+  const EmulatedGpus gpus(1, 2);
+  const std::string options = "--pipeline-model-parallel-size 2 --train-iters 2 --eval-iters 0 ";
+  const CommandResult threads = train(kLonger + options + "--nproc 2 --device cuda");
+  EXPECT_EQ(threads.code, 0) << threads.all();
+  const std::string line = " > NCCL's connections: ";
+  const auto count = [&](const CommandResult& result, const std::string& text) {
+    size_t found = 0;
+    for (size_t at = result.all().find(text); at != std::string::npos; at = result.all().find(text, at + 1))
+      ++found;
+    return found;
+  };
+  EXPECT_EQ(count(threads, line + "4 by SHM/direct/direct"), 1) << threads.all();
+  const CommandResult processes = train_on_gpus(2, options);
+  EXPECT_EQ(processes.code, 0) << processes.all();
+  EXPECT_NE(file("logs/workerlog.0").find(line + "2 by SHM/direct/direct"), std::string::npos);
+  EXPECT_EQ(file("logs/workerlog.1").find(line), std::string::npos);
+
+  // A user's own settings stay: NCCL then says it where the user wants it.
+  const Variable level("NCCL_DEBUG", "INFO"), own("NCCL_DEBUG_FILE", dir_ / "nccl.log");
+  const CommandResult by_user = train(kLonger + options + "--nproc 2 --device cuda");
+  EXPECT_EQ(by_user.code, 0) << by_user.all();
+  EXPECT_EQ(count(by_user, line), 0) << by_user.all();
+  EXPECT_NE(by_user.all().find("NCCL_DEBUG=INFO, NCCL_DEBUG_FILE="), std::string::npos) << by_user.all();
+  EXPECT_NE(file("nccl.log").find(" via SHM/direct/direct"), std::string::npos);
+}
+
 // A save passes through page-locked memory while the next step runs, and --trace waits for events.
 TEST_F(EmulatedRanksApp, SaveBesideTrainingAndTrace) {
   const EmulatedGpus gpus(2);

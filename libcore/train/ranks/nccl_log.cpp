@@ -1,0 +1,72 @@
+#include "libcore/train/ranks/nccl_log.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <string_view>
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "libcore/base/text.h"
+
+namespace megalith {
+namespace {
+
+constexpr char kLevel[] = "NCCL_DEBUG", kParts[] = "NCCL_DEBUG_SUBSYS", kFile[] = "NCCL_DEBUG_FILE";
+
+/// Files of this process, by number. A child that inherits the variables has another folder.
+std::string own_files() {
+  return concat("/proc/", getpid(), "/fd/");
+}
+
+bool is_set(const char* variable) {
+  const char* const value = std::getenv(variable);
+  return value != nullptr && *value != '\0';
+}
+
+/// Whether a file sets a variable of NCCL's log. NCCL takes lines NAME=VALUE from it, for variables that the
+/// environment does not have.
+bool sets_log(const std::string& path) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with(kLevel)) return true;
+  return false;
+}
+
+bool user_sets_log() {
+  if (is_set(kLevel) || is_set(kParts) || is_set(kFile)) return true;
+  const char *const named = std::getenv("NCCL_CONF_FILE"), *const home = std::getenv("HOME");
+  const bool other = is_set("NCCL_CONF_FILE");
+  if (other && sets_log(named)) return true;
+  if (!other && home != nullptr && sets_log(concat(home, "/.nccl.conf"))) return true;
+  return sets_log("/etc/nccl.conf");
+}
+
+}  // namespace
+
+void keep_nccl_log() {
+  if (user_sets_log()) return;
+  const int file = memfd_create("NCCL's log", MFD_CLOEXEC);  // open until the process ends, as NCCL's own is
+  if (file < 0) return;  // a kernel without it: the log of the run then says less
+  constexpr int kReplace = 1;
+  ::setenv(kFile, (own_files() + std::to_string(file)).c_str(), kReplace);
+  ::setenv(kParts, "INIT", kReplace);  // that a connection is made belongs to it, too
+  ::setenv(kLevel, "INFO", kReplace);
+}
+
+std::optional<std::string> kept_nccl_log() {
+  const char* const path = std::getenv(kFile);
+  if (path == nullptr || !std::string_view(path).starts_with(own_files())) return std::nullopt;
+  std::ifstream file(path);
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+bool is_of_kept_nccl_log(const std::string& variable) {
+  const bool logs = variable == kLevel || variable == kParts || variable == kFile;
+  const char* const path = std::getenv(kFile);
+  return logs && path != nullptr && std::string_view(path).starts_with(own_files());
+}
+
+}  // namespace megalith
