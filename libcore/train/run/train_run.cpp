@@ -80,9 +80,10 @@ TrainRun::TrainRun(const RankInput& in)
 /// Before the trainer takes memory, since it takes some itself.
 void TrainRun::choose_products(const RunShape& shape, const StartPoint* start) {
   const bool resumed = start && resumes(config_.checkpoint, *start);
+  StepKinds kinds(shape);
   const ProductRun run{.world = in_.world,
                        .peer_timeout = config_.parallel.peer_timeout(),
-                       .shape = shape,
+                       .kinds = kinds,
                        .saved = resumed ? &start->args : nullptr,
                        .path = resumed ? start->path : std::string(),
                        .place = resumed ? start->args_place : std::string()};
