@@ -51,6 +51,36 @@ TEST_P(EmulatedLayouts, TrainAlikeInThreeOrdersOfWork) {
   expect_same_in({1, 2, 3});
 }
 
+/// Each kind of parallelism among 4 and 8 ranks, and a model that can be divided so. (Those of 2 are above.)
+const RankLayout kWideLayouts[] = {
+    {"Data8", 8, 0, ""},
+    {"Zero1x4", 4, 0, "--use-distributed-optimizer"},
+    {"Zero1x8", 8, 0, "--use-distributed-optimizer"},
+    {"Zero2x4", 4, 0, "--sharding stage2"},
+    {"Zero2x8", 8, 0, "--sharding stage2"},
+    {"Tensor4", 4, 0, "--tensor-model-parallel-size 4"},
+    {"Tensor8", 8, 0, "--tensor-model-parallel-size 8"},
+    {"TensorSequence4", 4, 0, "--tensor-model-parallel-size 4 --sequence-parallel"},
+    {"TensorSequence8", 8, 0, "--tensor-model-parallel-size 8 --sequence-parallel"},
+    {"Pipeline8", 8, 0, "--pipeline-model-parallel-size 8"},
+    {"Interleaved4", 4, 0, "--pipeline-model-parallel-size 4 --num-layers-per-virtual-pipeline-stage 1"},
+    {"Interleaved8", 8, 0,
+     "--pipeline-model-parallel-size 4 --num-layers-per-virtual-pipeline-stage 1 --sharding stage1"},
+    {"Context4", 4, 0, "--context-parallel-size 4"},
+    {"Context8", 8, 0, "--context-parallel-size 8"},
+};
+
+class WideLayouts : public EmulatedLayouts {};
+INSTANTIATE_TEST_SUITE_P(All, WideLayouts, testing::ValuesIn(kWideLayouts),
+                         [](const auto& instance) { return instance.param.name; });
+
+TEST_P(WideLayouts, TrainAlikeInThreeOrdersOfWork) {
+  if (!large_tests_wanted()) GTEST_SKIP() << kOnlyAmongLargeTests;
+  expect_same_in({1, 2, 3},
+                 "--num-layers 8 --num-attention-heads 8 --seq-length 16 --max-position-embeddings 16 "
+                 "--global-batch-size 8 --train-iters 3 --eval-interval 2 ");
+}
+
 // Each thread has its own device of the one process.
 TEST_F(EmulatedRanksApp, ThreadsTrainAsOneRankOnTheCpuDoes) {
   for (const std::string layout : {"--nproc 2", "--nproc 2 --pipeline-model-parallel-size 2"})
@@ -142,21 +172,21 @@ TEST_F(EmulatedTraffic, OfEachGroupIsThatOfASimulatedStep) {
   }
 }
 
-// By hand: rows of [128, 16, 2048] in bf16 are 8 MiB, which two ranks exchange in two pieces. Without
-// sequence parallelism the layer's four sums are, the embedding's and the head's are not; beside them are
+// By hand: rows of [128, 16, 1024] in fp32 are 8 MiB, which two ranks exchange in two pieces. Without
+// sequence parallelism the layer's four sums are, and those of the embedding and the head; beside them are
 // three sums of losses and one of the step's figures.
 TEST_F(EmulatedTraffic, OfExchangesInPiecesIsThatOfASimulatedStep) {
   const EmulatedGpus gpus(2);
   const std::string wide =
-      "--num-layers 1 --hidden-size 2048 --ffn-hidden-size 32 --num-attention-heads 2 --kv-channels 8 "
+      "--num-layers 1 --hidden-size 1024 --ffn-hidden-size 32 --num-attention-heads 2 --kv-channels 8 "
       "--seq-length 128 --max-position-embeddings 128 --vocab-size 61 --micro-batch-size 16 "
-      "--global-batch-size 16 --bf16 --attention-dropout 0 --hidden-dropout 0 --sharding none "
+      "--global-batch-size 16 --attention-dropout 0 --hidden-dropout 0 --sharding none "
       "--tensor-model-parallel-size 2 ";
   for (const std::string sequence : {"--no-sequence-parallel", "--sequence-parallel"}) {
-    const Traffic step = of_a_step(2, wide + sequence);
+    const Traffic step = given(2, wide + sequence, 1);  // such a run exchanges nothing before its step
     EXPECT_EQ(step, simulated(2, wide + sequence, 2, "tensor")) << sequence;
     if (sequence == "--no-sequence-parallel") {
-      EXPECT_EQ(step.at("world").first, 2 * (4 * 2 + 2 + 3 + 1));
+      EXPECT_EQ(step.at("world").first, 2 * ((4 + 2) * 2 + 3 + 1));
     }
   }
 }
