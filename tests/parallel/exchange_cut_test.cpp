@@ -43,7 +43,7 @@ TEST(ExchangeCut, CutsRowsAsEquallyAsTheyCanBe) {
             (std::pair{Ranges{{0, 1}}, Ranges{{0, 0}}}));
 }
 
-// Of a sequence a piece has whole parts of ranks, and a call for each of them.
+// A piece of a sequence has whole parts of ranks, and a call for each of them.
 TEST(ExchangeCut, CutsASequenceBetweenRanks) {
   const ExchangedRows whole{.rows = 12, .bytes = 1000, .ranks = 6, .sequence = true};
   EXPECT_EQ(cut(kEachRow, whole),

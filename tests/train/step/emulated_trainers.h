@@ -82,4 +82,12 @@ inline std::vector<SpanLog::Span> spans_of(const std::vector<TraceLane>& trace, 
   return spans;
 }
 
+/// How many pairs of a span of `a` and one of `b` have a time in common.
+inline int pairs_at_once(const std::vector<SpanLog::Span>& a, const std::vector<SpanLog::Span>& b) {
+  int count = 0;
+  for (const SpanLog::Span& one : a)
+    for (const SpanLog::Span& other : b) count += one.begin < other.end && other.begin < one.end;
+  return count;
+}
+
 }  // namespace megalith::test
