@@ -1,6 +1,5 @@
 #include "libcore/train/ranks/nccl_log.h"
 
-#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -9,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "libcore/base/text.h"
+#include "libcore/base/error.h"
 
 namespace megalith {
 namespace {
