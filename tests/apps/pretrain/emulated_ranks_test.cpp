@@ -173,15 +173,15 @@ TEST_F(EmulatedTraffic, OfEachGroupIsThatOfASimulatedStep) {
   }
 }
 
-// By hand: rows of [128, 16, 1024] in fp32 are 8 MiB, which two ranks exchange in two pieces. Without
+// By hand: rows of [128, 16, 2048] in bf16 are 8 MiB, which two ranks exchange in two pieces. Without
 // sequence parallelism the layer's four sums are, and those of the embedding and the head; beside them are
 // three sums of losses and one of the step's figures.
 TEST_F(EmulatedTraffic, OfExchangesInPiecesIsThatOfASimulatedStep) {
   const EmulatedGpus gpus(2);
   const std::string wide =
-      "--num-layers 1 --hidden-size 1024 --ffn-hidden-size 32 --num-attention-heads 2 --kv-channels 8 "
+      "--num-layers 1 --hidden-size 2048 --ffn-hidden-size 32 --num-attention-heads 2 --kv-channels 8 "
       "--seq-length 128 --max-position-embeddings 128 --vocab-size 61 --micro-batch-size 16 "
-      "--global-batch-size 16 --attention-dropout 0 --hidden-dropout 0 --sharding none "
+      "--global-batch-size 16 --bf16 --attention-dropout 0 --hidden-dropout 0 --sharding none "
       "--tensor-model-parallel-size 2 ";
   for (const std::string sequence : {"--no-sequence-parallel", "--sequence-parallel"}) {
     const Traffic step = given(2, wide + sequence, 1);  // such a run exchanges nothing before its step
