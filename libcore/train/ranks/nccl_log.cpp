@@ -1,10 +1,12 @@
 #include "libcore/train/ranks/nccl_log.h"
 
+#include <array>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <string_view>
 
+#include <pwd.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -34,12 +36,24 @@ bool sets_log(const std::string& path) {
   return false;
 }
 
+bool home_sets_log(const char* home) {
+  return home != nullptr && sets_log(concat(home, "/.nccl.conf"));
+}
+
+/// NCCL looks for a user's file in the home of the user database (userHomeDir() in src/misc/param.cc of 2.22
+/// to 2.29), later in $HOME.
+bool file_at_home_sets_log() {
+  if (home_sets_log(std::getenv("HOME"))) return true;
+  std::array<char, 4096> buffer{};
+  passwd entry{}, *found = nullptr;
+  const int error = ::getpwuid_r(::getuid(), &entry, buffer.data(), buffer.size(), &found);
+  return error == 0 && found != nullptr && home_sets_log(entry.pw_dir);
+}
+
 bool user_sets_log() {
   if (is_set(kLevel) || is_set(kParts) || is_set(kFile)) return true;
-  const char *const named = std::getenv("NCCL_CONF_FILE"), *const home = std::getenv("HOME");
-  const bool other = is_set("NCCL_CONF_FILE");
-  if (other && sets_log(named)) return true;
-  if (!other && home != nullptr && sets_log(concat(home, "/.nccl.conf"))) return true;
+  if (is_set("NCCL_CONF_FILE") ? sets_log(std::getenv("NCCL_CONF_FILE")) : file_at_home_sets_log())
+    return true;
   return sets_log("/etc/nccl.conf");
 }
 
@@ -49,8 +63,13 @@ void keep_nccl_log() {
   if (user_sets_log()) return;
   const int file = memfd_create("NCCL's log", MFD_CLOEXEC);  // open until the process ends, as NCCL's own is
   if (file < 0) return;  // a kernel without it: the log of the run then says less
+  const std::string path = own_files() + std::to_string(file);
+  if (!std::ofstream(path)) {  // no /proc: NCCL would write all of it to stdout
+    ::close(file);
+    return;
+  }
   constexpr int kReplace = 1;
-  ::setenv(kFile, (own_files() + std::to_string(file)).c_str(), kReplace);
+  ::setenv(kFile, path.c_str(), kReplace);
   ::setenv(kParts, "INIT", kReplace);  // that a connection is made belongs to it, too
   ::setenv(kLevel, "INFO", kReplace);
 }

@@ -11,8 +11,8 @@ namespace megalith {
 /// Sets NCCL_DEBUG, NCCL_DEBUG_SUBSYS and NCCL_DEBUG_FILE so that NCCL writes what it says of starts and
 /// connections to memory of this process, which keeps it until its end: some lines for each channel of a
 /// connection. Does nothing if the user has set one of them, here or in a file that NCCL reads
-/// (NCCL_CONF_FILE or ~/.nccl.conf, and /etc/nccl.conf). To be called before NCCL is, and while the process
-/// has one thread.
+/// (NCCL_CONF_FILE or ~/.nccl.conf, and /etc/nccl.conf), or if such a file cannot be opened by its name, as
+/// without /proc. To be called before NCCL is, and while the process has one thread.
 void keep_nccl_log();
 
 /// What NCCL has written so far; nothing unless keep_nccl_log() has set the variables in this process.

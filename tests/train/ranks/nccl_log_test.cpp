@@ -5,7 +5,10 @@
 #include <optional>
 #include <string>
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "libcore/train/ranks/nccl_report.h"
 #include "tests/support/environment.h"
@@ -58,6 +61,27 @@ TEST_F(NcclLog, IsTheUsersWhereAFileOfNcclAsksForIt) {
   const Variable named("NCCL_CONF_FILE", other);  // NCCL then does not read the one at home
   keep_nccl_log();
   EXPECT_NE(kept_nccl_log(), std::nullopt);
+}
+
+// What NCCL cannot open it writes to stdout. Here the process may have one file more, which is the memory.
+TEST_F(NcclLog, IsNotKeptWhereNcclCouldNotOpenIt) {
+  const int free = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  ASSERT_GE(free, 0);
+  ::close(free);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const auto allow = [&](rlim_t files) {
+    const rlimit limit{files, before.rlim_max};
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+  };
+  allow(static_cast<rlim_t>(free) + 1);
+  keep_nccl_log();
+  allow(before.rlim_cur);
+  EXPECT_EQ(std::getenv("NCCL_DEBUG"), nullptr);
+  EXPECT_EQ(std::getenv("NCCL_DEBUG_FILE"), nullptr);
+  const int next = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  EXPECT_EQ(next, free) << "the memory is still open";
+  ::close(next);
 }
 
 // A child that inherits the variables is another process.
