@@ -10,7 +10,8 @@ std::vector<RowPiece> ExchangeCut::pieces(const ExchangedRows& whole) const {
                 parts = whole.rows / part;
   const size_t least = std::max<size_t>(least_bytes * static_cast<size_t>(whole.ranks), 1);
   const int64_t large_enough = static_cast<int64_t>(std::min(whole.bytes / least, static_cast<size_t>(most)));
-  const int64_t count = whole.ranks == 1 ? 1 : std::clamp<int64_t>(large_enough, 1, parts);
+  const int64_t count =
+      whole.ranks == 1 ? 1 : std::clamp<int64_t>(large_enough, 1, std::max<int64_t>(parts, 1));
   if (count == 1) return {{.begin = 0, .end = whole.rows}};
   std::vector<RowPiece> pieces;
   for (int64_t i = 0; i < count; ++i) {

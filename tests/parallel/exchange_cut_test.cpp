@@ -41,6 +41,7 @@ TEST(ExchangeCut, CutsRowsAsEquallyAsTheyCanBe) {
   EXPECT_EQ(cut(kEachRow, {.rows = 10, .bytes = 1000, .ranks = 3}), (std::pair{wanted, nobodys}));
   EXPECT_EQ(cut(kEachRow, {.rows = 1, .bytes = 1000, .ranks = 3}),
             (std::pair{Ranges{{0, 1}}, Ranges{{0, 0}}}));
+  EXPECT_EQ(cut(kEachRow, {.rows = 0, .bytes = 0, .ranks = 3}), (std::pair{Ranges{{0, 0}}, Ranges{{0, 0}}}));
 }
 
 // A piece of a sequence has whole parts of ranks, and a call for each of them.
