@@ -17,6 +17,7 @@
 #include "libcore/io/files/file.h"
 #include "libcore/launch/restarts.h"
 #include "libcore/plan/device/machine.h"
+#include "libcore/train/ranks/nccl_log.h"
 #include "libcore/train/ranks/rank_device.h"
 #include "libcore/train/saves/earlier_run.h"
 
@@ -221,6 +222,8 @@ int TrainingApp::run(const Options& options, const Run& run) {
   if (!run.train.log_file.empty() && rank == 0)
     add_log_file({.descriptor = open_to_append(run.train.log_file), .path = run.train.log_file});
   if (options.given("distributed-backend")) check_transport(run.train.device, rank);
+  const bool several = plan_.rank ? plan_.rank->world > 1 : threads_ > 1;
+  if (several && rank == 0 && run.train.device == "cuda") keep_nccl_log();
   if (run.train.log_throughput && rank == 0) measure_machine(run.train);
   std::optional<LaunchedRank> launched;
   if (plan_.rank) launched = {.launch = *plan_.rank, .logs = rank == 0 || launch_.log_dir.has_value()};

@@ -123,7 +123,7 @@ View SelfAttention::forward(const Ctx& ctx, View y, ConstView x, const Saved& sa
   return proj_.leaving(ctx, y, out);
 }
 
-View SelfAttention::backward(const Ctx& ctx, View dx, ConstView dy, const Region::Late& x,
+View SelfAttention::backward(const Ctx& ctx, View dx, const Region::Late& dy, const Region::Late& x,
                              const Saved& saved) const {
   const ArenaScope scope(ctx.scratch);
   const View kv = gather(ctx, saved.qkv);
@@ -135,11 +135,11 @@ View SelfAttention::backward(const Ctx& ctx, View dx, ConstView dy, const Region
     core(ctx, full.out, full.lse, saved.qkv, kv);
   }
   const View dout = make_out(ctx.scratch, saved.qkv);
-  proj_.backward(ctx, dout, dy, full.out);
+  proj_.backward_entering(ctx, dout, dy, full.out);
   const View dqkv = ctx.scratch.make(saved.qkv.dtype, saved.qkv.shape, "qkv gradient");
   core_grad(ctx, dqkv, dout, full, kv);
   rotate(ctx, dqkv, positions(ctx, dqkv.shape[0]), true);
-  ctx.compute.wait(x.there);
+  x.wait(ctx.compute);
   return qkv_.backward_leaving(ctx, dx, dqkv, x.rows);
 }
 

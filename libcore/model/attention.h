@@ -35,7 +35,7 @@ class SelfAttention {
   bool keeps_input() const { return qkv_.keeps_input(); }
   /// dy and x have all rows. Returns the gradient of this rank's rows outside the tensor region, which is in
   /// dx [s, b, h].
-  View backward(const Ctx&, View dx, ConstView dy, const Region::Late& x, const Saved&) const;
+  View backward(const Ctx&, View dx, const Region::Late& dy, const Region::Late& x, const Saved&) const;
   /// Attention of the new rows `x` over themselves and all earlier rows; the result is as that of forward().
   /// Appends the keys and values of `x` to the caches, which hold those of the earlier rows.
   View cached(const Ctx&, View y, ConstView x, const Reading&, size_t local_layer) const;

@@ -69,16 +69,16 @@ void Block::forward(const Ctx& ctx, View y, ConstView x, const Saved& saved, con
 void Block::backward(const Ctx& ctx, View d, ConstView x, const Saved& saved) const {
   {
     const ArenaScope scope(ctx.scratch);
-    const ConstView dy = into_branch(ctx, d, kMlpOutput);
+    const Region::Late dy = into_branch(ctx, d, kMlpOutput);
     const Region::Late inside = input_of(ctx, saved.n2);
-    const View dn = ctx.scratch.make(d.dtype, dy.shape, "norm gradient");
+    const View dn = ctx.scratch.make(d.dtype, dy.rows.shape, "norm gradient");
     const ConstView dn2 = mlp_.backward(ctx, dn, dy, inside, saved.mlp);
     norm2_.backward(ctx, {.dx = d, .dy = dn2, .x = saved.h, .add = d}, saved.norm2);
   }
   const ArenaScope scope(ctx.scratch);
-  const ConstView dy = into_branch(ctx, d, kAttentionOutput);
+  const Region::Late dy = into_branch(ctx, d, kAttentionOutput);
   const Region::Late inside = input_of(ctx, saved.n1);
-  const View dn = ctx.scratch.make(d.dtype, dy.shape, "norm gradient");
+  const View dn = ctx.scratch.make(d.dtype, dy.rows.shape, "norm gradient");
   const ConstView dn1 = attention_.backward(ctx, dn, dy, inside, saved.attention);
   norm1_.backward(ctx, {.dx = d, .dy = dn1, .x = x, .add = d}, saved.norm1);
 }
@@ -101,12 +101,12 @@ Norm::Join Block::join(const Ctx& ctx, View y, ConstView branch, ConstView x, ui
   return {.sum = y, .branch = branch, .residual = x, .dropout = dropout(ctx, x, site)};
 }
 
-ConstView Block::into_branch(const Ctx& ctx, ConstView d, uint32_t site) const {
+Region::Late Block::into_branch(const Ctx& ctx, ConstView d, uint32_t site) const {
   const DropoutKey key = dropout(ctx, d, site);
-  if (key.p == 0) return ctx.tp.leave_grad(ctx.compute, ctx.scratch, d);
+  if (key.p == 0) return ctx.tp.leave_grad_by_piece(ctx.compute, ctx.scratch, d);
   const View masked = ctx.scratch.make(d.dtype, d.shape, "masked gradient");
   run(ctx.compute, Dropout{.y = masked, .x = d, .key = key});
-  return ctx.tp.leave_grad(ctx.compute, ctx.scratch, masked);
+  return ctx.tp.leave_grad_by_piece(ctx.compute, ctx.scratch, masked);
 }
 
 DropoutKey Block::dropout(const Ctx& ctx, ConstView x, uint32_t site) const {

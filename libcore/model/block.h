@@ -40,7 +40,7 @@ class Block {
   Norm::Join join(const Ctx&, View y, ConstView branch, ConstView x, uint32_t site) const;
   /// Returns the gradient of a branch's output inside the tensor region; `d` is the gradient outside. The
   /// result is `d` itself or, if dropout or a gather changes it, new memory in ctx.scratch.
-  ConstView into_branch(const Ctx&, ConstView d, uint32_t site) const;
+  Region::Late into_branch(const Ctx&, ConstView d, uint32_t site) const;
   DropoutKey dropout(const Ctx&, ConstView x, uint32_t site) const;
 
   int layer_;

@@ -72,14 +72,16 @@ void TokenEmbedding::look_up(const Ctx& ctx, View y, ConstView tokens, const Row
   const View whole = ctx.tp.sequence() ? ctx.scratch.make(y.dtype, inside, "embedding") : y;
   // Only one rank adds the positions, since leaving the region sums over the ranks.
   const bool with_positions = positions_ && ctx.tp.rank() == 0;
-  run(ctx.compute, Embedding{.y = whole,
-                             .ids = tokens,
-                             .table = words_->value,
-                             .positions = with_positions ? positions_->value : ConstView{},
-                             .rows = rows,
-                             .first_id = static_cast<int32_t>(words_->offset),
-                             .starts = ctx.position_starts});
-  const View out = ctx.tp.leave(ctx.compute, whole);
+  const View out = ctx.tp.leave(ctx.compute, whole, [&](int64_t begin, int64_t end) {
+    run(ctx.compute,
+        Embedding{.y = whole.rows(begin, end),
+                  .ids = tokens.rows(begin, end),
+                  .table = words_->value,
+                  .positions = with_positions ? positions_->value : ConstView{},
+                  .rows = rows.from(begin),
+                  .first_id = static_cast<int32_t>(words_->offset),
+                  .starts = ctx.position_starts ? ctx.position_starts.rows(begin, end) : ConstView{}});
+  });
   if (out.data != y.data) ctx.compute.copy(y, out);
 }
 

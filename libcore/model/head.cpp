@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "libcore/model/embedding.h"
+#include "libcore/tensor/span_log.h"
 
 namespace megalith {
 
@@ -29,7 +30,8 @@ Head::Saved Head::make_saved(const Ctx& ctx, Arena& arena, ConstView x) const {
 void Head::forward(const Ctx& ctx, View loss, const Targets& targets, const Saved& saved) const {
   const ArenaScope scope(ctx.scratch);
   norm_.forward(ctx, saved.dnormed, saved.x, saved.norm);
-  const ConstView normed = ctx.tp.enter(ctx.compute, ctx.scratch, saved.dnormed);
+  const Region::Late entry = ctx.tp.enter_by_piece(ctx.compute, ctx.scratch, saved.dnormed);
+  const ConstView normed = entry.rows;
   const int64_t n = normed.shape.rows(), h = normed.shape.back();
   // If `normed` is in the tape's memory, the gradient overwrites it: the gradient of a block of rows replaces
   // these rows, which are not read again. So the tape holds only one tensor [s, b, h] for the head.
@@ -42,13 +44,16 @@ void Head::forward(const Ctx& ctx, View loss, const Targets& targets, const Save
                        .labels = targets.labels.as_shape({n}),
                        .mask = targets.mask ? targets.mask.as_shape({n}) : ConstView{},
                        .gaps = targets.gaps && !ctx.training ? targets.gaps.as_shape({n}) : View{}};
+  Region::Exit exit(ctx.tp, inside);
+  Exchanges exchanges{.entry = entry, .exit = exit, .batch = normed.shape[1], .all = whole};
   const int64_t step = block_rows(ctx, normed.shape, normed.dtype);
   for (int64_t row = 0; row < n; row += step)
-    row_block(ctx, whole.rows(row, std::min(n, row + step)), targets.grad_scale);
+    row_block(ctx, exchanges, row, std::min(n, row + step), targets.grad_scale);
+  ctx.tp.join(ctx.compute, inside);
   if (ctx.tp.size() > 1) ctx.tp.tensor().all_reduce(ctx.compute, loss, Reduce::kSum);
   if (ctx.tp.size() > 1 && whole.gaps) ctx.tp.tensor().all_reduce(ctx.compute, whole.gaps, Reduce::kSum);
   if (!ctx.training) return;
-  const View d = ctx.tp.enter_grad(ctx.compute, inside);
+  const View d = exit.finish(ctx.compute);
   if (d.data != saved.dnormed.data) ctx.compute.copy(saved.dnormed, d);
 }
 
@@ -95,13 +100,15 @@ int64_t Head::block_rows(const Ctx& ctx, const Shape& rows, DType dtype) const {
   return logits_block_rows(n, row, logits_bytes_);
 }
 
-void Head::row_block(const Ctx& ctx, const RowBlock& part, const GradScale& grad_scale) const {
+void Head::row_block(const Ctx& ctx, Exchanges& exchanges, int64_t begin, int64_t end,
+                     const GradScale& grad_scale) const {
   const ArenaScope scope(ctx.scratch);
-  const int64_t n = part.x.shape[0];
+  const RowBlock part = exchanges.all.rows(begin, end);
+  const int64_t n = end - begin;
   const View logits = ctx.scratch.make(part.x.dtype, {n, weight_->local[0]}, "logits");
   const View max = ctx.scratch.make(DType::kF32, {n}, "softmax maximum");
   const View sum = ctx.scratch.make(DType::kF32, {n}, "softmax sum");
-  run(ctx.compute, Gemm{.c = logits, .a = part.x, .b = weight_->value, .trans_b = true});
+  multiply(ctx, logits, exchanges, begin);
   const SoftmaxLoss loss{.loss = part.loss,
                          .logits = logits,
                          .max = max,
@@ -112,15 +119,50 @@ void Head::row_block(const Ctx& ctx, const RowBlock& part, const GradScale& grad
                          .scale = grad_scale.factor,
                          .scale_at = grad_scale.at,
                          .want_grad = ctx.training};
-  if (ctx.tp.size() == 1)
+  if (ctx.tp.size() == 1) {
     run(ctx.compute, loss);
-  else
+  } else {
+    ctx.tp.join(ctx.compute, exchanges.entry.rows);
     share_of_loss(ctx, loss);
+  }
   if (part.gaps) fill_gaps(ctx, part.gaps, loss);
   if (!ctx.training) return;
   if (weight_->grad)
     run(ctx.compute, Gemm{.c = weight_->grad, .a = logits, .b = part.x, .trans_a = true, .accumulate = true});
-  run(ctx.compute, Gemm{.c = part.dx, .a = logits, .b = weight_->value});
+  unmultiply(ctx, logits, exchanges, begin);
+}
+
+/// The logits of all rows from `begin` on that have room, each as soon as its input is there.
+void Head::multiply(const Ctx& ctx, View logits, const Exchanges& exchanges, int64_t begin) const {
+  const int64_t end = begin + logits.shape[0];
+  for (const Region::Late::Part& part : exchanges.entry.parts) {
+    const int64_t first = std::max(begin, part.begin * exchanges.batch),
+                  last = std::min(end, part.end * exchanges.batch);
+    if (first >= last) continue;
+    ctx.compute.wait(part.there);
+    const StreamSpan span(ctx.compute, "logits of rows ", first, " to ", last);
+    run(ctx.compute, Gemm{.c = logits.rows(first - begin, last - begin),
+                          .a = exchanges.all.x.rows(first, last),
+                          .b = weight_->value,
+                          .trans_b = true});
+  }
+}
+
+/// The gradients of the input of these rows. What is complete leaves.
+void Head::unmultiply(const Ctx& ctx, ConstView logits, Exchanges& exchanges, int64_t begin) const {
+  const int64_t end = begin + logits.shape[0];
+  for (const RowPiece& piece : exchanges.exit.pieces()) {
+    const int64_t first = std::max(begin, piece.begin * exchanges.batch),
+                  last = std::min(end, piece.end * exchanges.batch);
+    if (first >= last) continue;
+    {
+      const StreamSpan span(ctx.compute, "gradient of rows ", first, " to ", last);
+      run(ctx.compute, Gemm{.c = exchanges.all.dx.rows(first, last),
+                            .a = logits.rows(first - begin, last - begin),
+                            .b = weight_->value});
+    }
+    exchanges.exit.computed(ctx.compute, last / exchanges.batch);
+  }
 }
 
 void Head::share_of_loss(const Ctx& ctx, const SoftmaxLoss& whole) const {

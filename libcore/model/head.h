@@ -63,7 +63,17 @@ class Head {
     View gaps;  // [rows]; may be empty
     RowBlock rows(int64_t begin, int64_t end) const;
   };
-  void row_block(const Ctx&, const RowBlock&, const GradScale&) const;
+  /// The exchanges around the logits: their input comes, and the sums of its gradient leave, beside products.
+  struct Exchanges {
+    const Region::Late& entry;
+    Region::Exit& exit;
+    int64_t batch;  // b: a row of the sequence is that many rows of a block
+    RowBlock all;   // of which blocks are ranges
+  };
+  /// Rows [begin, end) of exchanges.all.
+  void row_block(const Ctx&, Exchanges&, int64_t begin, int64_t end, const GradScale&) const;
+  void multiply(const Ctx&, View logits, const Exchanges&, int64_t begin) const;
+  void unmultiply(const Ctx&, ConstView logits, Exchanges&, int64_t begin) const;
   /// The same as `whole` where each tensor-parallel rank has a share of the vocabulary.
   void share_of_loss(const Ctx&, const SoftmaxLoss& whole) const;
   /// Fills `gaps` with the difference between each row's largest logit and its target's, which must be known.

@@ -113,6 +113,19 @@ void Linear::backward(const Ctx& ctx, View dx, ConstView dy, ConstView x, ConstV
         ActivateGrad{.dx = dx, .dy = dx, .x = before_gelu, .function = ActivationFunction::kGeluTanh});
 }
 
+void Linear::backward_entering(const Ctx& ctx, View dx, const Region::Late& dy, ConstView x,
+                               ConstView before_gelu) const {
+  if (dy.parts.size() == 1 || !adapters_.empty()) {
+    dy.wait(ctx.compute);
+    return backward(ctx, dx, dy.rows, x, before_gelu);
+  }
+  dy.each(ctx.compute, [&](int64_t begin, int64_t end) {
+    unproject(ctx, dx.rows(begin, end), dy.rows.rows(begin, end),
+              before_gelu ? before_gelu.rows(begin, end) : ConstView{});
+  });
+  add_grads(ctx, dy.rows, x);
+}
+
 View Linear::backward_leaving(const Ctx& ctx, View dx, ConstView dy, ConstView x) const {
   if (!adapters_.empty()) {
     backward(ctx, dx, dy, x);

@@ -27,7 +27,7 @@ struct LinearShape {
 /// layer is column-parallel or row-parallel. In a row-parallel layer only the first rank adds the bias, so
 /// that the sum over ranks contains it once.
 ///
-/// entering(), leaving() and backward_leaving() join the product with the region's entry or exit
+/// entering(), leaving() and their gradients join the product with the region's entry or exit
 /// (parallel/region.h), which may then run beside it. In a layer with adapters the two follow each other.
 class Linear {
  public:
@@ -45,6 +45,11 @@ class Linear {
   /// the gradient of x to dx [n, in]. dx may share x's memory: x is no longer read at that point. With
   /// `before_gelu` [n, in], x is GELU of it, and dx becomes the gradient of before_gelu.
   void backward(const Ctx&, View dx, ConstView dy, ConstView x, ConstView before_gelu = {}) const;
+  /// backward() where the rows of dy [s, b, out] may be on their way. If they come in several parts and x is
+  /// read (keeps_input()), dx must not share its memory: all parts of dx come before the gradient of the
+  /// weight, which needs all rows.
+  void backward_entering(const Ctx&, View dx, const Region::Late& dy, ConstView x,
+                         ConstView before_gelu = {}) const;
   /// backward() with dx [s, b, in]. Returns the rows that this rank has outside, summed over the ranks, in
   /// dx's memory.
   View backward_leaving(const Ctx&, View dx, ConstView dy, ConstView x) const;

@@ -62,13 +62,15 @@ View Mlp::forward(const Ctx& ctx, View y, ConstView x, const Saved& saved) const
   return fc2_.leaving(ctx, y, act);
 }
 
-View Mlp::backward(const Ctx& ctx, View dx, ConstView dy, const Region::Late& x, const Saved& saved) const {
+View Mlp::backward(const Ctx& ctx, View dx, const Region::Late& dy, const Region::Late& x,
+                   const Saved& saved) const {
   const ArenaScope scope(ctx.scratch);
-  const View act = saved.act ? saved.act : make_activation(ctx.scratch, saved.fc1);
-  // From here on, `act` holds the gradient of the activation or, with GELU, already that of its input.
-  fc2_.backward(ctx, act, dy, act, is_gelu() ? saved.fc1 : View{});
-  const View dfc1 = is_gelu() ? act : activate_grad(ctx, act, saved.fc1);
-  ctx.compute.wait(x.there);
+  const bool apart = saved.act && dy.parts.size() > 1;  // see backward_entering()
+  const View dact = saved.act && !apart ? saved.act : make_activation(ctx.scratch, saved.fc1);
+  // The gradient of the activation or, with GELU, already that of its input.
+  fc2_.backward_entering(ctx, dact, dy, saved.act ? saved.act : dact, is_gelu() ? saved.fc1 : View{});
+  const View dfc1 = is_gelu() ? dact : activate_grad(ctx, dact, saved.fc1);
+  x.wait(ctx.compute);
   return fc1_.backward_leaving(ctx, dx, dfc1, x.rows);
 }
 

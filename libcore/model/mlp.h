@@ -21,7 +21,7 @@ class Mlp {
   View forward(const Ctx&, View y, ConstView x, const Saved&) const;
   /// dy and x have all rows. Returns the gradient of this rank's rows outside the tensor region, which is in
   /// dx [s, b, h]. Also overwrites the tensors of Saved.
-  View backward(const Ctx&, View dx, ConstView dy, const Region::Late& x, const Saved&) const;
+  View backward(const Ctx&, View dx, const Region::Late& dy, const Region::Late& x, const Saved&) const;
   /// Whether backward() reads x.
   bool keeps_input() const { return fc1_.keeps_input(); }
 

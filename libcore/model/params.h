@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "libcore/parallel/region.h"
+#include "libcore/parallel/exchange_cut.h"
 #include "libcore/tensor/view.h"
 
 namespace megalith {
@@ -36,7 +36,7 @@ struct VocabularyForm {
 };
 
 /// This rank's place in the tensor group. sequence: the residual stream is also sharded along the sequence.
-/// cut: how products and their exchanges are cut (parallel/region.h).
+/// cut: how products and their exchanges are cut (parallel/exchange_cut.h).
 struct TensorSplit {
   int rank = 0, size = 1;
   bool sequence = false;

@@ -1,15 +1,26 @@
 #include "libcore/parallel/region.h"
 
-#include <algorithm>
-
 #include "libcore/base/error.h"
 #include "libcore/tensor/span_log.h"
 
 namespace megalith {
 
-int ExchangeCut::pieces(size_t bytes, int ranks) const {
-  const size_t least = std::max<size_t>(least_bytes * static_cast<size_t>(ranks), 1);
-  return static_cast<int>(std::clamp<size_t>(bytes / least, 1, static_cast<size_t>(most)));
+// ---- rows that are on their way
+
+void Region::Late::wait(Stream& stream) const {
+  for (const Part& part : parts) stream.wait(part.there);
+}
+
+void Region::Late::each(Stream& stream, const OnRows& use) const {
+  if (parts.size() == 1) {
+    stream.wait(parts[0].there);
+    return use(parts[0].begin, parts[0].end);
+  }
+  for (const Part& part : parts) {
+    stream.wait(part.there);
+    const StreamSpan span(stream, "product of rows ", part.begin, " to ", part.end);
+    use(part.begin, part.end);
+  }
 }
 
 // ---- entry
@@ -19,37 +30,22 @@ ConstView Region::enter(Stream& stream, Arena& arena, ConstView x) const {
 }
 
 void Region::enter(Stream& stream, Arena& arena, ConstView x, const OnRowsOf& use) const {
-  if (!sequence()) return use(x, 0, x.shape[0]);
-  const View whole = make_whole(arena, x);
-  const std::vector<Piece> pieces = pieces_of(whole);
-  if (pieces.size() == 1) {
-    gather(stream, whole, x);
-    return use(whole, 0, whole.shape[0]);
-  }
-  Stream beside = *beside_;
-  beside.wait(stream.record());
-  beside.copy(own_rows(whole), x);
-  std::vector<Event> there;
-  for (const Piece& piece : pieces) {
-    const StreamSpan span(beside, "gather rows ", piece.begin, " to ", piece.end);
-    tensor_->gather_parts(beside, whole, piece.places);
-    there.push_back(beside.record());
-  }
-  for (size_t i = 0; i < pieces.size(); ++i) {
-    stream.wait(there[i]);
-    const StreamSpan span(stream, "product of rows ", pieces[i].begin, " to ", pieces[i].end);
-    use(whole, pieces[i].begin, pieces[i].end);
-  }
+  const Late late = gather_pieces(stream, arena, x);
+  late.each(stream, [&](int64_t begin, int64_t end) { use(late.rows, begin, end); });
+}
+
+Region::Late Region::enter_by_piece(Stream& stream, Arena& arena, ConstView x) const {
+  return gather_pieces(stream, arena, x);
 }
 
 Region::Late Region::enter_later(Stream& stream, Arena& arena, ConstView x) const {
-  if (!sequence()) return {x};
+  if (!sequence()) return {x, {{0, x.shape[0]}}};
   const View whole = make_whole(arena, x);
   const bool apart = pieces_of(whole).size() > 1;
   Stream on = apart ? *beside_ : stream;
   if (apart) on.wait(stream.record());
   gather(on, whole, x);
-  return {whole, apart ? on.record() : Event{}};
+  return {whole, {{0, whole.shape[0], apart ? on.record() : Event{}}}};
 }
 
 View Region::enter_grad(Stream& stream, View dx) const {
@@ -57,7 +53,7 @@ View Region::enter_grad(Stream& stream, View dx) const {
 }
 
 View Region::enter_grad(Stream& stream, View dx, const OnRows& compute) const {
-  return sum_pieces(stream, dx, pieces_of(dx), compute);
+  return sum_pieces(stream, dx, compute);
 }
 
 // ---- exit
@@ -67,11 +63,35 @@ View Region::leave(Stream& stream, View partial) const {
 }
 
 View Region::leave(Stream& stream, View partial, const OnRows& compute) const {
-  return sum_pieces(stream, partial, pieces_of(partial), compute);
+  return sum_pieces(stream, partial, compute);
 }
 
 ConstView Region::leave_grad(Stream& stream, Arena& arena, ConstView dy) const {
   return gather(stream, arena, dy);
+}
+
+Region::Late Region::leave_grad_by_piece(Stream& stream, Arena& arena, ConstView dy) const {
+  return gather_pieces(stream, arena, dy);
+}
+
+Region::Exit::Exit(const Region& region, View partial)
+    : region_(region), partial_(partial), pieces_(region.pieces_of(partial)) {}
+
+void Region::Exit::computed(Stream& stream, int64_t end) {
+  if (pieces_.size() == 1) return;
+  for (; summed_ < pieces_.size() && pieces_[summed_].end <= end; ++summed_)
+    region_.sum_piece(stream, partial_, pieces_[summed_]);
+}
+
+View Region::Exit::finish(Stream& stream) {
+  if (pieces_.size() == 1) return region_.sum(stream, partial_);
+  computed(stream, partial_.shape[0]);
+  stream.wait(region_.exchanged());
+  return region_.own_rows(partial_);
+}
+
+void Region::join(Stream& stream, ConstView whole) const {
+  if (pieces_of(whole).size() > 1) stream.wait(exchanged());
 }
 
 // ---- parts
@@ -82,6 +102,11 @@ int64_t Region::rows_outside(int64_t s) const {
     fail(ErrorKind::kInternal, "a sequence of ", s, " cannot be sharded over ", size(),
          " tensor-parallel ranks");
   return s / size();
+}
+
+Event Region::exchanged() const {
+  Stream beside = *beside_;
+  return beside.record();
 }
 
 View Region::own_rows(const View& whole) const {
@@ -96,18 +121,11 @@ View Region::make_whole(Arena& arena, const ConstView& x) const {
   return arena.make(x.dtype, shape, "gathered sequence");
 }
 
-std::vector<Region::Piece> Region::pieces_of(const ConstView& whole) const {
-  const int64_t s = whole.shape[0], rows = sequence() ? rows_outside(s) : 1, places = s / rows;
-  const int64_t count =
-      beside_ && size() > 1 ? std::min<int64_t>(cut_.pieces(whole.bytes(), size()), places) : 1;
-  std::vector<Piece> pieces;
-  for (int64_t i = 0; i < count; ++i) {
-    const int64_t first = places * i / count, last = places * (i + 1) / count;
-    pieces.push_back({.begin = first * rows,
-                      .end = last * rows,
-                      .places = {static_cast<int>(first), static_cast<int>(last)}});
-  }
-  return pieces;
+std::vector<RowPiece> Region::pieces_of(const ConstView& whole) const {
+  rows_outside(whole.shape[0]);  // fails if they cannot be sharded
+  if (!beside_) return {{.begin = 0, .end = whole.shape[0]}};
+  return cut_.pieces(
+      {.rows = whole.shape[0], .bytes = whole.bytes(), .ranks = size(), .sequence = sequence()});
 }
 
 ConstView Region::gather(Stream& stream, Arena& arena, ConstView x) const {
@@ -122,6 +140,26 @@ void Region::gather(Stream& stream, View whole, ConstView x) const {
   tensor_->all_gather(stream, whole, x);
 }
 
+Region::Late Region::gather_pieces(Stream& stream, Arena& arena, ConstView x) const {
+  if (!sequence()) return {x, {{0, x.shape[0]}}};
+  const View whole = make_whole(arena, x);
+  const std::vector<RowPiece> pieces = pieces_of(whole);
+  if (pieces.size() == 1) {
+    gather(stream, whole, x);
+    return {whole, {{0, whole.shape[0]}}};
+  }
+  Stream beside = *beside_;
+  beside.wait(stream.record());
+  beside.copy(own_rows(whole), x);
+  Late late{whole, {}};
+  for (const RowPiece& piece : pieces) {
+    const StreamSpan span(beside, "gather rows ", piece.begin, " to ", piece.end);
+    tensor_->gather_parts(beside, whole, piece.places);
+    late.parts.push_back({piece.begin, piece.end, beside.record()});
+  }
+  return late;
+}
+
 View Region::sum(Stream& stream, View partial) const {
   if (size() == 1) return partial;
   const StreamSpan span(stream, sequence() ? "tensor reduce_scatter" : "tensor all_reduce");
@@ -133,27 +171,31 @@ View Region::sum(Stream& stream, View partial) const {
   return own;
 }
 
-View Region::sum_pieces(Stream& stream, View partial, const std::vector<Piece>& pieces,
-                        const OnRows& compute) const {
-  if (pieces.size() == 1) {
-    compute(0, partial.shape[0]);
-    return sum(stream, partial);
-  }
+/// Sums rows that the stream computes, beside it.
+void Region::sum_piece(Stream& stream, View partial, const RowPiece& piece) const {
   Stream beside = *beside_;
-  for (const Piece& piece : pieces) {
+  beside.wait(stream.record());
+  const StreamSpan span(beside, "sum rows ", piece.begin, " to ", piece.end);
+  if (sequence())
+    tensor_->reduce_parts(beside, partial, Reduce::kSum, piece.places);
+  else
+    tensor_->all_reduce(beside, partial.rows(piece.begin, piece.end), Reduce::kSum);
+}
+
+View Region::sum_pieces(Stream& stream, View partial, const OnRows& compute) const {
+  Exit exit(*this, partial);
+  if (exit.pieces().size() == 1) {
+    compute(0, partial.shape[0]);
+    return exit.finish(stream);
+  }
+  for (const RowPiece& piece : exit.pieces()) {
     {
       const StreamSpan span(stream, "product of rows ", piece.begin, " to ", piece.end);
       compute(piece.begin, piece.end);
     }
-    beside.wait(stream.record());
-    const StreamSpan span(beside, "sum rows ", piece.begin, " to ", piece.end);
-    if (sequence())
-      tensor_->reduce_parts(beside, partial, Reduce::kSum, piece.places);
-    else
-      tensor_->all_reduce(beside, partial.rows(piece.begin, piece.end), Reduce::kSum);
+    exit.computed(stream, piece.end);
   }
-  stream.wait(beside.record());
-  return own_rows(partial);
+  return exit.finish(stream);
 }
 
 }  // namespace megalith

@@ -85,16 +85,6 @@ TEST(Region, GathersAndScattersTheSequence) {
   });
 }
 
-TEST(ExchangeCut, HasPiecesThatAreLargeEnoughAndNotTooMany) {
-  EXPECT_EQ(ExchangeCut{}.pieces(size_t{1} << 40, 2), 1);
-  const ExchangeCut cut{.most = 4, .least_bytes = 10};
-  EXPECT_EQ(cut.pieces(0, 2), 1);
-  EXPECT_EQ(cut.pieces(39, 2), 1);
-  EXPECT_EQ(cut.pieces(40, 2), 2);
-  EXPECT_EQ(cut.pieces(60, 3), 2);
-  EXPECT_EQ(cut.pieces(1000, 2), 4);
-}
-
 using Ranges = std::vector<std::pair<int64_t, int64_t>>;
 
 constexpr ExchangeCut kEachRow{.most = 4, .least_bytes = 1};
@@ -135,6 +125,36 @@ TEST(Region, SumsThePiecesOfAProduct) {
   });
 }
 
+// What is computed need not end where a piece does: a piece is summed when its last row is there. Another
+// call of the group may come between two pieces.
+TEST(Region, SumsThePiecesThatAreComplete) {
+  constexpr int kRanks = 2;
+  run_thread_ranks(kRanks, {}, [](Communicator& comm) {
+    Rank rank;
+    const Region region(comm, false, kEachRow, rank.beside);
+    constexpr int64_t kRows = 8;  // in pieces of 2
+    const std::vector<float> mine = partial_of(comm.rank(), kRows), sums = sums_of(kRanks, kRows);
+    const View partial = rank.tensor(mine, {kRows, 3, 1});
+    Region::Exit exit(region, partial);
+    EXPECT_EQ(exit.pieces().size(), 4U);
+    const auto expect_sums_of = [&](size_t rows) {
+      region.join(rank.stream, partial);
+      std::vector<float> wanted = mine;
+      std::copy(sums.begin(), sums.begin() + static_cast<ptrdiff_t>(3 * rows), wanted.begin());
+      EXPECT_EQ(values(partial), wanted) << rows;
+    };
+    exit.computed(rank.stream, 1);
+    expect_sums_of(0);
+    exit.computed(rank.stream, 5);
+    expect_sums_of(4);
+    const View other = rank.tensor({1}, {1});
+    comm.all_reduce(rank.stream, other, Reduce::kSum);
+    EXPECT_EQ(values(other), std::vector<float>{kRanks});
+    const View out = exit.finish(rank.stream);
+    EXPECT_EQ(values(out), sums);
+  });
+}
+
 // With more ranks than pieces a piece has the rows of several ranks.
 TEST(Region, SumsAndGathersThePiecesOfASequence) {
   for (const int ranks : {2, 6})
@@ -165,8 +185,18 @@ TEST(Region, SumsAndGathersThePiecesOfASequence) {
       EXPECT_EQ(seen, wanted);
 
       const Region::Late late = region.enter_later(rank.stream, rank.arena, out);
-      rank.stream.wait(late.there);
+      EXPECT_EQ(late.parts.size(), 1U);
+      late.wait(rank.stream);
       EXPECT_EQ(values(late.rows), sums);
+
+      seen.clear();
+      const Region::Late gradient = region.leave_grad_by_piece(rank.stream, rank.arena, out),
+                         beside = region.enter_later(rank.stream, rank.arena, out);
+      gradient.each(rank.stream, [&](int64_t begin, int64_t end) { seen.emplace_back(begin, end); });
+      EXPECT_EQ(values(gradient.rows), sums);
+      EXPECT_EQ(seen, wanted);
+      beside.wait(rank.stream);
+      EXPECT_EQ(values(beside.rows), sums);
     });
 }
 

@@ -5,7 +5,7 @@
 #include "libcore/model/embedding.h"
 #include "libcore/model/head.h"
 #include "libcore/ops/step_scalars.h"
-#include "libcore/parallel/region.h"
+#include "libcore/parallel/exchange_cut.h"
 #include "libcore/plan/price/exchanged.h"
 #include "libcore/plan/price/memory_estimate.h"
 #include "libcore/plan/price/trainer.h"
@@ -65,21 +65,25 @@ struct Counter {
     const int64_t blocks = (tokens + size - 1) / size;
     return static_cast<double>(blocks);
   }
-  /// The calls that one exchange of rows becomes where it is cut (parallel/region.h): with sequence
-  /// parallelism one for each rank's rows.
+  /// The calls that one exchange of rows becomes where it is cut.
   double calls_of_a_cut() const {
     const ExchangeCut cut = p.machine.device.multiprocessors > 0 ? kGpuExchangeCut : ExchangeCut{};
-    const int pieces = cut.pieces(static_cast<size_t>(tensors.hidden), c.tensor);
-    return pieces > 1 && c.sequence ? c.tensor : pieces;
+    int calls = 0;
+    for (const RowPiece& piece : cut.pieces({.rows = m.seq_length / c.context,
+                                 .bytes = static_cast<size_t>(tensors.hidden),
+                                 .ranks = c.tensor,
+                                 .sequence = c.sequence}))
+      calls += piece.calls();
+    return calls;
   }
   Count tensor() const {
     constexpr double kBlocks = 2;  // attention and the feed-forward block
     const TensorCalls forward = (m.layers + again) * layer_calls(c.sequence, kBlocks, true),
                       backward = static_cast<double>(m.layers) * layer_calls(c.sequence, kBlocks, false),
                       ends = 2 * end_calls(c.sequence);
-    // A forward pass cuts all of them, a backward pass those after a product.
-    const double cut = forward.all() + backward.sums + backward.scatters;
     const double all = forward.all() + backward.all() + ends.all();
+    // All are cut but the gathers of inputs that are gathered again, and of the embedding's gradient.
+    const double cut = all - backward.again - (c.sequence ? 1 : 0);
     Count out;
     out.bytes = microbatches * all * tensors.hidden;
     out.calls = microbatches * (all + cut * (calls_of_a_cut() - 1));

@@ -15,7 +15,6 @@
 #include "libcore/json/json_names.h"
 #include "libcore/ops/backend/attention_plugin.h"
 #include "libcore/ops/backend/library_version.h"
-#include "libcore/ops/dry/dry_backend.h"
 #include "libcore/parallel/exchange.h"
 #include "libcore/parallel/together.h"
 
@@ -68,7 +67,7 @@ class Chooser {
 
   Choice choose() {
     Choice choice{.library = library_};
-    for (const AttentionKind& kind : attention_of(run_.shape)) {
+    for (const AttentionKind& kind : run_.kinds.attention()) {
       check_();
       (library_.cudnn > 0 && wanted(kind) && use(kind) ? choice.chosen : choice.left).push_back(kind);
     }
@@ -149,10 +148,6 @@ Json json_of(const Choice& choice) {
 }
 
 }  // namespace
-
-std::set<AttentionKind> attention_of(const RunShape& run) {
-  return attention_run(*dry_run_of(run));
-}
 
 Json choose_attention(const ProductRun& run, Backend& backend) {
   if (backend.name() != std::string_view("cuda")) return {};

@@ -1,19 +1,12 @@
 #pragma once
 
-#include <set>
-
 #include "libcore/json/json.h"
-#include "libcore/ops/backend/attention_choice.h"
 #include "libcore/train/products/product_choices.h"
 
 namespace megalith {
 
 /// The member of the choice of products that holds the choice of attention.
 inline constexpr const char* kAttentionChoice = "attention";
-
-/// The kinds of attention in a step of a run, on all ranks, that cuDNN may compute. Empty where attention has
-/// dropout.
-std::set<AttentionKind> attention_of(const RunShape&);
 
 /// Lets the backends of all ranks with the same kind of GPU and the same cuDNN as rank 0 compute the same
 /// kinds of attention by cuDNN: those of the checkpoint, if it was saved on the same kind of GPU with the

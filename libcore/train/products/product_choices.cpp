@@ -1,7 +1,6 @@
 #include "libcore/train/products/product_choices.h"
 
 #include <map>
-#include <memory>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -17,10 +16,8 @@
 #include "libcore/json/json_names.h"
 #include "libcore/ops/backend/library_version.h"
 #include "libcore/ops/backend/product_plugin.h"
-#include "libcore/ops/dry/dry_backend.h"
 #include "libcore/parallel/exchange.h"
 #include "libcore/parallel/together.h"
-#include "libcore/train/step/chunk_input.h"
 
 namespace megalith {
 namespace {
@@ -110,7 +107,7 @@ class Chooser {
 
   std::vector<ChosenProduct> choose() {
     std::vector<ProductKind> unknown;
-    for (const ProductKind& kind : products_of(run_.shape)) {
+    for (const ProductKind& kind : run_.kinds.products()) {
       check_();
       if (!take_known(kind)) unknown.push_back(kind);
     }
@@ -196,21 +193,6 @@ Json json_of(const Choice& choice) {
 }
 
 }  // namespace
-
-std::unique_ptr<Backend> dry_run_of(const RunShape& run) {
-  std::unique_ptr<Backend> dry = make_dry_cuda_backend();
-  for (int tensor = 0; tensor < run.parallel.tensor; ++tensor)
-    for (int pipeline = 0; pipeline < run.parallel.pipeline; ++pipeline)
-      for (int context = 0; context < run.parallel.context; ++context)
-        for (int chunk = 0; chunk < pipeline_chunks(run); ++chunk)
-          measure(chunk_input(run, {.tensor = tensor, .context = context, .pipeline = pipeline}, chunk),
-                  *dry);
-  return dry;
-}
-
-std::set<ProductKind> products_of(const RunShape& run) {
-  return products_run(*dry_run_of(run));
-}
 
 Json choose_products(const ProductRun& run, Backend& backend) {
   if (backend.name() != std::string_view("cuda")) {

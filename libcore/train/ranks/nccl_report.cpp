@@ -10,6 +10,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
 #include "libcore/launch/socket.h"
+#include "libcore/train/ranks/nccl_log.h"
 
 namespace megalith {
 namespace {
@@ -48,7 +49,8 @@ std::string nccl_line(const std::string& version, const std::filesystem::path& i
   const std::vector<std::string> devices = infiniband_devices(infiniband);
   return concat(" > NCCL ", version, "; network interfaces here: ", interfaces_here(),
                 devices.empty() ? "" : "; InfiniBand: ", join(devices, ", "),
-                "; NCCL_DEBUG=INFO shows which interfaces and transports NCCL takes");
+                kept_nccl_log() ? "; its connections are named after the first step"
+                                : "; its own log (NCCL_DEBUG=INFO) names its connections");
 }
 
 std::string nccl_variables_line(bool in_rank_order) {
@@ -57,6 +59,7 @@ std::string nccl_variables_line(bool in_rank_order) {
     const std::string_view text(*entry), name = text.substr(0, text.find('='));
     const bool of_nccl = name.starts_with("NCCL_");
     if (!of_nccl && name != "CUDA_DEVICE_MAX_CONNECTIONS" && name != "CUDA_MODULE_LOADING") continue;
+    if (is_of_kept_nccl_log(std::string(name))) continue;
     set.emplace_back(text);
     if (of_nccl && std::ranges::find(kOrderOfSums, name.substr(5)) != std::end(kOrderOfSums))
       order.emplace_back(name);

@@ -5,15 +5,16 @@
 
 namespace megalith {
 
-/// What is known of NCCL before its first call, as lines of the log. Which interfaces and transports it
-/// takes, NCCL says in its own log only (NCCL_DEBUG=INFO); here are those that this machine has.
+/// What is known of NCCL before its first call, as lines of the log. Which of the machine's interfaces it
+/// takes, and which transports, is known after the first step (nccl_connections.h).
 
 /// " > NCCL 2.28.9; network interfaces here: eth0 192.0.2.1; InfiniBand: mlx5_0; …". `infiniband`: the folder
 /// in which the system lists such devices.
 std::string nccl_line(const std::string& version,
                       const std::filesystem::path& infiniband = "/sys/class/infiniband");
 /// " > variables for NCCL: NCCL_ALGO=Ring; NCCL_ALGO may change the order of sums": those of this process,
-/// with those that may change results named again, unless sums are in rank order. Empty if there are none.
+/// with those that may change results named again, unless sums are in rank order. Those of keep_nccl_log()
+/// are left out. Empty if there are none.
 std::string nccl_variables_line(bool in_rank_order);
 
 }  // namespace megalith

@@ -17,6 +17,7 @@
 #include "libcore/train/log/run_logs.h"
 #include "libcore/train/products/attention_choice.h"
 #include "libcore/train/products/product_choices.h"
+#include "libcore/train/ranks/nccl_connections.h"
 #include "libcore/train/ranks/rank_device.h"
 #include "libcore/train/run/run_start.h"
 #include "libcore/train/run/step_tracer.h"
@@ -82,9 +83,10 @@ TrainRun::TrainRun(const RankInput& in)
 /// Before the trainer takes memory, since it takes some itself.
 void TrainRun::choose_products(const RunShape& shape, const StartPoint* start) {
   const bool resumed = start && resumes(config_.checkpoint, *start);
+  StepKinds kinds(shape);
   const ProductRun run{.world = in_.world,
                        .peer_timeout = config_.parallel.peer_timeout(),
-                       .shape = shape,
+                       .kinds = kinds,
                        .saved = resumed ? &start->args : nullptr,
                        .path = resumed ? start->path : std::string(),
                        .place = resumed ? start->args_place : std::string()};
@@ -125,6 +127,7 @@ void TrainRun::observe(std::unique_ptr<RunOutputs> outputs) {
                         .memory = trainer_->memory().total()};
   if (!config_.train.trace.empty()) observers_.add(std::make_unique<StepTracer>(run, *trainer_));
   add_run_logs(observers_, run, std::move(outputs));
+  if (device_.world && in_.world.rank() == 0) observers_.add(nccl_connections_log());
   const ObserverNeeds needs = observers_.needs();
   trainer_->keep_own_loss(needs.own_loss);
   if (on_gpu(trainer_->shape()) && !config_.train.eval_only) choose_order();

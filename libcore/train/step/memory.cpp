@@ -72,13 +72,16 @@ size_t hidden_bytes(const RunShape& run) {
 /// The largest sum of exchanges in pieces, of which the first may have a row less than others; with sequence
 /// parallelism the parts of one rank, which together are as much as the hidden states. 0 if none is cut.
 size_t piece_bytes(const RunShape& run) {
-  const size_t hidden = hidden_bytes(run);
-  const auto rows = static_cast<size_t>(batch_shape(run).rows());
-  const int tensor = run.parallel.tensor;
-  const size_t pieces =
-      tensor > 1 ? std::min(static_cast<size_t>(run.gpu_cut.pieces(hidden, tensor)), rows) : 1;
-  if (pieces == 1) return 0;
-  return run.parallel.sequence ? hidden : (rows + pieces - 1) / pieces * (hidden / rows);
+  const ExchangedRows whole{.rows = batch_shape(run).rows(),
+                            .bytes = hidden_bytes(run),
+                            .ranks = run.parallel.tensor,
+                            .sequence = run.parallel.sequence};
+  const std::vector<RowPiece> pieces = run.gpu_cut.pieces(whole);
+  if (pieces.size() == 1) return 0;
+  if (whole.sequence) return whole.bytes;
+  int64_t most = 0;  // rows
+  for (const RowPiece& piece : pieces) most = std::max(most, piece.end - piece.begin);
+  return static_cast<size_t>(most) * (whole.bytes / static_cast<size_t>(whole.rows));
 }
 
 /// One half of a sequence's keys and values, as context-parallel ranks sum them.
@@ -100,8 +103,9 @@ size_t largest(const ParamStore& store, int ranks, const Wanted& wanted) {
 /// The scratch memory of a device's streams, of which the compute stream's ops need `ops`, and the rest is
 /// for sums in rank order over NCCL (--deterministic-collectives): a stream gathers what all ranks have of
 /// its part of a sum, which together is as much as the sum itself. The compute stream sums hidden states and
-/// their gradients, keys and values, and a tied table; that of the buckets the largest of these; that of
-/// exchanges in pieces a piece. NCCL's own order needs none.
+/// their gradients where they are not cut (those of short micro-batches, and of layers with adapters), keys
+/// and values, and a tied table; that of the buckets the largest of these; that of exchanges in pieces a
+/// piece. NCCL's own order needs none.
 StreamScratch stream_scratch(const RunShape& run, const Coord& at, const ParamStore& store, size_t ops) {
   const ParallelConfig& parallel = run.parallel;
   if (!on_gpu(run) || !parallel.rank_order || run.nccl.channels == 0 || parallel.world == 1)

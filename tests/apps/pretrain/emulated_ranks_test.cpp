@@ -51,6 +51,36 @@ TEST_P(EmulatedLayouts, TrainAlikeInThreeOrdersOfWork) {
   expect_same_in({1, 2, 3});
 }
 
+/// Each kind of parallelism among 4 and 8 ranks, and a model that can be divided so. (Those of 2 are above.)
+const RankLayout kWideLayouts[] = {
+    {"Data8", 8, 0, ""},
+    {"Zero1x4", 4, 0, "--use-distributed-optimizer"},
+    {"Zero1x8", 8, 0, "--use-distributed-optimizer"},
+    {"Zero2x4", 4, 0, "--sharding stage2"},
+    {"Zero2x8", 8, 0, "--sharding stage2"},
+    {"Tensor4", 4, 0, "--tensor-model-parallel-size 4"},
+    {"Tensor8", 8, 0, "--tensor-model-parallel-size 8"},
+    {"TensorSequence4", 4, 0, "--tensor-model-parallel-size 4 --sequence-parallel"},
+    {"TensorSequence8", 8, 0, "--tensor-model-parallel-size 8 --sequence-parallel"},
+    {"Pipeline8", 8, 0, "--pipeline-model-parallel-size 8"},
+    {"Interleaved4", 4, 0, "--pipeline-model-parallel-size 4 --num-layers-per-virtual-pipeline-stage 1"},
+    {"Interleaved8", 8, 0,
+     "--pipeline-model-parallel-size 4 --num-layers-per-virtual-pipeline-stage 1 --sharding stage1"},
+    {"Context4", 4, 0, "--context-parallel-size 4"},
+    {"Context8", 8, 0, "--context-parallel-size 8"},
+};
+
+class WideLayouts : public EmulatedLayouts {};
+INSTANTIATE_TEST_SUITE_P(All, WideLayouts, testing::ValuesIn(kWideLayouts),
+                         [](const auto& instance) { return instance.param.name; });
+
+TEST_P(WideLayouts, TrainAlikeInThreeOrdersOfWork) {
+  if (!large_tests_wanted()) GTEST_SKIP() << kOnlyAmongLargeTests;
+  expect_same_in({1, 2, 3},
+                 "--num-layers 8 --num-attention-heads 8 --seq-length 16 --max-position-embeddings 16 "
+                 "--global-batch-size 8 --train-iters 3 --eval-interval 2 ");
+}
+
 // Each thread has its own device of the one process.
 TEST_F(EmulatedRanksApp, ThreadsTrainAsOneRankOnTheCpuDoes) {
   for (const std::string layout : {"--nproc 2", "--nproc 2 --pipeline-model-parallel-size 2"})
@@ -66,6 +96,7 @@ TEST_F(EmulatedRanksApp, AddInRankOrderIfAsked) {
   };
   const std::vector<double> one = norms(1, in_rank_order);
   ASSERT_EQ(one.size(), 5);
+  EXPECT_EQ(norms(2, in_rank_order), one);
   EXPECT_EQ(norms(3, in_rank_order), one);
   EXPECT_NE(norms(1, plain), one) << "the fake's own order is another";
 }
@@ -143,7 +174,7 @@ TEST_F(EmulatedTraffic, OfEachGroupIsThatOfASimulatedStep) {
 }
 
 // By hand: rows of [128, 16, 2048] in bf16 are 8 MiB, which two ranks exchange in two pieces. Without
-// sequence parallelism the layer's four sums are, the embedding's and the head's are not; beside them are
+// sequence parallelism the layer's four sums are, and those of the embedding and the head; beside them are
 // three sums of losses and one of the step's figures.
 TEST_F(EmulatedTraffic, OfExchangesInPiecesIsThatOfASimulatedStep) {
   const EmulatedGpus gpus(2);
@@ -153,10 +184,10 @@ TEST_F(EmulatedTraffic, OfExchangesInPiecesIsThatOfASimulatedStep) {
       "--global-batch-size 16 --bf16 --attention-dropout 0 --hidden-dropout 0 --sharding none "
       "--tensor-model-parallel-size 2 ";
   for (const std::string sequence : {"--no-sequence-parallel", "--sequence-parallel"}) {
-    const Traffic step = of_a_step(2, wide + sequence);
+    const Traffic step = given(2, wide + sequence, 1);  // such a run exchanges nothing before its step
     EXPECT_EQ(step, simulated(2, wide + sequence, 2, "tensor")) << sequence;
     if (sequence == "--no-sequence-parallel") {
-      EXPECT_EQ(step.at("world").first, 2 * (4 * 2 + 2 + 3 + 1));
+      EXPECT_EQ(step.at("world").first, 2 * ((4 + 2) * 2 + 3 + 1));
     }
   }
 }
@@ -191,6 +222,35 @@ TEST_F(EmulatedRanksApp, LogWhatChangesWhatNcclDoes) {
   expect("LAZY");
 }
 
+// Two threads connect to each other, in each of the two directions of a pipeline's links, and in the group of
+// both for the step's figures; a process sees its own connections alone. Rank 0 sends forward.
+TEST_F(EmulatedRanksApp, LogTheTransportsOfNcclsConnections) {
+  const EmulatedGpus gpus(1, 2);
+  const std::string options = "--pipeline-model-parallel-size 2 --train-iters 2 --eval-iters 0 ";
+  const CommandResult threads = train(kLonger + options + "--nproc 2 --device cuda");
+  EXPECT_EQ(threads.code, 0) << threads.all();
+  const std::string line = " > NCCL's connections: ";
+  const auto count = [&](const CommandResult& result, const std::string& text) {
+    size_t found = 0;
+    for (size_t at = result.all().find(text); at != std::string::npos; at = result.all().find(text, at + 1))
+      ++found;
+    return found;
+  };
+  EXPECT_EQ(count(threads, line + "4 by SHM/direct/direct"), 1) << threads.all();
+  const CommandResult processes = train_on_gpus(2, options);
+  EXPECT_EQ(processes.code, 0) << processes.all();
+  EXPECT_NE(file("logs/workerlog.0").find(line + "2 by SHM/direct/direct"), std::string::npos);
+  EXPECT_EQ(file("logs/workerlog.1").find(line), std::string::npos);
+
+  // A user's own settings stay: NCCL then says it where the user wants it.
+  const Variable level("NCCL_DEBUG", "INFO"), own("NCCL_DEBUG_FILE", dir_ / "nccl.log");
+  const CommandResult by_user = train(kLonger + options + "--nproc 2 --device cuda");
+  EXPECT_EQ(by_user.code, 0) << by_user.all();
+  EXPECT_EQ(count(by_user, line), 0) << by_user.all();
+  EXPECT_NE(by_user.all().find("NCCL_DEBUG=INFO, NCCL_DEBUG_FILE="), std::string::npos) << by_user.all();
+  EXPECT_NE(file("nccl.log").find(" via SHM/direct/direct"), std::string::npos);
+}
+
 // A save passes through page-locked memory while the next step runs, and --trace waits for events.
 TEST_F(EmulatedRanksApp, SaveBesideTrainingAndTrace) {
   const EmulatedGpus gpus(2);
@@ -210,6 +270,27 @@ TEST_F(EmulatedRanksApp, SaveBesideTrainingAndTrace) {
   for (const char* rank : {"0", "1"})
     EXPECT_TRUE(Pattern(concat("\"F0.0\".*\"ph\": \"X\".*\"pid\": ", rank)).is_in(trace))
         << trace.substr(0, 3000);
+}
+
+// The first rank writes them, of all parameters, while the others wait. Losses of CPU and GPUs differ by
+// roundings, which change no likeliest token here.
+TEST_F(EmulatedRanksApp, WriteTheSamplesOfOneRankOnTheCpu) {
+  const EmulatedGpus gpus_here(3);
+  const std::string model = replaced(kModel, "--vocab-size 61 ", "") + kLonger +
+                            "--train-iters 4 --eval-interval 2 --sample-prompt 'The first' --sample-tokens 8 "
+                            "--tokenizer-type HuggingFaceTokenizer --tokenizer-model " +
+                            test_data("text/goldens/trained/tokenizer.json");
+  const auto texts = [&](const std::string& options) {
+    std::filesystem::remove(dir_ / "log.jsonl");
+    const CommandResult result = run(concat(model, " --log-json log.jsonl ", options));
+    EXPECT_EQ(result.code, 0) << result.all();
+    std::vector<std::string> all;
+    for (const Json& line : lines("log.jsonl", "sample")) all.push_back(line["text"].as_string());
+    return all;
+  };
+  const std::vector<std::string> one = texts("");
+  EXPECT_EQ(one.size(), 2U);
+  EXPECT_EQ(texts("--device cuda --use-distributed-optimizer --log-dir logs --gpus " + gpus(2)), one);
 }
 
 // A context on a device takes hundreds of megabytes of its memory.

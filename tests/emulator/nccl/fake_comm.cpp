@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "tests/emulator/memory.h"
+#include "tests/emulator/nccl/fake_log.h"
 #include "tests/emulator/nccl/ring_sums.h"
 #include "tests/emulator/report.h"
 #include "tests/emulator/streams.h"
@@ -89,6 +90,14 @@ void FakeComm::count(const Call& call) {
   bytes_ += static_cast<long>(bytes_of(call.shared)) * (all ? size() : 1);
 }
 
+/// A rank connects to the next one of the ring, or to a message's receiver, when a call first needs it.
+void FakeComm::connect(const Call& call) {
+  const bool message = call.shared.kind == SharedCall::kMessage;
+  const int peer = message ? call.to : (rank() + 1) % size();
+  if (peer < 0 || peer == rank() || !connected_.emplace(message, peer).second) return;
+  log_connection(message, rank(), device_, peer);
+}
+
 bool FakeComm::refuses(NcclFaults::Where where) const {
   return faults_.is(NcclFaults::kRefuse, asked_before[where], where);
 }
@@ -109,6 +118,7 @@ ncclResult_t FakeComm::launch(std::vector<Call> calls) {
   for (const Call& call : calls) {
     check(call);
     count(call);
+    connect(call);
     if (call.stream != calls.front().stream) end_with("nccl: a group of calls on several streams");
   }
   const long number = begin(NcclFaults::kCall);

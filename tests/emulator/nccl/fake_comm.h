@@ -4,7 +4,9 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <nccl.h>
@@ -72,6 +74,7 @@ class FakeComm : public std::enable_shared_from_this<FakeComm> {
   long begin(NcclFaults::Where) const;
   void check(const Call& call) const;
   void count(const Call& call);
+  void connect(const Call& call);
   void put(const std::shared_ptr<Work>& work);
   bool run(Work& work);
   bool collective(Work& work, size_t i, uint64_t turn);
@@ -92,6 +95,8 @@ class FakeComm : public std::enable_shared_from_this<FakeComm> {
   int polls_ = 0;
   uint64_t collectives_ = 0, splits_ = 0;
   long calls_ = 0, bytes_ = 0;
+  std::set<std::pair<int, int>>
+      connected_;  // for collective calls or messages (log_connection()), and to whom
   std::unique_ptr<Split> split_;
   bool aborted_ = false, failed_ = false;
   std::vector<int> processes_;  // of the peers that are other processes, as files, by rank; -1: none yet

@@ -137,6 +137,47 @@ TEST(FakeNccl, BuffersNoMessage) {
   });
 }
 
+// As in an interleaved pipeline: rank 0 sends a second message before it receives the answer to the first
+// one, and rank 1 answers before it receives the second one. Each direction has a stream. With a communicator
+// for each, all arrive; in a single one the second send waits for a receive that is behind the answer, and
+// the answer for a receive that is behind that send.
+TEST(FakeNccl, RunsTheCallsOfACommunicatorOneAfterAnother) {
+  const ncclUniqueId other_id = new_id();
+  std::atomic<int> looked = 0;
+  run_ranks(2, [&](NcclRank& forward, int number) {
+    NcclRank backward(other_id, number, 2);
+    float *const out = forward.put({7}), *const in = forward.put({0});
+    const auto play = [&](ncclComm_t answers) {
+      const auto send = [&](ncclComm_t comm, cudaStream_t stream) {
+        EXPECT_EQ(ncclSend(out, 1, ncclFloat32, 1 - number, comm, stream), ncclInProgress);
+        NcclRank::await(comm);
+      };
+      const auto receive = [&](ncclComm_t comm, cudaStream_t stream) {
+        EXPECT_EQ(ncclRecv(in, 1, ncclFloat32, 1 - number, comm, stream), ncclInProgress);
+        NcclRank::await(comm);
+      };
+      if (number == 0) {
+        send(forward.comm, forward.stream);
+        send(forward.comm, forward.stream);
+        receive(answers, backward.stream);
+      } else {
+        receive(forward.comm, forward.stream);
+        send(answers, backward.stream);
+        receive(forward.comm, forward.stream);
+      }
+    };
+    play(backward.comm);
+    EXPECT_EQ(cudaStreamSynchronize(forward.stream), cudaSuccess);
+    EXPECT_EQ(cudaStreamSynchronize(backward.stream), cudaSuccess);
+    EXPECT_EQ(forward.get(in, 1)[0], 7);
+    play(forward.comm);
+    for (int i = 0; i < 100; ++i) EXPECT_EQ(cudaStreamQuery(forward.stream), cudaErrorNotReady);
+    for (++looked; looked < 2;) std::this_thread::yield();  // an abort is an error of the other rank
+    ncclCommAbort(std::exchange(forward.comm, nullptr));
+    EXPECT_EQ(cudaStreamSynchronize(forward.stream), cudaSuccess);
+  });
+}
+
 TEST(FakeNccl, RunsTheMessagesOfAGroupTogether) {
   run_ranks(2, [](NcclRank& rank, int number) {
     float *const out = rank.put({1.5F + static_cast<float>(number)}), *const in = rank.put({0});

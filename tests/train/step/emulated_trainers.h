@@ -32,6 +32,7 @@ struct EmulatedTrainers {
           make_device_comm(threads, *backend, {.in_rank_order = config.parallel.rank_order});
       RunShape shape{config.model, config.parallel, config.train};
       shape.vocabulary = gpu_vocabulary(size_t{1} << 30);
+      if (logits_bytes > 0) shape.vocabulary.logits_bytes = logits_bytes;
       shape.gpu_cut = cut;
       Trainer trainer(shape, *backend, *world);
       trainer.initialize();
@@ -68,6 +69,7 @@ struct EmulatedTrainers {
 
   PretrainConfig config;
   ExchangeCut cut = kGpuExchangeCut;
+  int64_t logits_bytes = 0;  // VocabularyForm::logits_bytes; 0: that of a small GPU
 };
 
 /// The spans of a lane whose names start so.
@@ -78,6 +80,14 @@ inline std::vector<SpanLog::Span> spans_of(const std::vector<TraceLane>& trace, 
     for (const SpanLog::Span& span : one.spans)
       if (one.name == lane && span.name.starts_with(start)) spans.push_back(span);
   return spans;
+}
+
+/// How many pairs of a span of `a` and one of `b` have a time in common.
+inline int pairs_at_once(const std::vector<SpanLog::Span>& a, const std::vector<SpanLog::Span>& b) {
+  int count = 0;
+  for (const SpanLog::Span& one : a)
+    for (const SpanLog::Span& other : b) count += one.begin < other.end && other.begin < one.end;
+  return count;
 }
 
 }  // namespace megalith::test

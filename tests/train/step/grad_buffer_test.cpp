@@ -16,6 +16,7 @@
 #include "libcore/train/step/trainer.h"
 #include "tests/train/run/layouts.h"
 #include "tests/train/run/tiny_run.h"
+#include "tests/train/step/emulated_trainers.h"
 
 namespace megalith {
 namespace {
@@ -96,6 +97,21 @@ TEST(GradBuffer, NoGradientsAreMadeWhereAnothersAreBeingSummed) {
       EXPECT_EQ(losses(family, buckets, std::chrono::milliseconds(3)),
                 losses(family, buckets, std::chrono::milliseconds(0)))
           << family.name << ", buckets " << buckets;
+}
+
+// A unit is a bucket. The sums of the head and of the last three layers begin while the backward pass goes on
+// to the layers before them.
+TEST(GradBuffer, SumsBesideTheBackwardPassOnDevices) {
+  ParallelConfig parallel;
+  parallel.data = 2;
+  parallel.bucket_size = 1;
+  for (const unsigned order : {1U, 2U, 3U}) {
+    const std::vector<TraceLane> trace = test::EmulatedTrainers(parallel).train_two_steps(order).trace;
+    EXPECT_GE(test::pairs_at_once(test::spans_of(trace, "gradient buckets", "bucket of units "),
+                                  test::spans_of(trace, "compute", "B0.")),
+              2 * 4)
+        << order;
+  }
 }
 
 }  // namespace

@@ -149,11 +149,8 @@ struct TwoDevices : test::EmulatedTrainers {
 
 /// How many pairs of a gather and a pass have a time in common.
 int gathers_beside_passes(const std::vector<TraceLane>& trace) {
-  int count = 0;
-  for (const SpanLog::Span& gather : test::spans_of(trace, "gradient buckets", "gather parameters of units "))
-    for (const SpanLog::Span& forward : test::spans_of(trace, "compute", "F0."))
-      count += gather.begin < forward.end && forward.begin < gather.end;
-  return count;
+  return test::pairs_at_once(test::spans_of(trace, "gradient buckets", "gather parameters of units "),
+                             test::spans_of(trace, "compute", "F0."));
 }
 
 // Devices do their work in three orders, as late as events allow: what read a parameter before its event

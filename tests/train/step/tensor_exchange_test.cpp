@@ -48,9 +48,12 @@ size_t hidden(const Spans& exchanges, const Spans& products) {
   return static_cast<size_t>(count);
 }
 
-/// Two steps of two microbatches and an evaluation of two, each through four layers: passes of a layer with
-/// gradients, and those forward.
-constexpr size_t kBackward = 2 * 2 * 4, kForward = 3 * 2 * 4;
+/// Two steps of two microbatches and an evaluation of two: passes with gradients, and all that go forward.
+constexpr size_t kTrained = 2 * 2, kPasses = 3 * 2;
+/// The same of a layer, of which there are four.
+constexpr size_t kBackward = 4 * kTrained, kForward = 4 * kPasses;
+/// Sums after products: of layers, and of the embedding. The head's gradient is summed in kTrained passes.
+constexpr size_t kSums = 2 * (kForward + kBackward) + kPasses;
 
 class TensorExchange : public testing::Test {
  protected:
@@ -69,8 +72,7 @@ TEST_F(TensorExchange, SumsOnePieceBesideTheProductOfTheNext) {
   for (const unsigned order : {1U, 2U, 3U}) {
     const EmulatedTrainers::Outcome got = Trainers(2, false, 4).train_two_steps(order);
     expect_equal(got, whole);
-    constexpr size_t kSums = 2 * (kForward + kBackward);
-    EXPECT_EQ(spans_of(got.trace, "tensor exchange", "sum rows ").size(), 4 * kSums) << order;
+    EXPECT_EQ(spans_of(got.trace, "tensor exchange", "sum rows ").size(), 4 * (kSums + kTrained)) << order;
     EXPECT_EQ(spans_of(got.trace, "compute", "product of rows ").size(), 4 * kSums) << order;
     EXPECT_EQ(hidden(spans_of(got.trace, "tensor exchange", "sum rows 0 to 3"),
                      spans_of(got.trace, "compute", "product of rows 3 to 6")),
@@ -85,7 +87,6 @@ TEST_F(TensorExchange, SumsEachPieceButTheLastBesideAProduct) {
   Trainers own(2, false, 4);
   own.config.parallel.rank_order = false;
   const EmulatedTrainers::Outcome got = own.train_two_steps(2);
-  constexpr size_t kSums = 2 * (kForward + kBackward);
   for (const int row : {0, 3, 6})
     EXPECT_EQ(hidden(spans_of(got.trace, "tensor exchange", concat("sum rows ", row, " to ", row + 3)),
                      spans_of(got.trace, "compute", concat("product of rows ", row + 3, " to ", row + 6))),
@@ -94,21 +95,54 @@ TEST_F(TensorExchange, SumsEachPieceButTheLastBesideAProduct) {
 }
 
 // With two ranks there are two pieces. The first product waits for the first piece, while the second one is
-// on its way. What a backward pass gathers again is in one piece.
+// on its way: in a layer the inputs of a forward pass, and the gradients of its outputs. What a backward pass
+// gathers again is in one piece, and the embedding's gradient is not gathered beside anything.
 TEST_F(TensorExchange, GathersAndSumsASequenceBesideProducts) {
   const EmulatedTrainers::Outcome whole = Trainers(2, true, 1).train_two_steps(1);
   for (const unsigned order : {1U, 2U, 3U}) {
     const EmulatedTrainers::Outcome got = Trainers(2, true, 4).train_two_steps(order);
     expect_equal(got, whole);
-    constexpr size_t kSums = 2 * (kForward + kBackward), kGathers = 2 * kForward;
+    constexpr size_t kGathers = 2 * (kForward + kBackward);
     const auto exchanges = [&](const char* start) { return spans_of(got.trace, "tensor exchange", start); };
     const auto products = [&](const char* start) { return spans_of(got.trace, "compute", start); };
-    EXPECT_EQ(exchanges("sum rows ").size(), 2 * kSums) << order;
-    EXPECT_EQ(exchanges("gather rows ").size(), 2 * kGathers) << order;
+    EXPECT_EQ(exchanges("sum rows ").size(), 2 * (kSums + kTrained)) << order;
+    EXPECT_EQ(exchanges("gather rows ").size(), 2 * (kGathers + kPasses)) << order;
     EXPECT_EQ(exchanges("tensor all_gather").size(), 2 * kBackward) << order;
+    EXPECT_EQ(products("tensor all_gather").size(), kTrained) << order;
     EXPECT_EQ(hidden(exchanges("sum rows 0 to 6"), products("product of rows 6 to 12")), kSums) << order;
     EXPECT_EQ(hidden(exchanges("gather rows 6 to 12"), products("product of rows 0 to 6")), kGathers)
         << order;
+  }
+}
+
+// A row of the sequence is one of each sample: two of the logits.
+TEST_F(TensorExchange, OfTheHeadRunsBesideTheProductsOfLogits) {
+  for (const bool sequence : {false, true}) {
+    const EmulatedTrainers::Outcome got = Trainers(2, sequence, 2).train_two_steps(3);
+    EXPECT_EQ(hidden(spans_of(got.trace, "tensor exchange", "sum rows 0 to 6"),
+                     spans_of(got.trace, "compute", "gradient of rows 12 to 24")),
+              kTrained)
+        << sequence;
+    EXPECT_EQ(hidden(spans_of(got.trace, "tensor exchange", "gather rows 6 to 12"),
+                     spans_of(got.trace, "compute", "logits of rows 0 to 12")),
+              sequence ? kPasses : 0)
+        << sequence;
+  }
+}
+
+// The logits of 24 rows are in blocks of 5, so a block ends within a piece, and within a row of the sequence.
+// Its sums over the ranks come between pieces.
+TEST_F(TensorExchange, OfTheHeadChangesNoBitWhereLogitsAreInBlocks) {
+  constexpr int64_t kRowOfLogits = 128 * 4;  // the least rows of a rank's table, in fp32
+  for (const bool sequence : {false, true}) {
+    Trainers whole(2, sequence, 1), cut(2, sequence, 4);
+    whole.logits_bytes = cut.logits_bytes = 5 * kRowOfLogits;
+    const EmulatedTrainers::Outcome wanted = whole.train_two_steps(1);
+    for (const unsigned order : {1U, 2U, 3U}) {
+      const EmulatedTrainers::Outcome got = cut.train_two_steps(order);
+      expect_equal(got, wanted);
+      EXPECT_FALSE(spans_of(got.trace, "compute", "logits of rows 5 to ").empty());
+    }
   }
 }
 
