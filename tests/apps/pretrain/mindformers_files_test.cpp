@@ -246,27 +246,22 @@ TEST_F(MindFormersFiles, TuneAdapters) {
   const std::string lora =
       "    pet_config:\n      pet_type: lora\n      lora_rank: 4\n      lora_alpha: 8\n"
       "      lora_dropout: 0.1\n      target_modules: ";
-  const Published files[] = {{.name = "run_gpt2_lora",
-                              .family = Family::kGpt2,
-                              .run_mode = "finetune",
-                              .load = "gpt2",
-                              .checkpoint = "gpt2_lora",
-                              .parallel = false,
-                              .model = lora + "'.*dense1.*|.*dense3.*'\n"},
-                             {.name = "finetune_gpt2_small_lora_fp16",
-                              .family = Family::kGpt2,
-                              .run_mode = "finetune",
-                              .load = "gpt2",
-                              .checkpoint = "gpt2_lora",
-                              .parallel = false,
-                              .model = lora + "'.*dense1.*|.*dense3.*'\n"},
-                             {.name = "lora_llama2_7b",
-                              .family = Family::kLlama,
-                              .run_mode = "finetune",
-                              .data = 2,
-                              .micro_batches = 2,
-                              .model = lora + "'.*wq|.*wk|.*wv|.*wo'\n"}};
-  for (const Published& file : files) {
+  const Published gpt2{.name = "run_gpt2_lora",
+                       .family = Family::kGpt2,
+                       .run_mode = "finetune",
+                       .load = "gpt2",
+                       .checkpoint = "gpt2_lora",
+                       .parallel = false,
+                       .model = lora + "'.*dense1.*|.*dense3.*'\n"};
+  Published small = gpt2;
+  small.name = "finetune_gpt2_small_lora_fp16";
+  const Published llama{.name = "lora_llama2_7b",
+                        .family = Family::kLlama,
+                        .run_mode = "finetune",
+                        .data = 2,
+                        .micro_batches = 2,
+                        .model = lora + "'.*wq|.*wk|.*wv|.*wo'\n"};
+  for (const Published& file : {gpt2, small, llama}) {
     write(yaml(file));
     expect_refused(
         file.name, 64,
