@@ -169,13 +169,16 @@ const Published kTraining[] = {
      .model = "    max_position_embedding: 16\n"},
 };
 
-/// A folder with a dataset, records and a model of each family, and the file that a test is about: run.yaml.
+/// A folder with a dataset, records, a model of each family below "models", and the file that a test is
+/// about: run.yaml.
 class MindFormersFiles : public testing::Test {
  protected:
   MindFormersFiles() {
     for (const char* family : {"gpt2", "llama"}) {
-      fs::copy(test_data(concat("parity/goldens/generate-", family)), dir_ / family);
-      fs::copy(test_data("text/goldens/trained/tokenizer.json"), dir_ / family);
+      const std::string folder = dir_ / concat("models/", family);
+      fs::create_directories(dir_ / "models");
+      fs::copy(test_data(concat("parity/goldens/generate-", family)), folder);
+      fs::copy(test_data("text/goldens/trained/tokenizer.json"), folder);
     }
     std::string corpus, records;
     for (int i = 0; i < 60; ++i) corpus += concat("{\"text\": \"the harbour ", i * i, " and the sea\"}\n");
@@ -184,7 +187,7 @@ class MindFormersFiles : public testing::Test {
     fs::create_directory(dir_ / "data");
     write_file(dir_ / "data/train.json", records);
     EXPECT_EQ(run("megalith-preprocess --input corpus.jsonl --output-prefix corpus --append-eod "
-                  "--tokenizer-model llama")
+                  "--tokenizer-model models/llama")
                   .code,
               0);
   }
@@ -266,7 +269,7 @@ TEST_F(MindFormersFiles, TuneAdapters) {
     expect_refused(
         file.name, 64,
         "megalith-finetune --config FILE trains adapters of LoRA, with --model, --data and --output-dir");
-    const CommandResult tuned = run(concat("megalith-finetune --config run.yaml --model ",
+    const CommandResult tuned = run(concat("megalith-finetune --config run.yaml --model models/",
                                            file.family == Family::kGpt2 ? "gpt2" : "llama",
                                            " --data data --output-dir ", file.name, " --nproc ", file.data));
     EXPECT_EQ(tuned.code, 0) << file.name << tuned.all();
@@ -297,7 +300,7 @@ TEST_F(MindFormersFiles, TuneAPrefixWithoutAProjection) {
       "with its prefix_token_num";
   expect_refused(file.name, 64, remedy);
   const std::string command =
-      "megalith-finetune --config run.yaml --model llama --data data --output-dir prefix --nproc 2 ";
+      "megalith-finetune --config run.yaml --model models/llama --data data --output-dir prefix --nproc 2 ";
   const CommandResult refused = run(command);
   EXPECT_EQ(refused.code, 64) << refused.all();
   for (const std::string& part :
@@ -350,7 +353,7 @@ TEST_F(MindFormersFiles, Predict) {
     write(yaml(file));
     expect_refused(file.name, 64,
                    "run_mode is \"predict\"; this program does train, megalith-generate predict");
-    const std::string model = file.family == Family::kGpt2 ? "gpt2" : "llama";
+    const std::string model = file.family == Family::kGpt2 ? "models/gpt2" : "models/llama";
     const CommandResult text =
         run(concat("megalith-generate --config run.yaml --model ", model, " --prompt 'The '"));
     EXPECT_EQ(text.code, 0) << file.name << text.all();
