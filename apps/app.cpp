@@ -3,6 +3,7 @@
 #include <csignal>
 #include <exception>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 
 #include "apps/siblings.h"
@@ -39,6 +40,10 @@ ErrorKind kind_of(const std::error_code& reason) {
                                   std::errc::too_many_symbolic_link_levels, std::errc::filename_too_long})
     if (reason == nowhere) return ErrorKind::kNoInput;
   return ErrorKind::kIo;
+}
+
+bool is_run_file(std::string_view word) {
+  return word.ends_with(".json") || word.ends_with(".yaml") || word.ends_with(".yml");
 }
 
 /// Runs `body`; its exit code, or that of what it throws, which it tells.
@@ -79,6 +84,17 @@ bool read_options(Options& options, int argc, const char* const* argv) {
   const auto text = options.read({argv + (argc > 0 ? 1 : 0), argv + argc});
   if (text) write_stdout(*text);
   return !text;
+}
+
+std::vector<const char*> with_named_file(int argc, const char* const* argv, int within) {
+  std::vector<const char*> words(argv, argv + argc);
+  for (int i = 1; i < argc && i <= within; ++i) {
+    const bool after_option = i > 1 && std::string_view(argv[i - 1]).starts_with('-');
+    if (after_option || !is_run_file(argv[i])) continue;
+    words.insert(words.begin() + i, "--config");
+    break;
+  }
+  return words;
 }
 
 bool parse_options(Options& options, int argc, const char* const* argv) {

@@ -102,26 +102,6 @@ RestartRules restart_rules(int restarts, const TrainingApp::Run& run) {
           }};
 }
 
-bool is_run_file(std::string_view word) {
-  return word.ends_with(".json") || word.ends_with(".yaml") || word.ends_with(".yml");
-}
-
-/// The command line. A run file that follows no option, as in PaddleNLP's run_finetune.py FILE.json, becomes
-/// the value of --config.
-std::vector<const char*> with_named_file(int argc, const char* const* argv) {
-  std::vector<const char*> words;
-  bool named = false;
-  for (int i = 0; i < argc; ++i) {
-    const bool after_option = i > 1 && std::string_view(argv[i - 1]).starts_with('-');
-    if (i > 0 && !named && !after_option && is_run_file(argv[i])) {
-      named = true;
-      words.push_back("--config");
-    }
-    words.push_back(argv[i]);
-  }
-  return words;
-}
-
 /// By default CUDA loads a kernel at its first call. For that it may wait for the device, which may wait for
 /// a rank that waits for this one. It reads the variable when it starts.
 void load_kernels_early() {
@@ -158,7 +138,7 @@ bool TrainingApp::read(Options& options) {
            {"GLOO_SOCKET_IFNAME", "The network interface of a rank; else the one that leads to rank 0."}})
       .environment(tokenizer_variables());
   if (another_speaks(variable)) silence_.emplace();
-  const std::vector<const char*> words = with_named_file(argc_, argv_);
+  const std::vector<const char*> words = with_named_file(argc_, argv_, argc_);
   return read_options(options, static_cast<int>(words.size()), words.data());
 }
 

@@ -1,4 +1,5 @@
 #include <utility>
+#include <vector>
 
 #include "apps/app.h"
 #include "libcore/base/log.h"
@@ -20,7 +21,9 @@ int main(int argc, char** argv) {
         .files(
             {{"PREFIX.bin, PREFIX.idx, PREFIX.json", "A dataset, and what made it; see megalith-data(1)."}});
     set_log_console(LogConsole::kStdout);  // to stdout, like upstream's log, for `| tee log`
-    if (!parse_options(options, argc, argv)) return 0;
+    constexpr int kFirst = 1;              // --input takes several words
+    const std::vector<const char*> words = with_named_file(argc, argv, kFirst);
+    if (!parse_options(options, static_cast<int>(words.size()), words.data())) return 0;
     RunFiles files;
     files.reads("--config", options.config_file());
     if (!config.shards.empty()) {

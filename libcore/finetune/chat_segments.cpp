@@ -26,6 +26,15 @@ size_t without_cut_mark(std::string_view text) {
   return open;
 }
 
+/// The reasoning at the beginning of an answer, up to the text behind it; empty if it has none. Templates
+/// look for its end.
+std::string_view reasoning_of(std::string_view content) {
+  constexpr std::string_view kEnd = "</think>";
+  const size_t end = content.rfind(kEnd);
+  if (end == std::string_view::npos) return {};
+  return content.substr(0, content.find_first_not_of('\n', end + kEnd.size()));
+}
+
 class Cutter {
  public:
   Cutter(const ChatTemplate& chat, const ChatTokens& tokens, const Conversation& conversation,
@@ -152,11 +161,14 @@ class Cutter {
     return {done + last + header.size(), end + tail_size(whole.substr(end), i)};
   }
 
-  /// Where the template puts the content of message `i`: the part that differs if the content does.
+  /// Where the template puts the content of message `i`, but for its reasoning: the part that differs if the
+  /// content does.
   std::pair<size_t, size_t> content_in(const std::string& whole, size_t count, size_t i) const {
     constexpr const char* kOther = "\x01";
     Json::Array messages(messages_.begin(), messages_.begin() + static_cast<std::ptrdiff_t>(count));
-    messages[i].set("content", kOther);
+    const Json& content = messages[i]["content"];
+    const std::string reasoning(content.is_string() ? reasoning_of(content.as_string()) : std::string_view());
+    messages[i].set("content", reasoning + kOther);
     const std::string other = render(messages, false).text;
     const size_t begin = common_beginning(whole, other);
     if (begin >= other.size() || other[begin] != kOther[0]) refuse_turn(i);

@@ -157,7 +157,7 @@ void FinetuneConfig::add_to(Options& options) {
     if (!steps_given) run.train.iters = kStepsFromData;
     // The rules about a run's length accept steps or epochs, but not both, so the epochs move to `schedule`.
     if (run.train.epochs) schedule.epochs = *std::exchange(run.train.epochs, std::nullopt);
-    if (!schedule.output.empty() && !options.given("save")) run.checkpoint.save = schedule.output;
+    take_output(options);
     // As in transformers, whoever says when to evaluate wants it; the steps between are those of the log.
     if (options.given("eval-strategy") && schedule.evaluate != Moments::kNo) schedule.do_eval = true;
     if (options.given("eval-strategy") && !options.given("eval-interval"))
@@ -176,6 +176,24 @@ void FinetuneConfig::add_to(Options& options) {
     if (preference.wanted) check_preferences(problems);
   });
   options.withdraw(kForPretraining);
+}
+
+// --output-dir and --save are one setting: the command line takes precedence over a --config file, in which
+// other tools' translators write either.
+void FinetuneConfig::take_output(const Options& options) {
+  std::string& save = run.checkpoint.save;
+  const auto set_aside = [&](const char* name, const char* other, const std::string& value) {
+    const bool sets = options.on_command_line(name) && options.in_config_file(other);
+    if (sets)
+      log("--", name, " on the command line comes before --", other, ' ', value, " (", options.source(other),
+          ')');
+    return sets;
+  };
+  if (schedule.output.empty()) return;
+  if (set_aside("save", "output-dir", schedule.output))
+    schedule.output = save;
+  else if (!options.given("save") || set_aside("output-dir", "save", save))
+    save = schedule.output;
 }
 
 // As in transformers, "true" stands for the newest checkpoint of the output folder. Without training, the

@@ -262,6 +262,7 @@ struct FinetuneConfig {
   void add_to(Options& options);
 
  private:
+  void take_output(const Options&);
   void check_folders(Problems&) const;
   void check_replaced(Problems&) const;
   void check_method(Problems&) const;

@@ -145,6 +145,26 @@ TEST(ChatSegments, EarlierAnswersMayLoseTheirReasoning) {
             "<|im_end|>\n<|im_start|>assistant\n[<think>\n\n</think>\n\nb<|im_end|>\n]");
 }
 
+// As before, with reasoning in the contents: the template drops that of the earlier answer.
+TEST(ChatSegments, ReasoningIsLearnedWhereTheTemplateKeepsIt) {
+  const ChatTemplate chat(
+      "{% for m in messages %}<|im_start|>{{ m.role }}\n{% if loop.last and '</think>' in m.content "
+      "%}<think>\n"
+      "{{ m.content.split('</think>')[0].split('<think>')[-1].strip('\n') }}\n</think>\n\n{% endif %}"
+      "{{ m.content.split('</think>')[-1].lstrip('\n') }}<|im_end|>\n{% endfor %}"
+      "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}",
+      "chat");
+  const auto answer = [](const std::string& why, const std::string& what) {
+    return "<think>\n" + why + "\n</think>\n\n" + what;
+  };
+  EXPECT_EQ(shown(chat, conversation({{"user", "q"},
+                                      {"assistant", answer("why a", "a")},
+                                      {"user", "r"},
+                                      {"assistant", answer("why b", "b")}})),
+            "<|im_start|>user\nq<|im_end|>\n<|im_start|>assistant\n[a<|im_end|>\n]<|im_start|>user\nr"
+            "<|im_end|>\n<|im_start|>assistant\n[<think>\nwhy b\n</think>\n\nb<|im_end|>\n]");
+}
+
 // In the manner of Phi-3.5: the end of text follows the last message only.
 TEST(ChatSegments, TheEndMayFollowTheLastMessageOnly) {
   const ChatTemplate chat(

@@ -1,5 +1,5 @@
-// The table of docs/sources.md must have a row for each of the 38 commands, and the tests that it names must
-// exist.
+// The table of docs/sources.md must have a row for each of the 38 commands, and the tests that it and the
+// table of published files name must exist.
 #include <map>
 #include <sstream>
 #include <string>
@@ -24,6 +24,20 @@ std::vector<std::vector<std::string>> rows() {
   std::istringstream page(test::text_of(kPage));
   for (std::string line; std::getline(page, line);) {
     if (!test::Pattern("^\\| [0-9]+ \\|").is_in(line)) continue;
+    auto& cells = found.emplace_back();
+    for (const std::string& cell : split(line, '|')) cells.emplace_back(trim(cell));
+  }
+  return found;
+}
+
+/// The rows of the table of published files, in the same form: the file, its fate, and the tests.
+std::vector<std::vector<std::string>> file_rows() {
+  std::vector<std::vector<std::string>> found;
+  std::istringstream page(test::text_of(kPage));
+  bool within = false;
+  for (std::string line; std::getline(page, line);) {
+    within = line.starts_with("|") && (within || line.starts_with("| file |"));
+    if (!within || line.starts_with("| file |") || line.starts_with("|---")) continue;
     auto& cells = found.emplace_back();
     for (const std::string& cell : split(line, '|')) cells.emplace_back(trim(cell));
   }
@@ -56,6 +70,21 @@ TEST(SourcesPage, NamesTestsThatThereAre) {
     for (const std::string& name : names)
       EXPECT_TRUE(there.contains(name)) << "item " << cells[1] << ": there is no test " << name;
   }
+}
+
+TEST(SourcesPage, NamesTestsOfEachPublishedFile) {
+  const std::map<std::string, std::string> there = test::tests_by_name();
+  int of_mindformers = 0;
+  for (const auto& cells : file_rows()) {
+    ASSERT_EQ(cells.size(), 5u) << cells[1];
+    const std::vector<std::string> names = quoted(cells[3]);
+    EXPECT_FALSE(names.empty()) << cells[1] << " has no test";
+    for (const std::string& name : names) {
+      EXPECT_TRUE(there.contains(name)) << cells[1] << ": there is no test " << name;
+      of_mindformers += name.starts_with("MindFormersFiles.") ? 1 : 0;
+    }
+  }
+  EXPECT_EQ(of_mindformers, 17);  // the files for GPT-2 and LLaMA that docs/from-mindformers.md lists
 }
 
 // A row with "with changes" or "broken there" needs a note with details.

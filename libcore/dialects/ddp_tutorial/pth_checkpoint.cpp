@@ -73,6 +73,7 @@ class PthStore final : public CheckpointStore {
   SavePlan save(const SaveRequest& save) const override {
     return {.root = passage(save.root),
             .path = pair_path(save.root, "model", save.number),
+            .number = save.number,
             .make = [&save](const std::string& ours) {
               write_pair(save.root, save.number, CheckpointReader(ours), save.trainer);
             }};

@@ -1,23 +1,37 @@
 #include "libcore/dialects/ddp_tutorial/pth_file.h"
 
-#include <cstdint>
+#include <algorithm>
 #include <filesystem>
 #include <utility>
 
 #include "libcore/checkpoint/torch/crc32.h"
 #include "libcore/checkpoint/torch/torch_layout.h"
-#include "libcore/io/files/file.h"
 
 namespace megalith {
 
-size_t PthFile::tensor(TensorSpec spec, Fill fill) {
+size_t PthFile::tensor(TensorSpec spec, Fill fill, int64_t block_rows) {
   pickle_tensor(pickle_, spec, tensors_.size());
-  tensors_.push_back({std::move(spec), std::move(fill)});
+  if (block_rows == 0) block_rows = spec.shape[0];
+  tensors_.push_back({std::move(spec), std::move(fill), block_rows});
   return tensors_.size() - 1;
 }
 
 void PthFile::same_tensor(size_t storage) {
   pickle_tensor(pickle_, tensors_[storage].spec, storage);
+}
+
+uint32_t PthFile::write_tensor(const Tensor& tensor, AtomicFile& file, std::vector<std::byte>& bytes) {
+  const Shape& shape = tensor.spec.shape;
+  uint32_t crc = 0;
+  for (int64_t first = 0; first < shape[0]; first += tensor.block_rows) {
+    TensorSpec block = tensor.spec;
+    block.shape[0] = std::min(tensor.block_rows, shape[0] - first);
+    bytes.resize(block.bytes());
+    tensor.fill(View{bytes.data(), block.dtype, block.shape}, first);
+    crc = crc32(crc, bytes.data(), bytes.size());
+    file.write(bytes.data(), bytes.size());
+  }
+  return crc;
 }
 
 void PthFile::write() {
@@ -35,11 +49,7 @@ void PthFile::write() {
   std::vector<std::byte> bytes;
   for (size_t i = 0; i < tensors_.size(); ++i) {
     write_parts(layout.offset(i));
-    const TensorSpec& spec = tensors_[i].spec;
-    bytes.resize(spec.bytes());
-    tensors_[i].fill(View{bytes.data(), spec.dtype, spec.shape});
-    crcs[i] = crc32(0, bytes.data(), bytes.size());
-    file.write(bytes.data(), bytes.size());
+    crcs[i] = write_tensor(tensors_[i], file, bytes);
   }
   write_parts(layout.size());
   for (const FilePart& known : layout.parts(crcs))

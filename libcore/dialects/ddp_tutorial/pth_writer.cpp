@@ -27,23 +27,26 @@ size_t add_parameter(PthFile& file, const TensorFile& ours, const PthParameter& 
   if (!stored.dtype)
     fail(ErrorKind::kInternal, ours.path(), ": tensor ", quote(name), " of type ", stored.dtype_name);
   const int64_t columns = parameter.form.columns();
-  return file.tensor(
-      {.name = parameter.name, .dtype = *stored.dtype, .shape = parameter.shape}, [=, &ours](View out) {
-        const View rows = out.as_shape({out.elements() / columns, columns});
-        for (const RowRun& run : parameter.runs)
-          read_matrix(ours, name, parameter.form, {.row = run.ours, .rows = run.rows, .columns = columns},
-                      rows.rows(run.theirs, run.theirs + run.rows));
-      });
+  return file.tensor({.name = parameter.name, .dtype = *stored.dtype, .shape = parameter.shape},
+                     [=, &ours](View out, int64_t) {
+                       const View rows = out.as_shape({out.elements() / columns, columns});
+                       for (const RowRun& run : parameter.runs)
+                         read_matrix(ours, name, parameter.form,
+                                     {.row = run.ours, .rows = run.rows, .columns = columns},
+                                     rows.rows(run.theirs, run.theirs + run.rows));
+                     });
 }
 
 /// The causal mask that each of GPTModel's layers has as a buffer: 1 where a position must not see another.
-void fill_mask(View out) {
-  const int64_t positions = out.shape[0];
+/// Fills its rows from row `first` on.
+void fill_mask(View out, int64_t first) {
+  const int64_t positions = out.shape[1];
   auto* const mask = static_cast<float*>(out.data);
-  for (int64_t row = 0; row < positions; ++row)
+  for (int64_t row = 0; row < out.shape[0]; ++row)
     for (int64_t column = 0; column < positions; ++column)
-      mask[row * positions + column] = column > row ? 1.0f : 0.0f;
+      mask[row * positions + column] = column > first + row ? 1.0f : 0.0f;
 }
+constexpr int64_t kMaskRows = 16;  // filled at one time: the mask of many positions may exceed the model
 
 /// What GPTModel's state_dict() has besides parameters: masks, and of a tied model a head that is the
 /// embedding. `embedding`: its storage.
@@ -55,7 +58,8 @@ void add_buffers(PthFile& file, const ModelConfig& model, size_t embedding) {
     if (mask)
       file.same_tensor(*mask);
     else
-      mask = file.tensor({name, DType::kF32, {model.max_positions, model.max_positions}}, fill_mask);
+      mask =
+          file.tensor({name, DType::kF32, {model.max_positions, model.max_positions}}, fill_mask, kMaskRows);
   }
   if (model.untied_head) return;
   file.pickle().text(head_name(tutorial_names()));

@@ -8,9 +8,6 @@
 // run that saves no pair there names its last step.
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
-#include <optional>
-#include <string_view>
 
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
@@ -46,11 +43,8 @@ class TutorialLines final : public RunObserver {
     mute_this_thread(muted);
   }
 
-  void saved(int64_t iteration, const std::string& path) override {
-    const std::string stem = std::filesystem::path(path).stem().string();
-    constexpr std::string_view kPair = "model_";
-    if (const auto number = stem.starts_with(kPair) ? parse_int(stem.substr(kPair.size())) : std::nullopt)
-      pair_ = {iteration, *number};
+  void saved(const SaveReport& report) override {
+    if (report.number) pair_ = {report.iteration, *report.number};
   }
 
   void step_done(int64_t iteration) override {

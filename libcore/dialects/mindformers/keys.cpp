@@ -73,9 +73,11 @@ constexpr Row kRows[] = {
     renamed("model.model_config.top_k", "top-k"),
     renamed("model.model_config.top_p", "top-p"),
     renamed("model.model_config.do_sample", "do-sample"),
-    fixed("parallel.parallel_mode", "0|1|3|data_parallel|semi_auto_parallel|hybrid_parallel",
-          "megalith-autoplan --config FILE finds a layout; write it as parallel_config, with parallel_mode 1",
-          KeyUse::kCombined),
+    fixed(
+        "parallel.parallel_mode", "0|1|3|data_parallel|semi_auto_parallel|hybrid_parallel",
+        "megalith-autoplan --config FILE --global-batch-size N finds a layout; write it as parallel_config, "
+        "with parallel_mode 1",
+        KeyUse::kCombined),
     fixed("optimizer.type",
           "AdamW|AdamWeightDecay|FusedAdamWeightDecay|FP32StateAdamWeightDecay|FusedCastAdamWeightDecay|"
           "PmaAdamW",
@@ -114,6 +116,7 @@ constexpr Row kRows[] = {
     // vocab_emb_dp is ignored, because here the embedding table is always divided over the tensor ranks, with
     // the same results.
     used("context.* parallel.* parallel_optimizer_config.* parallel_config.vocab_emb_dp "
+         "parallel_config.mem_coeff recompute_config.select_comm_recompute "
          "recompute_config.parallel_optimizer_comm_recompute recompute_config.mp_comm_recompute "
          "recompute_config.recompute_slice_activation runner_config.* runner_wrapper.* moe_config.* "
          "pet_config.* model.model_config.pet_config.* trainer.* callbacks callbacks.* model.arch.* "
@@ -125,6 +128,8 @@ constexpr Row kRows[] = {
          "model.model_config.use_past_shard model.model_config.is_dynamic model.model_config.pretrain_seqlen "
          "model.model_config.compute_in_2d model.model_config.use_flash_attention "
          "model.model_config.use_prompt_flash_attention model.model_config.offset "
+         "model.model_config.fine_grain_interleave model.model_config.use_rope_slice "
+         "model.model_config.layernorm_compute_dtype model.model_config.softmax_compute_dtype "
          "model.model_config.qkv_concat model.model_config.scaling_factor model.model_config.block_size "
          "model.model_config.num_blocks src_strategy_path_or_dir auto_trans_ckpt only_save_strategy "
          "remote_save_url lr_scale_factor layer_decay auto_tune filepath_prefix autotune_per_step profile "

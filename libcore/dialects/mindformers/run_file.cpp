@@ -18,7 +18,7 @@ namespace {
 class Translator {
  public:
   explicit Translator(FileTranslation& file)
-      : file_(file), trains_(file.knows("lr")), tunes_(file.knows("lora")) {}
+      : file_(file), trains_(file.knows("lr")), tunes_(file.knows("lora")), plans_(file.knows("explain")) {}
 
   void run() {
     std::vector<FileOption> read;
@@ -78,13 +78,30 @@ class Translator {
 
   void check(const FileOption& option, const RunKey& key) {
     const std::string path = option.path();
-    if (!option.is_empty() && refuses(key, option.words) && trains_)
+    if (!option.is_empty() && refuses(key, option.words) && trains_ && !(plans_ && is_automatic(option)))
       file_.problems.add_at(option.where, path, " is ", quote(join(option.words, " ")),
-                            ", which is not supported; ", key.remedy);
+                            ", which is not supported; ", remedy_of(option, key));
     else if (!is_combined(&key))
       name(path);
     else if (trains_)
       obeyed_.insert(path);
+  }
+
+  /// Whether the key asks for a layout that is found automatically, which is what the planner does.
+  static bool is_automatic(const FileOption& option) {
+    return option.path() == "parallel.parallel_mode" && (is(&option, "2") || is(&option, "auto_parallel"));
+  }
+  /// What to do instead of the key. Of the adapters, LoRA only needs another program, and prefixes exist here
+  /// in another form: MindFormers' PrefixEncoder makes keys and values by a projection with dropout.
+  std::string_view remedy_of(const FileOption& option, const RunKey& key) const {
+    if (!is_pet_type(option.path()) || is(&option, "lora")) return key.remedy;
+    if (is(&option, "prefixtuning"))
+      return "prefixes are learned without its projection (mid_dim, dropout_rate): remove pet_config, and "
+             "give "
+             "megalith-finetune --config FILE also --prefix-tuning, and --num-prefix-tokens with its "
+             "prefix_token_num";
+    return "set it to lora, with lora_rank, lora_alpha and target_modules next to it, for megalith-finetune "
+           "--config FILE; or to None, to train all parameters";
   }
 
   void refuse(const FileOption& option, const char* wanted) {
@@ -355,7 +372,7 @@ class Translator {
     if (!factor) return;
     if (hidden && !__builtin_mul_overflow(*factor, *hidden, &width))
       put("ffn-hidden-size", ratio, {std::to_string(width)});
-    else if (trains_)
+    else if (trains_ && !tunes_)
       refuse(ratio, "a model.model_config.hidden_size next to it, which it multiplies");
     else
       name(ratio.path());
@@ -424,7 +441,8 @@ class Translator {
 
   FileTranslation& file_;
   const bool trains_;                       // the app trains, or plans a run; false: it generates
-  const bool tunes_;                        // the app trains a model on records
+  const bool tunes_;                        // the app trains a model, whose shape is given, on records
+  const bool plans_;                        // the app finds layouts
   bool alone_ = false;                      // whether use_parallel is False
   std::vector<std::string> named_;          // groups and keys without effect here
   mutable std::set<std::string> obeyed_;    // paths of the keys with an effect

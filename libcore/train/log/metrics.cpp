@@ -216,8 +216,8 @@ void RunLog::sample(const SampleReport& report) {
         SampleEntry{.iteration = report.iteration, .prompt = report.prompt, .text = report.text});
 }
 
-void RunLog::saved(int64_t iteration, const std::string& path) {
-  write(kSaveEntry, SaveEntry{.iteration = iteration, .path = path});
+void RunLog::saved(const SaveReport& report) {
+  write(kSaveEntry, SaveEntry{.iteration = report.iteration, .path = report.path});
   flush();
 }
 

@@ -87,7 +87,7 @@ class RunLog final : public RunObserver {
   void evaluation(const EvaluationReport&) override;
   void tasks(const TasksReport&) override;
   void sample(const SampleReport&) override;
-  void saved(int64_t iteration, const std::string& path) override;
+  void saved(const SaveReport&) override;
   void end(const EndReport&) override;
 
  private:

@@ -26,9 +26,9 @@ class EventLines final : public RunObserver {
   void sample(const SampleReport& report) override {
     log("Generated Sample Text: ", join(split(report.text, '\n'), "\n  "));
   }
-  void saved(int64_t iteration, const std::string& path) override {
-    log("  successfully saved checkpoint from iteration ", padded_iteration(iteration), " to ",
-        printable(path));
+  void saved(const SaveReport& report) override {
+    log("  successfully saved checkpoint from iteration ", padded_iteration(report.iteration), " to ",
+        printable(report.path));
   }
 };
 

@@ -52,8 +52,8 @@ void RunObservers::sample(const SampleReport& report) {
   for (const auto& observer : observers_) observer->sample(report);
 }
 
-void RunObservers::saved(int64_t iteration, const std::string& path) {
-  for (const auto& observer : observers_) observer->saved(iteration, path);
+void RunObservers::saved(const SaveReport& report) {
+  for (const auto& observer : observers_) observer->saved(report);
 }
 
 void RunObservers::step_done(int64_t iteration) {

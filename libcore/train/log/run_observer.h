@@ -64,6 +64,13 @@ struct SampleReport {
   std::string prompt, text;
 };
 
+/// A checkpoint that is complete.
+struct SaveReport {
+  int64_t iteration;
+  std::string path;
+  std::optional<int64_t> number = {};  // in its name, in a format that counts the saves of a run
+};
+
 struct EndReport {
   int64_t iteration;
   std::string reason;
@@ -88,8 +95,7 @@ class RunObserver {
   virtual void evaluation(const EvaluationReport&) {}
   virtual void tasks(const TasksReport&) {}    // only on the first rank
   virtual void sample(const SampleReport&) {}  // only on the first rank
-  /// A checkpoint is complete.
-  virtual void saved(int64_t /*iteration*/, const std::string& /*path*/) {}
+  virtual void saved(const SaveReport&) {}
   /// The evaluation that was due after a step is done, and the save that was due has begun.
   virtual void step_done(int64_t /*iteration*/) {}
   virtual void end(const EndReport&) {}
@@ -107,7 +113,7 @@ class RunObservers final : public RunObserver {
   void evaluation(const EvaluationReport&) override;
   void tasks(const TasksReport&) override;
   void sample(const SampleReport&) override;
-  void saved(int64_t iteration, const std::string& path) override;
+  void saved(const SaveReport&) override;
   void step_done(int64_t iteration) override;
   void end(const EndReport&) override;
 

@@ -91,11 +91,11 @@ void RunSaves::begin(Trainer& trainer, RunObserver& observer) {
                        .keep_last = config.keep_last,
                        .peer_timeout = config_.parallel.peer_timeout()};
   if (!base_.empty()) options.used.push_back(base_);
-  options.complete = [this, &observer](int64_t iteration, const std::string& path) {
-    observer.saved(iteration, path);
-    saved_ = iteration;
-    remove_replaced_start(iteration);
-    if (iteration == best_) protect_best(iteration);
+  options.complete = [this, &observer](const SaveReport& report) {
+    observer.saved(report);
+    saved_ = report.iteration;
+    remove_replaced_start(saved_);
+    if (saved_ == best_) protect_best(saved_);
   };
   saver_ = std::make_unique<Saver>(trainer, std::move(options));
   if (in_.world.rank() == 0) data_digests_ = data_digests(config_.data);

@@ -59,6 +59,8 @@ struct UntrackedCheckpoint {
 struct SavePlan {
   std::string root;  // folder in which all ranks write a checkpoint in our format
   std::string path;  // path of the finished checkpoint
+  /// The number in that path; nothing in a format that does not count saves.
+  std::optional<int64_t> number = {};
   /// Converts the checkpoint in our format to the finished one. Called on the first rank; then `root` is
   /// removed. Empty: the checkpoint in our format is the finished one.
   std::function<void(const std::string& ours)> make = {};

@@ -104,7 +104,7 @@ void Saver::start(const TrainState& state, const CheckpointExtras& extras) {
   begun_ = state.iteration;
   const SaveRequest request{options_.root, state, trainer_, extras, number_++};
   const SavePlan plan = options_.store.save(request);
-  path_ = plan.path;
+  report_ = {begun_, plan.path, plan.number};
   auto writer = checkpoint_of(plan.root, state, trainer_, extras);
   plan.make ? save_through_ours(std::move(writer), plan) : save_ours(std::move(writer));
 }
@@ -174,7 +174,7 @@ void Saver::finish() {
 }
 
 void Saver::note_complete() {
-  if (options_.complete) options_.complete(begun_, path_);
+  if (options_.complete) options_.complete(report_);
 }
 
 }  // namespace megalith

@@ -12,6 +12,7 @@
 #include "libcore/checkpoint/native/joint_save.h"
 #include "libcore/ops/backend/late_copies.h"
 #include "libcore/threads/beside.h"
+#include "libcore/train/log/run_observer.h"
 #include "libcore/train/saves/checkpointing.h"
 #include "libcore/train/step/trainer.h"
 
@@ -28,7 +29,7 @@ struct SaverOptions {
   std::vector<std::string> used = {};  // checkpoints that are never removed
   std::chrono::milliseconds peer_timeout;
   /// Called on every rank when a checkpoint is complete.
-  std::function<void(int64_t iteration, const std::string& path)> complete = {};
+  std::function<void(const SaveReport&)> complete = {};
 };
 
 /// Creates the folder that a run saves to. Collective. kUsage when a rank does not see what the first rank
@@ -80,9 +81,9 @@ class Saver {
   std::unique_ptr<Beside> touching_;  // touches the copy's memory for the first time; null: has ended
   std::unique_ptr<CheckpointJob> copied_later_;  // the copy that it writes is not yet filled; null: none
   int64_t begun_ = -1;
-  int64_t number_;    // of the next save
-  std::string path_;  // path of the checkpoint of iteration begun_
-  JointSave joint_;   // its thread reads all members above
+  int64_t number_;       // of the next save
+  SaveReport report_{};  // of the checkpoint of iteration begun_
+  JointSave joint_;      // its thread reads all members above
 };
 
 }  // namespace megalith

@@ -273,11 +273,38 @@ model:
   const CommandResult llama = source("--config lora.yaml");
   EXPECT_EQ(llama.code, 0) << llama.all();
   EXPECT_EQ(adapter()["target_modules"].dump(), R"(["q_proj", "v_proj"])");
+  // The command line comes before the file, under either name of the folder.
+  const CommandResult elsewhere = source("--config lora.yaml --output-dir other");
+  EXPECT_EQ(elsewhere.code, 0) << elsewhere.all();
+  EXPECT_NE(elsewhere.all().find("--output-dir on the command line comes before --save tuned (lora.yaml:3: "
+                                 "output_dir)"),
+            std::string::npos)
+      << elsewhere.all();
+  EXPECT_TRUE(fs::exists(dir_ / "other/adapter_config.json"));
   write_file(dir_ / "lora.yaml", file("LlamaConfig", ".*mapping"));
   const CommandResult unknown = source("--config lora.yaml");
   EXPECT_EQ(unknown.code, 64);
   EXPECT_NE(unknown.all().find("target_modules is \".*mapping\", wanted wq, wk"), std::string::npos)
       << unknown.all();
+}
+
+// --save on the command line comes before the file's output_dir. Within the command line the two contradict
+// each other.
+TEST_F(FinetuneCommands, SavesWhereTheCommandLineSays) {
+  write_file(dir_ / "paddle.json",
+             R"({"model_name_or_path": "facebook/llama-7b", "max_steps": 1, "lora": true,
+    "dataset_name_or_path": "./data", "output_dir": "out"})");
+  const CommandResult result = source("paddle.json --save saved");
+  EXPECT_EQ(result.code, 0) << result.all();
+  EXPECT_NE(result.all().find("--save on the command line comes before --output-dir out (paddle.json:2)"),
+            std::string::npos)
+      << result.all();
+  EXPECT_TRUE(fs::exists(dir_ / "saved/adapter_config.json"));
+  EXPECT_FALSE(fs::exists(dir_ / "out"));
+  const CommandResult both = source("paddle.json --save saved --output-dir other");
+  EXPECT_EQ(both.code, 64);
+  EXPECT_NE(both.err.find("--output-dir other and --save saved contradict each other"), std::string::npos)
+      << both.err;
 }
 
 // LoRA has a rate of its own unless the command or its file is PaddleNLP's or LLaMA-Factory's, whose

@@ -36,6 +36,19 @@ TEST_F(MergeApp, JoinsAFolderBesideTheWorkingFolder) {
   EXPECT_EQ(read_file(dir_ / "merged.idx"), read_file(golden("merged.idx")));
 }
 
+// PaddleNLP's programs take their options from a file that is the first word.
+TEST_F(MergeApp, TakesAFileOfOptionsAsTheFirstWord) {
+  write_file(dir_ / "merge.json", R"({"input": "in", "output_prefix": "merged"})");
+  const CommandResult result = merge("./merge.json");
+  EXPECT_EQ(result.code, 0) << result.all();
+  EXPECT_EQ(read_file(dir_ / "merged.bin"), read_file(golden("merged.bin")));
+  const CommandResult other = merge("merge.json --output-prefix other");
+  EXPECT_EQ(other.code, 0) << other.all();
+  EXPECT_EQ(read_file(dir_ / "other.idx"), read_file(golden("merged.idx")));
+  // A later word is an input, as one of a folder's files may be.
+  EXPECT_EQ(merge("--output-prefix third --input in/long in/mixed.json").code, 66);
+}
+
 TEST_F(MergeApp, NamesADamagedSourceAndExits65) {
   fs::resize_file(dir_ / "in/mixed.idx", 100);
   const CommandResult result = merge("--input in --output-prefix merged");

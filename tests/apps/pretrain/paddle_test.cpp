@@ -107,6 +107,67 @@ PROGRAM \
   for (size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(losses[i] / want[i], 1, 1e-3) << i;  // fp16's rounding
 }
 
+// llm/llama/run_trainer_tp4pp2.sh as it is, for two tensor ranks in place of four, and with fewer steps.
+TEST_F(PaddleApp, RunsTheScriptOfTensorsAndAPipeline) {
+  SKIP_WITHOUT_GLOO();
+  const std::string script = test::replaced(R"(
+unset CUDA_VISIBLE_DEVICES
+task_name="llama_hybid"
+rm -rf output/$task_name/
+rm -rf "output/$task_name""_log"
+PYTHONPATH=../../:$PYTHONPATH  \
+PROGRAM \
+    --gpus "0,1,2,3" \
+    --log_dir "output/$task_name""_log" \
+    --model_type "llama" \
+    --model_name_or_path "facebook/llama-7b" \
+    --tokenizer_name_or_path "facebook/llama-7b" \
+    --input_dir "./data" \
+    --output_dir "output/$task_name" \
+    --split 949,50,1 \
+    --max_seq_length 16 \
+    --per_device_train_batch_size 1 \
+    --gradient_accumulation_steps 4 \
+    --per_device_eval_batch_size 4 \
+    --use_flash_attention 1 \
+    --use_fused_rms_norm 0 \
+    --fp16  \
+    --fp16_opt_level "O2"  \
+    --scale_loss 512 \
+    --tensor_parallel_degree 2 \
+    --pipeline_parallel_degree 2 \
+    --virtual_pp_degree 1 \
+    --sequence_parallel 0 \
+    --learning_rate 0.00001 \
+    --min_learning_rate 0.000001 \
+    --max_steps 2 \
+    --save_steps 5000 \
+    --weight_decay 0.01 \
+    --warmup_ratio 0.01 \
+    --max_grad_norm 1.0 \
+    --logging_steps 1 \
+    --dataloader_num_workers 1 \
+    --eval_steps 1000 \
+    --report_to "visualdl" \
+    --sharding "stage1" \
+    --disable_tqdm true \
+    --continue_training 1 \
+    --recompute 0 \
+    --recompute_granularity full \
+    --do_train \
+    --do_eval \
+    --device "gpu"
+)",
+                                            "PROGRAM", app("pretrain"));
+  const CommandResult result = run_command("cd " + dir_.path().string() + script);
+  ASSERT_EQ(result.code, 0) << result.all();
+  for (const char* named : {"virtual_pp_degree", "--recompute-granularity with --recompute false"})
+    EXPECT_NE(result.all().find(named), std::string::npos) << named << result.all();
+  EXPECT_TRUE(test::Pattern("iteration +2/ +2 .*lm loss: [0-9].*loss scale: 512")
+                  .is_in(file("output/llama_hybid_log/workerlog.3")))
+      << file("output/llama_hybid_log/workerlog.3");
+}
+
 TEST_F(PaddleApp, BeginsWithTheModelsWeightsOrRandomOnes) {
   const CommandResult random =
       pretrain("--output_dir a --max_steps 1 --logging_steps 1 --continue_training 0");

@@ -199,5 +199,36 @@ megalith-pretrain --nproc 2 --use-mcore-models --num-layers 2 --hidden-size 64 -
       << result.out;
 }
 
+// Runs examples/mixtral/train_mixtral_8x7b_distributed.sh with smaller sizes. One error must name each option
+// of its experts with a remedy; without them, it must train the dense model.
+TEST_F(PretrainScripts, OfMixtralNameTheExpertsAndStartWithoutThem) {
+  const std::string rest = concat(R"(
+megalith-pretrain --nproc 2 --use-mcore-models --disable-bias-linear --seq-length 32 --max-position-embeddings 64 \
+    --num-layers 2 --hidden-size 32 --ffn-hidden-size 64 --num-attention-heads 2 --init-method-std 0.01 \
+    --attention-dropout 0.0 --hidden-dropout 0.0 --normalization RMSNorm --position-embedding-type rope --swiglu \
+    --untie-embeddings-and-output-weights --group-query-attention --num-query-groups 2 --no-masked-softmax-fusion \
+    --rotary-base 1000000 --overlap-param-gather --overlap-grad-reduce --mock-data --split 99990,8,2 \
+    --micro-batch-size 1 --global-batch-size 4 --lr 1e-4 --train-iters 7 --min-lr 1.0e-5 --weight-decay 0.1 \
+    --clip-grad 1.0 --tensor-model-parallel-size 1 --pipeline-model-parallel-size 1 --use-distributed-optimizer \
+    --sequence-parallel --eval-iters 1 --no-load-optim --no-load-rng --log-interval 1 \
+    --tokenizer-type Llama2Tokenizer --tokenizer-model )",
+                                  test_data("text/goldens/pieces.model"), ' ');
+  const std::vector<std::string> lacking = {
+      "--no-position-embedding",       "--num-experts 2",
+      "--moe-router-topk 2",           "--moe-router-load-balancing-type aux_loss",
+      "--moe-aux-loss-coeff 1e-2",     "--moe-token-dispatcher-type alltoall",
+      "--expert-model-parallel-size 2"};
+  const CommandResult refused = run(rest + join(lacking, " "));
+  EXPECT_EQ(refused.code, 64) << refused.all();
+  for (const std::string& option : lacking)
+    EXPECT_TRUE(
+        test::Pattern(option.substr(0, option.find(' ')) + "( 2)? is not supported[^;]*; [^\n]*leave it")
+            .is_in(refused.err))
+        << option << refused.err;
+  const CommandResult result = run(rest);
+  ASSERT_EQ(result.code, 0) << result.all();
+  EXPECT_TRUE(test::Pattern("iteration +7/ +7 .*lm loss: [0-9]").is_in(result.out)) << result.out;
+}
+
 }  // namespace
 }  // namespace megalith::test

@@ -226,6 +226,23 @@ TEST_F(PthCheckpoint, HoldsAdamWsState) {
   EXPECT_EQ(file.tensors.size(), 2 * (names.size() - kMasks));  // exp_avg and exp_avg_sq of each parameter
 }
 
+// GPTModel registers torch.triu(torch.ones(positions, positions), diagonal=1). 40 rows are not written at
+// once.
+TEST_F(PthCheckpoint, HoldsTheMaskOfEachLayer) {
+  PretrainConfig c = config();
+  c.model.max_positions = 40;
+  c.train.iters = 2;
+  train(c, tiny_data(), nullptr);
+  const TorchFile model = open_torch(dir_ / "pth/model_000000.pth");
+  const auto ref = model.tree.find_ref(model.tree.root(), "trf_blocks.1.att.mask");
+  ASSERT_TRUE(ref);
+  std::vector<float> mask(size_t{40} * 40);
+  copy_tensor(model.tensor(*ref), {0, 0}, View{mask.data(), DType::kF32, {40, 40}}, {0, 0}, {40, 40});
+  for (size_t row = 0; row < 40; ++row)
+    for (size_t column = 0; column < 40; ++column)
+      EXPECT_EQ(mask[row * 40 + column], column > row ? 1 : 0) << row << ' ' << column;
+}
+
 // A model that GPTModel has no place for is saved under our names.
 TEST_F(PthCheckpoint, HasOurNamesForOtherModels) {
   PretrainConfig c = config();
@@ -330,7 +347,7 @@ TEST_F(PthCheckpoint, RefusesWhatAnotherOptimizerKeeps) {
   pickle.real(2);
   pickle.text("max_exp_avg_sq");
   file.tensor({.name = "max_exp_avg_sq", .dtype = DType::kF32, .shape = {1}},
-              [](View out) { *static_cast<float*>(out.data) = 0; });
+              [](View out, int64_t) { *static_cast<float*>(out.data) = 0; });
   pickle.end_dict();
   pickle.end_dict();
   pickle.text("param_groups");

@@ -82,12 +82,12 @@ TEST(TutorialLines, NameTheNumberOfThePair) {
   const auto world = make_self_comm();
   const auto lines = make_styled_lines(observed(config, *world, {}));
   test::LogLines log;
-  lines->saved(1, "s/model_000000.pth");
+  lines->saved({1, "s/model_000000.pth", 0});
   lines->step_done(1);
-  lines->saved(3, "s/model_000001.pth");
+  lines->saved({3, "s/model_000001.pth", 1});
   lines->step_done(3);
   lines->step_done(6);
-  lines->saved(9, "s/iter_0000009");
+  lines->saved({9, "s/iter_0000009"});
   lines->step_done(9);
   EXPECT_EQ(log.lines, (std::vector<std::string>{"=====", "[GPU0] Epoch 1 finished, checkpoint: 000001",
                                                  "=====", "[GPU0] Epoch 2 finished, checkpoint: 000005",

@@ -145,7 +145,7 @@ TEST(RunLog, WritesOneObjectALine) {
                .figures = {{"own", "acc", 0.25, 0.1}, {"own", "acc_norm", 0.5}, {"t", "perplexity", 9.0}},
                .seconds = 1.5});
     log.sample({2, "def", "def \"x\"\n"});
-    log.saved(2, "out/iter_0000002");
+    log.saved({2, "out/iter_0000002"});
     log.end({.iteration = 2, .reason = "done"});
   }
   const std::vector<Json> lines = lines_of(path);
@@ -201,7 +201,7 @@ TEST(RunLog, HasTheBytesOfEarlierVersions) {
                           .skipped = true}});
     log.evaluation({.test = true, .iteration = 4, .loss = 5.5});
     log.sample({4, "def", "def x\n"});
-    log.saved(4, "out/it");
+    log.saved({4, "out/it"});
     log.end({.iteration = 4, .reason = "done"});
   }
   EXPECT_EQ(

@@ -49,9 +49,10 @@ class SaverTest : public testing::Test {
     return {.root = dir_ / name,
             .store = store_of(checkpoint_format("megalith")),
             .peer_timeout = std::chrono::seconds(10),
-            .complete = [this](int64_t iteration, const std::string& path) {
-              complete_.push_back(iteration);
-              EXPECT_TRUE(file_exists(path + "/index.json")) << path;
+            .complete = [this](const SaveReport& report) {
+              complete_.push_back(report.iteration);
+              EXPECT_TRUE(file_exists(report.path + "/index.json")) << report.path;
+              EXPECT_EQ(report.number, std::nullopt);  // our format counts no saves
             }};
   }
   CheckpointExtras extras(bool optimizer = true) const {
