@@ -114,6 +114,11 @@ bool sequence_by_context(const PlanProblem& p, const Candidate& c, std::string* 
   });
 }
 
+bool context_by_attention(const PlanProblem& p, const Candidate& c, std::string* reason) {
+  return broken_if(c.context > 1 && keeps_scores(p.software.attention), reason,
+                   [&] { return concat("context ", c.context, " needs attention that keeps no scores"); });
+}
+
 /// Advice when the number of expert ranks does not divide the ranks of a stage.
 std::string nearest_expert_ranks(int experts, int ranks, const Candidate& c) {
   if (ranks % c.expert_tensor != 0)
@@ -213,13 +218,13 @@ bool graphs_by_recomputation(const PlanProblem& p, const Candidate& c, std::stri
 }
 
 constexpr Rule kRules[] = {
-    {"H1", hidden_by_heads},         {"H2", heads_by_tensor},      {"H3", groups_by_tensor},
-    {"H4", ffn_by_tensor},           {"L1", layers_by_pipeline},   {"V1", layers_by_chunks},
-    {"V2", microbatches_by_groups},  {"S1", sequence_by_tensor},   {"C1", sequence_by_context},
-    {"W2", experts_by_ranks},        {"H4", expert_ffn_by_tensor}, {"S2", experts_by_sequence},
-    {"E1", deepep_has_ranks},        {"E2", exchange_beside_work}, {"E3", bias_by_scores},
-    {"E4", biases_by_expert_tensor}, {"E5", capacity_by_router},   {"E6", shared_by_dispatcher},
-    {"G1", graphs_by_recomputation}};
+    {"H1", hidden_by_heads},        {"H2", heads_by_tensor},         {"H3", groups_by_tensor},
+    {"H4", ffn_by_tensor},          {"L1", layers_by_pipeline},      {"V1", layers_by_chunks},
+    {"V2", microbatches_by_groups}, {"S1", sequence_by_tensor},      {"C1", sequence_by_context},
+    {"C2", context_by_attention},   {"W2", experts_by_ranks},        {"H4", expert_ffn_by_tensor},
+    {"S2", experts_by_sequence},    {"E1", deepep_has_ranks},        {"E2", exchange_beside_work},
+    {"E3", bias_by_scores},         {"E4", biases_by_expert_tensor}, {"E5", capacity_by_router},
+    {"E6", shared_by_dispatcher},   {"G1", graphs_by_recomputation}};
 
 /// W1: the number of devices is a multiple of what one copy of the model needs.
 bool world_by_ranks(const PlanProblem& p, Candidate& c, std::string* reason) {

@@ -144,6 +144,18 @@ TEST(Rules, C1SequenceIsAMultipleOfTwiceTheContextRanks) {
 }
 
 // T1, Megatron's padding: 50257 ids are padded to a multiple of 128 * tensor.
+// Transformer Engine's attention that keeps the scores does not divide a sequence over context ranks.
+TEST(Rules, C2ContextNeedsAttentionThatKeepsNoScores) {
+  PlanProblem p = gpt_22b(64);
+  EXPECT_EQ(rule(p, {.context = 2}), "");
+  for (const AttentionKernel kernel : {AttentionKernel::kTorch, AttentionKernel::kFusedSoftmax}) {
+    p.software.attention = kernel;
+    EXPECT_EQ(rule(p, {.context = 2}), "C2");
+    EXPECT_EQ(rule(p, {.tensor = 2}), "");
+  }
+  EXPECT_EQ(reason(p, {.context = 2}), "context 2 needs attention that keeps no scores");
+}
+
 TEST(Rules, T1VocabularyIsPaddedForTheTensorRanks) {
   EXPECT_EQ(count_parameters(gpt_22b(8).model, 8).embedding, 51200.0 / 8 * 6144 + 2048.0 * 6144);
 }
