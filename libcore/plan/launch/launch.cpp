@@ -34,6 +34,15 @@ std::string missing_options(const std::string& words, bool ours) {
   return out;
 }
 
+/// The model, the data and the method of a tuning run; what is not known is to be filled in.
+std::string tuning_options(const PlanProblem& p) {
+  const PlannedTuning& t = p.tuning;
+  return concat("--model ", t.model.empty() ? std::string(kFillIn) : shell_word(t.model), " --data ", kFillIn,
+                " --output-dir ", kFillIn, " --max-length ", p.model.seq_length,
+                t.adapts() ? concat(" --lora --lora-rank ", t.lora_rank) : "",
+                t.eight_bits ? " --qlora" : "");
+}
+
 /// The command lines that start training on all machines of a problem. `whole`: with what the command leaves
 /// open, to be filled in.
 class Start {
@@ -84,6 +93,9 @@ class Start {
     return needs_one ? "CUDA_DEVICE_MAX_CONNECTIONS=1 " : "";
   }
   std::string program(const std::string& ranks = {}) const {
+    if (p_.tuning.finetunes)
+      return concat("megalith-finetune ", ranks, device_option(), tuning_options(p_), p_.run_words, ' ',
+                    launch_options(p_, c_, true));
     const std::string& words = ours_ ? p_.run_words : p_.megatron_words;
     return concat(ours_ ? "megalith-pretrain " : "pretrain_gpt.py ", ranks, ours_ ? device_option() : "",
                   model_options(p_.model, ours_), words,

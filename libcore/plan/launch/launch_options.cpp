@@ -7,7 +7,8 @@ namespace {
 
 class Writer {
  public:
-  Writer(const PlanProblem& problem, const Candidate& cut, bool ours) : p_(problem), c_(cut), ours_(ours) {}
+  Writer(const PlanProblem& problem, const Candidate& cut, bool ours)
+      : p_(problem), c_(cut), ours_(ours || problem.tuning.finetunes) {}
 
   std::vector<LaunchOption> options() {
     add_sizes();
@@ -70,6 +71,7 @@ class Writer {
     }
   }
   void add_overlaps() {
+    if (p_.tuning.finetunes) return;  // megalith-finetune has no options for them
     const Software& software = p_.software;
     const bool exchanged = holders(p_, c_) > 1;
     if (c_.sequence && software.overlap_tensor) take("tp-comm-overlap");

@@ -136,8 +136,16 @@ constexpr CodeBase kCodeBases[] = {
      .what = "Megatron-LM before that",
      .source = "known of the code base",
      .software = megatron_2020},
-    {.name = "nemo", .what = "NeMo", .source = "known of the code base", .software = nemo},
-    {.name = "bridge", .what = "Megatron-Bridge", .source = "known of the code base", .software = nemo},
+    {.name = "nemo",
+     .what = "NeMo",
+     .source = "known of the code base",
+     .software = nemo,
+     .trains_adapters = true},
+    {.name = "bridge",
+     .what = "Megatron-Bridge",
+     .source = "known of the code base",
+     .software = nemo,
+     .trains_adapters = true},
     {.name = "deepspeed",
      .what = "Megatron-DeepSpeed",
      .source = "known of the code base",
@@ -151,7 +159,8 @@ constexpr CodeBase kCodeBases[] = {
      .what = "PyTorch's FSDP around a model of PyTorch's operators",
      .source = "assumed to do as torchtitan does",
      .software = torchtitan,
-     .recomputes_products = true},
+     .recomputes_products = true,
+     .trains_adapters = true},
     {.name = "llm-foundry",
      .what = "llm-foundry",
      .source = "assumed, and kept as runs agree with it",
@@ -171,7 +180,8 @@ constexpr CodeBase kCodeBases[] = {
      .what = "this version's trainer",
      .source = "its own code",
      .software = megalith,
-     .takes_megatrons_options = true}};
+     .takes_megatrons_options = true,
+     .trains_adapters = true}};
 
 struct Feature {
   const char* word;

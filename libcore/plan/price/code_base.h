@@ -20,6 +20,7 @@ struct CodeBase {
   /// Whether it divides embedding, layers, final norm and head as one list of equal modules.
   bool cuts_modules = false;
   bool recomputes_products = false;  // Recomputed::kProducts is its selective recomputation
+  bool trains_adapters = false;      // of LoRA
 };
 std::span<const CodeBase> code_bases();
 std::vector<std::string> code_base_names();

@@ -27,8 +27,8 @@ constexpr double kProcessorOverhead = 1e-3;
 /// Directions of a pipeline's messages: activations, and their gradients.
 constexpr double kDirections = 2;
 /// Operations per matrix parameter and token: a multiplication and an addition in each of three products, the
-/// forward one and those of both gradients.
-constexpr double kOperations = 6;
+/// forward one and those of both gradients. A frozen matrix has no gradient.
+constexpr double kOperations = 6, kFrozenOperations = 4;
 /// The part of the scores that a causal mask leaves.
 constexpr double kCausalHalf = 0.5;
 /// Inputs of the matrix that a layer of further predictions begins with: the previous hidden state and an
@@ -110,11 +110,12 @@ struct Assembly {
   double sharded_layers(const Layout::Kind& kind) const {
     const LayerCost& layer = kind.layer(price);
     const double with_experts = static_cast<double>(kind.layers - kind.plain) / kind.layers;
-    const ParameterCount& count = price.parameters;
-    const StageParameters one{with_experts * count.block + (1 - with_experts) * count.plain_block,
-                              with_experts * count.experts};
-    const double gather = sharding == Sharding::kParameters ? spread(one, p.element()) : 0;
-    const double reduce = spread(one, gradient_bytes());
+    const auto of_layer = [&](const ParameterCount& count) {
+      return StageParameters{with_experts * count.block + (1 - with_experts) * count.plain_block,
+                             with_experts * count.experts};
+    };
+    const double gather = sharding == Sharding::kParameters ? spread(of_layer(price.weight_bytes), 1) : 0;
+    const double reduce = spread(of_layer(price.trained), gradient_bytes());
     const auto beside = [&](double work, double exchange) {
       const double hidden = std::min(work, exchange);
       return exchange - hidden + k.shard_contention * hidden;
@@ -129,7 +130,7 @@ struct Assembly {
   /// The gradients outside a stage's layers that ZeRO-2 reduces after each microbatch: all but those of a
   /// tied table. Those of the head travel while the layers work, those of the embedding after all work.
   double sharded_ends(const Layout::Kind& kind) const {
-    const ParameterCount& count = price.parameters;
+    const ParameterCount& count = price.trained;
     double exposed = 0;
     if (kind.stage == 0) exposed += spread({count.embedding - count.head_copy, 0}, gradient_bytes());
     if (kind.stage == c.pipeline - 1)
@@ -151,9 +152,10 @@ struct Assembly {
            exposed(p.software.overlap_parameters, gather, first_forward);
   }
 
+  /// The trained parameters of the stage that has the most.
   StageParameters most_parameters() const {
-    const StageParameters first = stage_parameters(c, price.parameters, layout.kinds.front()),
-                          last = stage_parameters(c, price.parameters, layout.kinds.back());
+    const StageParameters first = stage_parameters(c, price.trained, layout.kinds.front()),
+                          last = stage_parameters(c, price.trained, layout.kinds.back());
     return last.sum() > first.sum() ? last : first;
   }
   /// Seconds of the optimizer's step. `cut`: its state is sharded over the ranks that have the same
@@ -284,7 +286,10 @@ double model_flops(const PlanProblem& p, int64_t global_batch) {
   const double matrices = matrix_parameters(m, experts) * (layers - plain) +
                           matrix_parameters(m, false) * plain +
                           kJoinedInputs * m.predicted * m.hidden * m.hidden + head * (1 + m.predicted);
-  return kOperations * tokens * matrices + kOperations * tokens * m.seq_length * width * layers;
+  const double scores = kOperations * tokens * m.seq_length * width * layers;
+  if (!p.tuning.adapts()) return kOperations * tokens * matrices + scores;
+  const double adapters = adapter_parameters(m, 1, p.tuning.lora_rank) * m.layers;
+  return tokens * (kFrozenOperations * matrices + kOperations * adapters) + scores;
 }
 
 double model_flops_utilisation(const PlanProblem& p, const Candidate& c, double seconds) {

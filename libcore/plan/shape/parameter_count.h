@@ -26,6 +26,18 @@ inline ParameterCount count_parameters(const ModelShape& m, int tensor) {
   return count_parameters(m, ParameterShare{.tensor = tensor});
 }
 
+/// One rank's parameters of the LoRA adapters (Hu et al. 2021) on all linear layers of one dense transformer
+/// layer: [rank, in] and [out, rank] for the projections of queries, keys, values and output, and for each
+/// matrix of the feed-forward block. Of each two, tensor ranks divide the one along the axis that they divide
+/// in the layer itself; each has the other one whole (model/low_rank.cpp).
+double adapter_parameters(const ModelConfig&, int tensor, int rank);
+/// One rank's part of the linear layers of one dense transformer layer.
+struct LinearCount {
+  double elements = 0;  // of the matrices, without biases
+  double rows = 0;      // outputs
+};
+LinearCount count_linears(const ModelConfig&, int tensor);
+
 /// Parameters of the model; tied ones count once.
 double total_parameters(const ModelShape&);
 /// The parameters that one token uses: of the routed experts, only those that the router chooses.

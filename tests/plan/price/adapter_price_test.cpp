@@ -1,0 +1,128 @@
+#include "libcore/plan/price/adapter_price.h"
+
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "libcore/finetune/lora.h"
+#include "libcore/model/measure.h"
+#include "libcore/plan/price/memory_estimate.h"
+#include "libcore/plan/price/time_model.h"
+#include "tests/plan/problems.h"
+
+namespace megalith {
+namespace {
+
+using test::gpt;
+using test::llama;
+
+ModelConfig llama_3_8b() {
+  return llama(32, 4096, 32, 8, 14336, 128256);
+}
+
+PlanProblem on_h100(int world) {
+  PlanProblem p;
+  p.model = llama_3_8b();
+  p.machine = {find_accelerator("H100"), world, 8};
+  p.global_batch = 64;
+  return p;
+}
+
+PlanProblem with_adapters(PlanProblem p, int rank, bool eight_bits = false) {
+  p.tuning = {.finetunes = true, .lora_rank = rank, .eight_bits = eight_bits};
+  return p;
+}
+
+Candidate legal(const PlanProblem& p, Candidate c) {
+  EXPECT_FALSE(complete(p, c));
+  return c;
+}
+
+// What peft prints as "trainable params" for adapters of rank 8 on all linear layers.
+TEST(AdapterParameters, AreThoseThatPeftCounts) {
+  const auto of_model = [](const ModelConfig& m) { return adapter_parameters(m, 1, 8) * m.layers; };
+  EXPECT_EQ(of_model(llama(32, 4096, 32, 32, 11008, 32000)), 19'988'480);  // Llama 2 7B
+  EXPECT_EQ(of_model(llama_3_8b()), 20'971'520);                           // Llama 3 8B
+  EXPECT_EQ(of_model(llama(28, 3584, 28, 4, 18944, 152064)), 20'185'088);  // Qwen2 7B
+}
+
+// The closed forms must not drift from the adapters that are trained.
+TEST(AdapterParameters, AreThoseOfTheRealStage) {
+  for (const ModelConfig& m : {gpt(2, 64, 4, 32, 512), llama(2, 64, 4, 2, 176, 512)})
+    for (const int tensor : {1, 2})
+      for (const bool eight_bits : {false, true}) {
+        TuningPlan tuning = lora_plan(m, {.rank = 8});
+        tuning.int8 = eight_bits;
+        const auto with_layers = [&](int layers) {
+          return measure({.model = m,
+                          .layers = {0, layers},
+                          .split = {.rank = 0, .size = tensor},
+                          .micro_batch = 2,
+                          .tuning = tuning});
+        };
+        const StageCost one = with_layers(1), two = with_layers(2);
+        PlanProblem p = with_adapters({.model = m,
+                                       .machine = {find_accelerator("A100"), tensor, tensor},
+                                       .precision = Precision::kFloat32},
+                                      8, eight_bits);
+        const ParameterCount all = count_parameters(m, tensor);
+        EXPECT_EQ(static_cast<double>(two.parameters - one.parameters),
+                  all.block + adapter_parameters(m, tensor, 8));
+        const double matrices = 2 * 11;  // of layer and adapters at most, with their scales
+        EXPECT_NEAR(static_cast<double>(two.values - one.values), weight_bytes(p, all, tensor).block,
+                    256 * (matrices + 12))  // tensors begin at multiples of 256 bytes
+            << tensor << eight_bits;
+        EXPECT_NEAR(static_cast<double>(two.grads - one.grads), 4 * trained_parameters(p, all, tensor).block,
+                    256 * matrices);
+      }
+}
+
+// By hand: a layer of Llama 3 8B has 4096 (4096 + 2 * 1024 + 4096 + 3 * 14336) elements in matrices with
+// 4096 + 2 * 1024 + 4096 + 2 * 14336 + 4096 rows. Eight bits save a byte of each, less four for each row.
+TEST(AdapterPrice, EightBitsHalveTheFrozenMatrices) {
+  const Candidate c = legal(on_h100(1), {});
+  const auto weights = [&](const PlanProblem& p) { return memory_estimate(p, c, 0).parameters; };
+  const double wide = weights(with_adapters(on_h100(1), 8)),
+               narrow = weights(with_adapters(on_h100(1), 8, true));
+  const double elements = 32.0 * 4096 * (2 * 4096 + 2 * 1024 + 3 * 14336),
+               rows = 32.0 * (3 * 4096 + 2 * 1024 + 2 * 14336);
+  EXPECT_EQ(wide - narrow, elements - 4 * rows);
+  EXPECT_EQ(wide - weights(on_h100(1)), 2 * 20'971'520.0);
+}
+
+TEST(AdapterPrice, OnlyAdaptersHaveGradientsAndMoments) {
+  const PlanProblem p = with_adapters(on_h100(1), 8);
+  const MemoryEstimate estimate = memory_estimate(p, legal(p, {}), 0);
+  EXPECT_EQ(estimate.gradients, 4 * 20'971'520.0);
+  EXPECT_EQ(estimate.optimizer, 12 * 20'971'520.0);
+}
+
+// Of the three products of a linear layer two remain: four operations for each parameter and token in place
+// of six. Attention and element-wise work are the same.
+TEST(AdapterPrice, SavesTheGradientsOfFrozenMatrices) {
+  const PlanProblem all = on_h100(1);
+  const Candidate c = legal(all, {});
+  const auto seconds = [&](const PlanProblem& p) { return step_time(p, c).compute; };
+  EXPECT_GT(seconds(with_adapters(all, 1)) / seconds(all), 4.0 / 6);
+  EXPECT_LT(seconds(with_adapters(all, 1)) / seconds(all), 5.0 / 6);
+  EXPECT_LT(seconds(with_adapters(all, 1)), seconds(with_adapters(all, 64)));
+  EXPECT_LT(seconds(with_adapters(all, 8)), seconds(with_adapters(all, 8, true)));
+  const double operations =
+      model_flops(with_adapters(all, 1), 64) - model_flops(all, 64) * 4 / 6;  // scores, adapters
+  EXPECT_GT(operations, 0);
+  EXPECT_LT(operations, 0.1 * model_flops(all, 64));
+}
+
+TEST(AdapterPrice, DataRanksExchangeAdaptersOnly) {
+  const PlanProblem p = with_adapters(on_h100(8), 8);
+  const double tuned = step_time(p, legal(p, {})).data_comm,
+               whole = step_time(on_h100(8), legal(on_h100(8), {})).data_comm;
+  EXPECT_GT(tuned, 0);
+  EXPECT_LT(tuned, whole / 20);
+  // FSDP shards what is frozen, too.
+  const Candidate sharded = legal(p, {.sharding = Sharding::kParameters});
+  EXPECT_LT(memory_estimate(p, sharded, 0).parameters, memory_estimate(p, legal(p, {}), 0).parameters / 7);
+}
+
+}  // namespace
+}  // namespace megalith
