@@ -77,6 +77,7 @@ struct PlanProblem {
   /// The probability with which a plan must not run out of memory (fit_probability()). At a half, what is
   /// predicted decides.
   double asked_probability = 0.5;
+  bool measured = false;  // whether the device's rates come from measurements of this machine (--calibrate)
   int64_t global_batch = 0;            // samples of one step; 0: not fixed
   int64_t max_global_batch = 0;        // largest global batch that a plan may use; 0: no limit
   std::vector<int> stage_layers = {};  // layers of each pipeline stage; empty: not given by the user

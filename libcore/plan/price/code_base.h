@@ -21,6 +21,7 @@ struct CodeBase {
   bool cuts_modules = false;
   bool recomputes_products = false;  // Recomputed::kProducts is its selective recomputation
   bool trains_adapters = false;      // of LoRA
+  bool has_fitted_runs = false;      // whether the coefficients were fitted to runs of it, too
 };
 std::span<const CodeBase> code_bases();
 std::vector<std::string> code_base_names();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "libcore/plan/price/code_base.h"
 #include "libcore/plan/price/memory_estimate.h"
 
 namespace megalith {
@@ -231,6 +232,12 @@ struct Assembly {
   }
 };
 
+/// Whether measurements of runs of this kind are behind the prediction.
+bool is_known(const PlanProblem& p) {
+  if (p.measured || p.trained_here) return true;
+  return code_base(p.software.code_base).has_fitted_runs && has_fitted_runs(p.machine.device.name);
+}
+
 }  // namespace
 
 StepTime step_time(const PlanProblem& p, const Candidate& c, const LayerPrice& price, const Layout& layout) {
@@ -256,8 +263,9 @@ double stage_seconds(const Candidate& c, const LayerPrice& price, const Layout::
 
 Interval interval(const PlanProblem& p, double seconds) {
   const Coefficients& k = *p.coefficients;
-  const double spread = 1 + (p.model.has_experts() ? k.expert_spread : k.spread);
-  return {seconds / spread, seconds * spread};
+  double spread = is_known(p) ? k.spread : std::max(k.spread, k.stranger_spread);
+  if (p.model.has_experts()) spread = std::max(spread, k.expert_spread);
+  return {seconds / (1 + spread), seconds * (1 + spread)};
 }
 
 Interval imbalance_interval(const PlanProblem& p, const Candidate& c) {

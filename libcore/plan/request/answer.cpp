@@ -144,6 +144,8 @@ PlanAnswer answer(const PlanRequest& request) {
   PlanProblem problem = request.problem;
   problem.machine.device = rates.device;
   problem.coefficients = &rates.coefficients;
+  const PlanOptions& plan = request.command.plan;
+  problem.measured = !plan.calibrations.empty() || !plan.anchor.empty();
   PlanAnswer found = !request.command.plan.verify_log.empty() ? compared(request.command, problem)
                      : !request.command.plan.simulate.empty() ? simulated(request, problem)
                                                               : ranked(request, problem);

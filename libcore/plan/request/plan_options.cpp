@@ -23,9 +23,9 @@ void check_tuning(const PlanOptions& plan, Problems& problems) {
     problems.add(Opt{"qlora"}, " needs ", Opt{"lora-rank"}, " or ", Opt{"finetuning-type"}, " lora");
   if (tuning.adapts() && !plan.base().trains_adapters)
     problems.add(Opt{"software"}, ' ', plan.software, " trains no LoRA adapters; give one of ", adapting());
-  if (tuning.adapts() && (!plan.fp8_format.empty() || !plan.fp4_format.empty()))
-    problems.add("LoRA is planned in 16 bits, not with ",
-                 Opt{plan.fp4_format.empty() ? "fp8-format" : "fp4-format"}, "; leave one of them out");
+  if (tuning.eight_bits && (!plan.fp8_format.empty() || !plan.fp4_format.empty()))
+    problems.add(Opt{"qlora"}, " widens the weights for products in 16 bits; leave it out, or ",
+                 Opt{plan.fp4_format.empty() ? "fp8-format" : "fp4-format"});
   const auto excludes = [&](const char* option, bool given) {
     if (given && tuning.finetunes)
       problems.add(Opt{option}, " is for the training of new models; leave out ",

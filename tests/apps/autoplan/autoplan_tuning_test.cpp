@@ -101,7 +101,8 @@ TEST_F(AutoplanTuning, RefusesWhatIsNotPlanned) {
        "--software megatron trains no LoRA adapters; give one of nemo, "},
       {"--lora-rank 8 --finetuning-type full", "contradict each other"},
       {"--qlora", "--qlora needs --lora-rank or --finetuning-type lora"},
-      {"--lora-rank 8 --fp8-format hybrid --gpu h100", "LoRA is planned in 16 bits, not with --fp8-format"},
+      {"--lora-rank 8 --qlora --fp8-format hybrid --gpu h100",
+       "--qlora widens the weights for products in 16"},
       {"--lora-rank 8 --simulate 8", "--simulate is for the training of new models; leave out --lora-rank"},
       {"--lora-rank 8 --num-experts 8", "adapters are planned for dense models, not with "},
       {"--lora-rank 0", "--lora-rank 0"}};

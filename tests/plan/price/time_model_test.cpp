@@ -190,5 +190,25 @@ TEST(StepTime, OfRecomputedLayersIsThatOfTheLayersThatRunAgain) {
   }
 }
 
+// What no fit has seen may be further off (docs/planner.md, "How far off").
+TEST(Interval, IsWiderForStrangers) {
+  const auto width = [](const char* device, const char* software) {
+    PlanProblem p = test::gpt_22b(64);
+    p.machine.device = find_accelerator(device);
+    p.software.code_base = software;
+    return interval(p, 1).high - 1;
+  };
+  const Coefficients& k = fitted_coefficients();
+  EXPECT_EQ(width("h100", "megatron"), width("a100-80", "torchtitan"));
+  EXPECT_NEAR(width("h100", "megatron"), k.spread, 1e-12);
+  EXPECT_NEAR(width("910b", "megatron"), k.stranger_spread, 1e-12);
+  EXPECT_NEAR(width("h100", "llmq"), k.stranger_spread, 1e-12);
+  EXPECT_GT(k.stranger_spread, k.spread);
+  PlanProblem measured = test::gpt_22b(64);
+  measured.machine.device = find_accelerator("910b");
+  measured.measured = true;
+  EXPECT_NEAR(interval(measured, 1).high - 1, k.spread, 1e-12);
+}
+
 }  // namespace
 }  // namespace megalith
