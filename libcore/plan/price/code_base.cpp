@@ -201,12 +201,22 @@ struct Feature {
 const std::vector<Feature>& features() {
   const auto flag = [](bool Software::*member) { return [member](Software& s) { s.*member = true; }; };
   const auto schedule = [](Schedule kind) { return [kind](Software& s) { s.schedule = kind; }; };
-  static const std::vector<Feature> kFeatures = {
-      {"compile", flag(&Software::compiled)},        {"cuda_graphs", flag(&Software::cuda_graphs)},
-      {"async_tp", flag(&Software::overlap_tensor)}, {"ce_fusion", flag(&Software::fused_cross_entropy)},
-      {"adam_8bit", flag(&Software::adam_8bit)},     {"fused_norm", flag(&Software::fused_norm)},
-      {"zbb", schedule(Schedule::kZeroBubble)},      {"zbv", schedule(Schedule::kZeroBubbleV)},
-      {"v-half", schedule(Schedule::kVHalf)},        {"v-min", schedule(Schedule::kVMin)}};
+  static const std::vector<Feature> kFeatures = {{"compile", flag(&Software::compiled)},
+                                                 {"cuda_graphs", flag(&Software::cuda_graphs)},
+                                                 {"async_tp", flag(&Software::overlap_tensor)},
+                                                 {"ce_fusion", flag(&Software::fused_cross_entropy)},
+                                                 {"adam_8bit", flag(&Software::adam_8bit)},
+                                                 {"fused_norm", flag(&Software::fused_norm)},
+                                                 {"zbb", schedule(Schedule::kZeroBubble)},
+                                                 {"zbv", schedule(Schedule::kZeroBubbleV)},
+                                                 {"fp8_dispatch", flag(&Software::narrow_dispatch)},
+                                                 {"dualpipe",
+                                                  [](Software& s) {
+                                                    s.schedule = Schedule::kDualPipe;
+                                                    s.overlap_exchange = true;
+                                                  }},
+                                                 {"v-half", schedule(Schedule::kVHalf)},
+                                                 {"v-min", schedule(Schedule::kVMin)}};
   return kFeatures;
 }
 

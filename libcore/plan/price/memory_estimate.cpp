@@ -43,6 +43,8 @@ double chunks_in_flight(const PlanProblem& p, const Candidate& c, int stage) {
       return std::min(total, c.chunks * (c.pipeline / kVHalfDivisor + 1));
     case Schedule::kVMin:
       return std::min(total, c.chunks * (c.pipeline / kVMinDivisor + 1));
+    case Schedule::kDualPipe:
+      return std::min(total, c.pipeline + 1.0);  // of both directions: arXiv 2412.19437, table 2
   }
   return total;
 }
@@ -63,10 +65,13 @@ void add_state(const PlanProblem& p, const Candidate& c, const StageParameters& 
     return parameters.shared * each * (cut ? 1 / ranks : 1.0) +
            parameters.experts * each * (cut ? 1 / copies : 1.0);
   };
+  // DualPipe's ranks hold two stages each. The optimizer's state is sharded over both copies.
+  const double stages = p.software.schedule == Schedule::kDualPipe && c.pipeline > 1 ? 2 : 1;
   // 8- and 4-bit products keep their weights in 8 bits in both orders, which together take as many bytes as
   // 16 bits.
-  estimate.parameters = held(bytes, 1, Sharding::kParameters);
-  estimate.gradients = held(trained, p.half() ? p.software.gradient_bytes : kGradient, Sharding::kGradients);
+  estimate.parameters = stages * held(bytes, 1, Sharding::kParameters);
+  estimate.gradients =
+      stages * held(trained, p.half() ? p.software.gradient_bytes : kGradient, Sharding::kGradients);
   estimate.optimizer = held(trained, optimizer_bytes(p), Sharding::kOptimizer);
   // Only the ranks of the model's first replica save parameters; the estimate is for one of these.
   if (p.save_copy != SaveCopy::kNone) estimate.save_copy = estimate.parameters;

@@ -180,7 +180,8 @@ bool exchange_beside_work(const PlanProblem& p, const Candidate& c, std::string*
          needs(p.model.shared_overlap, "--moe-shared-expert-overlap left out") ||
          needs(c.recompute == Recomputed::kFull, "no layers recomputed whole") ||
          needs(c.expert == 1, "expert above 1") ||
-         needs(c.pipeline > 1 && c.chunks == 1, "pipeline 1 or an interleaved one");
+         needs(c.pipeline > 1 && c.chunks == 1 && p.software.schedule != Schedule::kDualPipe,
+               "pipeline 1 or an interleaved one");
 }
 bool bias_by_scores(const PlanProblem& p, const Candidate&, std::string* reason) {
   const ModelShape& m = p.model;
@@ -211,6 +212,17 @@ bool shared_by_dispatcher(const PlanProblem& p, const Candidate&, std::string* r
   });
 }
 
+bool dualpipe_by_stages(const PlanProblem& p, const Candidate& c, std::string* reason) {
+  if (p.software.schedule != Schedule::kDualPipe || c.pipeline == 1) return false;
+  const bool even = c.pipeline % 2 == 0 && c.microbatches % 2 == 0;
+  return broken_if(!even || c.chunks > 1 || c.microbatches < 2 * c.pipeline, reason, [&] {
+    return concat(
+        "--software-features dualpipe needs an even pipeline without chunks, and an even number of "
+        "microbatches, twice as many as stages at least; these are ",
+        c.pipeline, " stages and ", c.microbatches, " microbatches");
+  });
+}
+
 bool graphs_by_recomputation(const PlanProblem& p, const Candidate& c, std::string* reason) {
   return broken_if(c.recompute != Recomputed::kNone && graphs_exclude_recomputation(p), reason, [] {
     return "--software-features cuda_graphs needs nothing recomputed; leave out one of them";
@@ -224,7 +236,7 @@ constexpr Rule kRules[] = {
     {"C2", context_by_attention},   {"W2", experts_by_ranks},        {"H4", expert_ffn_by_tensor},
     {"S2", experts_by_sequence},    {"E1", deepep_has_ranks},        {"E2", exchange_beside_work},
     {"E3", bias_by_scores},         {"E4", biases_by_expert_tensor}, {"E5", capacity_by_router},
-    {"E6", shared_by_dispatcher},   {"G1", graphs_by_recomputation}};
+    {"E6", shared_by_dispatcher},   {"G1", graphs_by_recomputation}, {"D1", dualpipe_by_stages}};
 
 /// W1: the number of devices is a multiple of what one copy of the model needs.
 bool world_by_ranks(const PlanProblem& p, Candidate& c, std::string* reason) {

@@ -15,6 +15,9 @@ namespace {
 /// leaves a third (Qi et al. 2023, arXiv 2401.10241). The V schedules also have two chunks per stage, in a V
 /// (Qi et al. 2024, arXiv 2405.15362); their shares are beliefs, and V-min is assumed to leave the whole
 /// bubble.
+/// DualPipe leaves (p / 2 - 1) (F&B + B - 3 W) of p stages in place of (p - 1) (F + B): DeepSeek-V3 (arXiv
+/// 2412.19437), table 2, with B = 2 F, W = F and F&B = 3 F, as in products.
+constexpr double kDualPipeForwards = 2, kPlainForwards = 3;
 constexpr double kZeroBubbleShare = 1.0 / 3, kZeroBubbleVShare = 0.1, kVHalfShare = 0.5, kVMinShare = 1;
 
 constexpr double kFp32 = 4;  // bytes
@@ -75,6 +78,9 @@ struct Assembly {
         return kVHalfShare;
       case Schedule::kVMin:
         return kVMinShare;
+      case Schedule::kDualPipe:
+        return kDualPipeForwards * std::max(0.0, c.pipeline / 2.0 - 1) /
+               (kPlainForwards * std::max(1.0, c.pipeline - 1.0));
     }
     return 1;
   }

@@ -246,6 +246,18 @@ TEST(Rules, E1DeepEpNeedsSeveralRanks) {
   EXPECT_EQ(rule(p, {.tensor = 2, .expert_tensor = 2, .sequence = true}), "");
 }
 
+// deepseek-ai/DualPipe: an even number of ranks, and of chunks, of which there are twice as many at least.
+TEST(Rules, D1DualPipeNeedsPairsOfStages) {
+  PlanProblem p = gpt_22b(48);
+  p.global_batch = 96;
+  p.software.schedule = Schedule::kDualPipe;
+  EXPECT_EQ(rule(p, {.tensor = 4, .pipeline = 4}), "");                       // 32 microbatches
+  EXPECT_EQ(rule(p, {.tensor = 2, .pipeline = 3}), "D1");                     // stages that have no partner
+  EXPECT_EQ(rule(p, {.tensor = 1, .pipeline = 12}), "");                      // 24 microbatches
+  EXPECT_EQ(rule(p, {.tensor = 1, .pipeline = 12, .micro_batch = 2}), "D1");  // 12
+  EXPECT_EQ(rule(p, {.tensor = 1}), "");
+}
+
 // transformer_config.py: "CUDA graphs not supported with activation recomputation."
 TEST(Rules, G1GraphsExcludeRecomputation) {
   PlanProblem p = gpt_22b(64);

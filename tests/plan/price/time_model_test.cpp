@@ -210,5 +210,21 @@ TEST(Interval, IsWiderForStrangers) {
   EXPECT_NEAR(interval(measured, 1).high - 1, k.spread, 1e-12);
 }
 
+// DeepSeek-V3 (arXiv 2412.19437), table 2, for 16 stages whose backward pass takes twice the forward pass: 7
+// * 2 forward passes are left of 15 * 3, parameters and gradients are there twice.
+TEST(StepTime, OfDualPipeHasTheBubbleThatItsAuthorsState) {
+  PlanProblem p = test::gpt_22b(128);
+  p.global_batch = 256;
+  Candidate c{.tensor = 8, .pipeline = 16};
+  ASSERT_FALSE(complete(p, c));
+  const double plain = step_time(p, c).bubble;
+  const MemoryEstimate before = memory_estimate(p, c, 4);
+  p.software.schedule = Schedule::kDualPipe;
+  ASSERT_FALSE(complete(p, c));
+  EXPECT_NEAR(step_time(p, c).bubble / plain, 7.0 * 2 / (15 * 3), 1e-9);
+  EXPECT_EQ(memory_estimate(p, c, 4).parameters, 2 * before.parameters);
+  EXPECT_EQ(memory_estimate(p, c, 4).optimizer, before.optimizer);
+}
+
 }  // namespace
 }  // namespace megalith
