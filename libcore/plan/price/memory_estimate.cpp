@@ -55,6 +55,16 @@ double optimizer_bytes(const PlanProblem& p) {
   return (p.half() ? kMaster : 0) + (s.adam_8bit ? kEightBitMoments : s.first_moment_bytes + kSecondMoment);
 }
 
+/// Bytes per parameter of a table that bitsandbytes' 8-bit Adam leaves out: a StableEmbedding keeps its
+/// moments in 32 bits.
+constexpr double kTableMoments = 2 * kSecondMoment - kEightBitMoments;
+
+/// The parameters of word embeddings on a stage.
+double table_parameters(const Candidate& c, const ParameterCount& count, const Layout::Kind& kind) {
+  const bool copies = kind.stage == c.pipeline - 1 && c.pipeline > 1;
+  return (kind.stage == 0 ? count.embedding : 0) + (copies ? count.head_copy : 0);
+}
+
 /// The weights, and the state of the parameters that are trained. `bytes`: those of the weights.
 void add_state(const PlanProblem& p, const Candidate& c, const StageParameters& bytes,
                const StageParameters& trained, MemoryEstimate& estimate) {
@@ -192,6 +202,11 @@ MemoryEstimate memory_estimate(const PlanProblem& p, const Candidate& c, const L
       (c.data > 1 ? p.software.bucket_bytes : 0) +
       (p.half() ? estimate.optimizer / optimizer_bytes(p) * p.software.step_copy_bytes : 0);
   estimate.transient += std::max(0.0, stepping - working);
+  if (p.software.adam_8bit) {
+    const bool cut = counted_sharding(p, c) >= Sharding::kOptimizer;
+    estimate.optimizer += kTableMoments * table_parameters(c, price.trained, kind) /
+                          (cut ? static_cast<double>(c.data) * c.context : 1.0);
+  }
   if (!p.software.expandable_segments)
     estimate.cached = p.coefficients->cached_share * std::min(stepping, working);
   return estimate;
