@@ -177,14 +177,15 @@ constexpr CodeBase kCodeBases[] = {
     {.name = "llmq", .what = "llmq", .source = "assumed before its runs were predicted", .software = llmq},
     {.name = "internevo",
      .what = "InternEvo",
-     .source = "assumed, and kept as runs agree with it",
+     .source = "assumed, and kept as runs agree with it; its source for the layers of stages",
      .software = internevo,
+     .cut = cut_late,
      .has_fitted_runs = true},
     {.name = "scaling",
      .what = "Aleph Alpha's scaling",
      .source = "read in its source; that it keeps a softmax's input is assumed",
      .software = scaling,
-     .cuts_modules = true,
+     .cut = cut_of_modules,
      .has_fitted_runs = true},
     {.name = kMegalithSoftware,
      .what = "this version's trainer",
@@ -273,6 +274,15 @@ std::vector<int> cut_of_modules(int layers, int pipeline) {
   for (int stage = 0; stage < modules % pipeline; ++stage) ++stages[static_cast<size_t>(stage)];
   stages.front() -= kBefore;
   stages.back() -= kAfter;
+  return stages;
+}
+
+// InternEvo's source: partition_uniform().
+std::vector<int> cut_late(int layers, int pipeline) {
+  const int more = layers % pipeline;
+  if (more == 0 || layers < pipeline) return {};
+  std::vector<int> stages(static_cast<size_t>(pipeline), layers / pipeline);
+  for (int stage = pipeline - more; stage < pipeline; ++stage) ++stages[static_cast<size_t>(stage)];
   return stages;
 }
 

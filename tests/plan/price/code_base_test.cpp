@@ -45,6 +45,14 @@ TEST(CodeBase, ScalingDividesItsModules) {
   }
 }
 
+// InternEvo's partition_uniform(): of 32 layers on six stages the last two have six.
+TEST(CodeBase, InternEvoGivesTheLastStagesMore) {
+  EXPECT_EQ(cut_late(32, 6), (std::vector<int>{5, 5, 5, 5, 6, 6}));
+  EXPECT_EQ(cut_late(32, 3), (std::vector<int>{10, 11, 11}));
+  EXPECT_EQ(cut_late(32, 4), std::vector<int>{});
+  EXPECT_EQ(cut_late(32, 1), std::vector<int>{});
+}
+
 /// A plan of one way to divide the work, and the problem it is of.
 struct Priced {
   PlanProblem problem;
