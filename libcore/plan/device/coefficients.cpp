@@ -103,7 +103,7 @@ constexpr CoefficientInfo kTable[] = {
      "of a device's memory, that a program comes to use before it runs out"},
     {"spread", "of time", &C::spread, 0.02, 0.4, 0.12, 0.5, 0.17113,
      "half width of the interval that holds 80 % of runs"},
-    {"stranger_spread", "of time", &C::stranger_spread, 0.02, 1, 0.25, 0.5, 0.25,
+    {"stranger_spread", "of time", &C::stranger_spread, 0.02, 1, 0.25, 0.5, 0.2225,
      "the same of code bases and devices that no fitted run has"},
     {"expert_spread", "of time", &C::expert_spread, 0.02, 1, 0.39, 0.5, 0.39,
      "the same of mixtures of experts, to which no coefficient was fitted"},
