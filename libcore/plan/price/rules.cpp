@@ -215,7 +215,7 @@ bool shared_by_dispatcher(const PlanProblem& p, const Candidate&, std::string* r
 bool dualpipe_by_stages(const PlanProblem& p, const Candidate& c, std::string* reason) {
   if (p.software.schedule != Schedule::kDualPipe || c.pipeline == 1) return false;
   const bool even = c.pipeline % 2 == 0 && c.microbatches % 2 == 0;
-  return broken_if(!even || c.chunks > 1 || c.microbatches < 2 * c.pipeline, reason, [&] {
+  return broken_if(!even || c.chunks > 1 || c.microbatches < int64_t{2} * c.pipeline, reason, [&] {
     return concat(
         "--software-features dualpipe needs an even pipeline without chunks, and an even number of "
         "microbatches, twice as many as stages at least; these are ",
