@@ -4,10 +4,10 @@
 
 #include <gtest/gtest.h>
 
-#include "libcore/finetune/lora.h"
-#include "libcore/model/measure.h"
 #include "libcore/plan/price/memory_estimate.h"
 #include "libcore/plan/price/time_model.h"
+#include "libcore/plan/price/trainer.h"
+#include "libcore/train/step/memory.h"
 #include "tests/plan/problems.h"
 
 namespace megalith {
@@ -47,33 +47,30 @@ TEST(AdapterParameters, AreThoseThatPeftCounts) {
 }
 
 // The closed forms must not drift from the adapters that are trained.
-TEST(AdapterParameters, AreThoseOfTheRealStage) {
-  for (const ModelConfig& m : {gpt(2, 64, 4, 32, 512), llama(2, 64, 4, 2, 176, 512)})
+TEST(AdapterParameters, AreThoseOfTheRealRun) {
+  for (const ModelConfig& m : {gpt(1, 64, 4, 32, 512), llama(1, 64, 4, 2, 176, 512)})
     for (const int tensor : {1, 2})
       for (const bool eight_bits : {false, true}) {
-        TuningPlan tuning = lora_plan(m, {.rank = 8});
-        tuning.int8 = eight_bits;
+        PlanProblem p = with_adapters(test::on_this_processor(512, 2), 8, eight_bits);
+        p.machine.world = p.machine.local_world = tensor;
         const auto with_layers = [&](int layers) {
-          return measure({.model = m,
-                          .layers = {0, layers},
-                          .split = {.rank = 0, .size = tensor},
-                          .micro_batch = 2,
-                          .tuning = tuning});
+          p.model = m;
+          p.model.layers = layers;
+          p.model.seq_length = p.model.max_positions = 32;
+          const Candidate c = legal(p, {.tensor = tensor, .micro_batch = 2});
+          return run_memory(trainer_run(p, trainer_configuration(p, c)));
         };
-        const StageCost one = with_layers(1), two = with_layers(2);
-        PlanProblem p = with_adapters({.model = m,
-                                       .machine = {find_accelerator("A100"), tensor, tensor},
-                                       .precision = Precision::kFloat32},
-                                      8, eight_bits);
+        const RunMemory one = with_layers(1), two = with_layers(2);
         const ParameterCount all = count_parameters(m, tensor);
         EXPECT_EQ(static_cast<double>(two.parameters - one.parameters),
                   all.block + adapter_parameters(m, tensor, 8));
-        const double matrices = 2 * 11;  // of layer and adapters at most, with their scales
-        EXPECT_NEAR(static_cast<double>(two.values - one.values), weight_bytes(p, all, tensor).block,
-                    256 * (matrices + 12))  // tensors begin at multiples of 256 bytes
+        constexpr double kTensors = 12 + 14 + 4;  // of a layer, its adapters and their scales, at most
+        constexpr double kAlignment = 256;        // bytes at multiples of which a tensor begins
+        EXPECT_NEAR(static_cast<double>(two.weights - one.weights), weight_bytes(p, all, tensor).block,
+                    kTensors * kAlignment)
             << tensor << eight_bits;
         EXPECT_NEAR(static_cast<double>(two.grads - one.grads), 4 * trained_parameters(p, all, tensor).block,
-                    256 * matrices);
+                    kTensors * kAlignment);
       }
 }
 
