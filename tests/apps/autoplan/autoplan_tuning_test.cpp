@@ -62,11 +62,11 @@ TEST_F(AutoplanTuning, SaysWhatThisVersionDoesNotTrainThere) {
 }
 
 TEST_F(AutoplanTuning, WritesAJob) {
-  const CommandResult job = plan("--gpu h100 --world-size 8 --lora-rank 16 --emit slurm --lr 1e-4");
+  const CommandResult job = plan("--gpu h100 --world-size 8 --lora-rank 16 --emit slurm --lr 0.001");
   ASSERT_EQ(job.code, 0) << job.err;
   EXPECT_NE(
       job.out.find("megalith-finetune --device cuda --model FILL_IN --data FILL_IN --output-dir FILL_IN "
-                   "--max-length 2048 --lora --lora-rank 16 --lr 1e-4 "),
+                   "--max-length 2048 --lora --lora-rank 16 --lr 0.001 "),
       std::string::npos)
       << job.out;
   EXPECT_NE(job.err.find("fill in before you submit the job: --time, --model, --data, --output-dir"),
