@@ -241,6 +241,7 @@ struct Assembly {
 /// Whether measurements of runs of this kind are behind the prediction.
 bool is_known(const PlanProblem& p) {
   if (p.measured || p.trained_here) return true;
+  if (p.tuning.adapts()) return false;
   return code_base(p.software.code_base).has_fitted_runs && has_fitted_runs(p.machine.device.name);
 }
 

@@ -204,6 +204,9 @@ TEST(Interval, IsWiderForStrangers) {
   EXPECT_NEAR(width("910b", "megatron"), k.stranger_spread, 1e-12);
   EXPECT_NEAR(width("h100", "llmq"), k.stranger_spread, 1e-12);
   EXPECT_GT(k.stranger_spread, k.spread);
+  PlanProblem adapted = test::gpt_22b(64);
+  adapted.tuning = {.finetunes = true, .lora_rank = 8};
+  EXPECT_NEAR(interval(adapted, 1).high - 1, k.stranger_spread, 1e-12);
   PlanProblem measured = test::gpt_22b(64);
   measured.machine.device = find_accelerator("910b");
   measured.measured = true;
