@@ -24,7 +24,8 @@ struct AdapterPricer {
   double sum(const auto& one) const {
     const double h = m.hidden, q = m.query_width() / s.tensor, kv = local_key_width(m, s.tensor),
                  f = static_cast<double>(m.ffn_hidden) / s.tensor;
-    return one(q, h) + 2 * one(kv, h) + one(h, q) + gates(m) * one(f, h) + one(h, f);
+    const double heads = joins_projections(m) ? one(q + 2 * kv, h) : one(q, h) + 2 * one(kv, h);
+    return heads + one(h, q) + gates(m) * one(f, h) + one(h, f);
   }
   double product(double rows, double columns, double depth) const {
     return r.product(rows, columns, depth, r.peak);

@@ -44,6 +44,9 @@ TEST(AdapterParameters, AreThoseThatPeftCounts) {
   EXPECT_EQ(of_model(llama(32, 4096, 32, 32, 11008, 32000)), 19'988'480);  // Llama 2 7B
   EXPECT_EQ(of_model(llama_3_8b()), 20'971'520);                           // Llama 3 8B
   EXPECT_EQ(of_model(llama(28, 3584, 28, 4, 18944, 152064)), 20'185'088);  // Qwen2 7B
+  // GPT-2: c_attn, attn.c_proj, c_fc and mlp.c_proj, so that queries, keys and values share one input matrix.
+  EXPECT_EQ(of_model(gpt(12, 768, 12, 1024, 50257)),
+            12 * 8 * ((768 + 3 * 768) + (768 + 768) + (768 + 3072) + (3072 + 768)));
 }
 
 // The closed forms must not drift from the adapters that are trained.
