@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <initializer_list>
 #include <string_view>
 
 #include "libcore/base/error.h"
@@ -14,14 +15,17 @@
 namespace megalith {
 namespace {
 
+/// Whether the options give one of these.
+bool gives_one(const std::string& words, std::initializer_list<const char*> names) {
+  return std::any_of(names.begin(), names.end(), [&](const char* name) {
+    return concat(words, ' ').find(concat(" --", name, ' ')) != std::string::npos;
+  });
+}
+
 /// Options that a run needs and the command did not give: its data, its length, and, of Megatron-LM, its
 /// tokenizer and learning rate.
 std::string missing_options(const std::string& words, bool ours) {
-  const auto gives = [&](std::initializer_list<const char*> names) {
-    return std::any_of(names.begin(), names.end(), [&](const char* name) {
-      return concat(words, ' ').find(concat(" --", name, ' ')) != std::string::npos;
-    });
-  };
+  const auto gives = [&](std::initializer_list<const char*> names) { return gives_one(words, names); };
   std::string out;
   const auto need = [&](const char* option) { out += concat(" --", option, ' ', kFillIn); };
   if (!gives({"data-path", "train-data-path", "mock-data"})) need("data-path");
@@ -38,7 +42,8 @@ std::string missing_options(const std::string& words, bool ours) {
 std::string tuning_options(const PlanProblem& p) {
   const PlannedTuning& t = p.tuning;
   return concat("--model ", t.model.empty() ? std::string(kFillIn) : shell_word(t.model), " --data ", kFillIn,
-                " --output-dir ", kFillIn, " --max-length ", p.model.seq_length,
+                gives_one(p.run_words, {"save"}) ? "" : concat(" --output-dir ", kFillIn), " --max-length ",
+                p.model.seq_length,
                 t.adapts() ? concat(" --lora --lora-rank ", t.lora_rank) : "",
                 t.eight_bits ? " --qlora" : "");
 }
@@ -103,8 +108,7 @@ class Start {
   }
   /// Without an option our program trains on the processor.
   const char* device_option() const {
-    const bool given = concat(p_.run_words, ' ').find(" --device ") != std::string::npos;
-    return on_processors() || given ? "" : "--device cuda ";
+    return on_processors() || gives_one(p_.run_words, {"device"}) ? "" : "--device cuda ";
   }
   /// A shell command that passes the rank from the launcher's variables to the program.
   std::string in_shell(const char* ranks) const {

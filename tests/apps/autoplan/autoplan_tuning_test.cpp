@@ -74,13 +74,27 @@ TEST_F(AutoplanTuning, WritesAJob) {
       << job.err;
 }
 
+// What megalith-finetune refuses, and the data of pretraining, are not in its line.
+TEST_F(AutoplanTuning, RepeatsTheOptionsThatTuningHas) {
+  const CommandResult text =
+      plan("--gpu h100 --world-size 1 --lora-rank 8 --lr 0.001 --train-samples 320 --sample-prompt once "
+           "--data-path indexed --load older --save newer --save-interval 100 --tokenizer-model vocabulary");
+  ASSERT_EQ(text.code, 0) << text.err;
+  const std::string line = line_with(text.out, "megalith-finetune --device cuda ");
+  for (const char* kept : {"--data FILL_IN ", " --lr 0.001 ", " --save newer ", " --save-interval 100 ",
+                           " --tokenizer-model vocabulary "})
+    EXPECT_NE(line.find(kept), std::string::npos) << kept << '\n' << line;
+  for (const char* left : {"--train-samples", "--sample-prompt", "--data-path", "--load", "--output-dir"})
+    EXPECT_EQ(line.find(left), std::string::npos) << left << '\n' << line;
+}
+
 // The line for this machine is run, with the gaps filled in.
 TEST_F(AutoplanTuning, GivesALineThatRuns) {
   for (const std::string options : {"--lora-rank 4", "--lora-rank 4 --qlora", "--finetuning-type full"}) {
     const CommandResult plan =
         run_command(concat("cd ", dir_.path().string(), " && ", app("autoplan"),
                            " --gpu local --device-memory-gb 2 --model-name-or-path model --seq-length 16 "
-                           "--global-batch-size 4 --lr 0.01 ",
+                           "--global-batch-size 4 --lr 0.01 --save-interval 1 --sample-prompt once ",
                            options));
     ASSERT_EQ(plan.code, 0) << plan.err;
     std::string line = line_with(plan.out, "megalith-finetune --model model ");
