@@ -78,7 +78,10 @@ class Writer {
     if (exchanged && software.overlap_gradients) take("overlap-grad-reduce");
     if (exchanged && c_.sharding == Sharding::kOptimizer && software.overlap_parameters)
       take("overlap-param-gather");
-    if (p_.model.has_experts() && software.overlap_exchange) take("overlap-moe-expert-parallel-comm");
+    // The overlap of DualPipe is not this option, which needs chunks in a pipeline (rule E2).
+    const bool dualpipe = software.schedule == Schedule::kDualPipe;
+    if (p_.model.has_experts() && software.overlap_exchange && !dualpipe)
+      take("overlap-moe-expert-parallel-comm");
     if (!ours_ && c_.chunks > 1 && !software.overlap_messages) take("no-overlap-p2p-communication");
   }
   /// The options for the sharding. Megatron FSDP needs its own checkpoint format.

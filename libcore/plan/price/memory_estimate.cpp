@@ -75,14 +75,15 @@ void add_state(const PlanProblem& p, const Candidate& c, const StageParameters& 
     return parameters.shared * each * (cut ? 1 / ranks : 1.0) +
            parameters.experts * each * (cut ? 1 / copies : 1.0);
   };
-  // DualPipe's ranks hold two stages each. The optimizer's state is sharded over both copies.
+  // DualPipe's ranks hold two stages each. The two copies of a stage share a state that is sharded.
   const double stages = p.software.schedule == Schedule::kDualPipe && c.pipeline > 1 ? 2 : 1;
   // 8- and 4-bit products keep their weights in 8 bits in both orders, which together take as many bytes as
   // 16 bits.
   estimate.parameters = stages * held(bytes, 1, Sharding::kParameters);
   estimate.gradients =
       stages * held(trained, p.half() ? p.software.gradient_bytes : kGradient, Sharding::kGradients);
-  estimate.optimizer = held(trained, optimizer_bytes(p), Sharding::kOptimizer);
+  estimate.optimizer = held(trained, optimizer_bytes(p), Sharding::kOptimizer) *
+                       (counted_sharding(p, c) >= Sharding::kOptimizer ? 1 : stages);
   // Only the ranks of the model's first replica save parameters; the estimate is for one of these.
   if (p.save_copy != SaveCopy::kNone) estimate.save_copy = estimate.parameters;
   if (p.save_copy == SaveCopy::kAll) estimate.save_copy += estimate.optimizer;

@@ -170,9 +170,12 @@ bool deepep_has_ranks(const PlanProblem& p, const Candidate& c, std::string* rea
 }
 bool exchange_beside_work(const PlanProblem& p, const Candidate& c, std::string* reason) {
   if (!p.software.overlap_exchange || !p.model.has_experts()) return false;
+  const bool dualpipe = p.software.schedule == Schedule::kDualPipe;
   const auto needs = [&](bool broken, const char* what) {
-    return broken_if(broken, reason,
-                     [&] { return concat("--overlap-moe-expert-parallel-comm needs ", what); });
+    return broken_if(broken, reason, [&] {
+      return concat(dualpipe ? "--software-features dualpipe" : "--overlap-moe-expert-parallel-comm",
+                    " needs ", what);
+    });
   };
   return needs(p.model.dispatcher == Dispatcher::kAllGather,
                "--moe-token-dispatcher-type alltoall or flex") ||
@@ -180,8 +183,7 @@ bool exchange_beside_work(const PlanProblem& p, const Candidate& c, std::string*
          needs(p.model.shared_overlap, "--moe-shared-expert-overlap left out") ||
          needs(c.recompute == Recomputed::kFull, "no layers recomputed whole") ||
          needs(c.expert == 1, "expert above 1") ||
-         needs(c.pipeline > 1 && c.chunks == 1 && p.software.schedule != Schedule::kDualPipe,
-               "pipeline 1 or an interleaved one");
+         needs(c.pipeline > 1 && c.chunks == 1 && !dualpipe, "pipeline 1 or an interleaved one");
 }
 bool bias_by_scores(const PlanProblem& p, const Candidate&, std::string* reason) {
   const ModelShape& m = p.model;

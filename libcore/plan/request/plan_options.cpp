@@ -14,6 +14,18 @@ std::string adapting() {
   return join(names, ", ");
 }
 
+void check_features(const std::vector<std::string>& features, Problems& problems) {
+  std::vector<std::string> schedules;
+  for (const std::string& word : features) {
+    Software software;
+    add_feature(software, word);
+    if (software.schedule != Software{}.schedule) schedules.push_back(word);
+  }
+  if (schedules.size() > 1)
+    problems.add(Opt{"software-features"}, ' ', join(schedules, " "),
+                 ": a pipeline has one schedule; give one of them");
+}
+
 void check_tuning(const PlanOptions& plan, Problems& problems) {
   const PlannedTuning tuning = plan.tuning();
   if (plan.tuning_type == "full" && plan.lora_rank)
@@ -47,6 +59,7 @@ PlannedTuning PlanOptions::tuning() const {
 }
 
 void PlanOptions::validate(Problems& problems) const {
+  check_features(features, problems);
   check_tuning(*this, problems);
   if (optimizer_instances > 1)
     problems.add(Opt{"num-distributed-optimizer-instances"}, ' ', optimizer_instances,

@@ -226,7 +226,20 @@ TEST(StepTime, OfDualPipeHasTheBubbleThatItsAuthorsState) {
   ASSERT_FALSE(complete(p, c));
   EXPECT_NEAR(step_time(p, c).bubble / plain, 7.0 * 2 / (15 * 3), 1e-9);
   EXPECT_EQ(memory_estimate(p, c, 4).parameters, 2 * before.parameters);
-  EXPECT_EQ(memory_estimate(p, c, 4).optimizer, before.optimizer);
+}
+
+// The two ranks that have a copy of a stage share the state of the optimizer only where it is sharded.
+TEST(StepTime, OfDualPipeSharesTheStateOfBothCopies) {
+  PlanProblem p = test::gpt_22b(256);
+  p.global_batch = 256;
+  for (const auto& [sharding, times] : {std::pair(Sharding::kOptimizer, 1), {Sharding::kNone, 2}}) {
+    Candidate c{.tensor = 8, .pipeline = 16, .sharding = sharding};
+    p.software.schedule = Schedule::kOneForwardOneBackward;
+    ASSERT_FALSE(complete(p, c));
+    const double before = memory_estimate(p, c, 4).optimizer;
+    p.software.schedule = Schedule::kDualPipe;
+    EXPECT_EQ(memory_estimate(p, c, 4).optimizer, times * before);
+  }
 }
 
 }  // namespace
