@@ -105,7 +105,9 @@ TEST(AdapterPrice, SavesTheGradientsOfFrozenMatrices) {
   const auto seconds = [&](const PlanProblem& p) { return step_time(p, c).compute; };
   EXPECT_GT(seconds(with_adapters(all, 1)) / seconds(all), 4.0 / 6);
   EXPECT_LT(seconds(with_adapters(all, 1)) / seconds(all), 5.0 / 6);
-  EXPECT_LT(seconds(with_adapters(all, 1)), seconds(with_adapters(all, 64)));
+  // Both ranks of a pair are multiples of 64, at which products are faster, or neither is.
+  EXPECT_LT(seconds(with_adapters(all, 1)), seconds(with_adapters(all, 32)));
+  EXPECT_LT(seconds(with_adapters(all, 64)), seconds(with_adapters(all, 512)));
   EXPECT_LT(seconds(with_adapters(all, 8)), seconds(with_adapters(all, 8, true)));
   const double operations =
       model_flops(with_adapters(all, 1), 64) - model_flops(all, 64) * 4 / 6;  // scores, adapters
