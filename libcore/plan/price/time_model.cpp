@@ -238,10 +238,11 @@ struct Assembly {
   }
 };
 
-/// Whether measurements of runs of this kind are behind the prediction.
+/// Whether measurements of runs of this kind are behind the prediction. Those of a device or of an anchor have
+/// no adapters.
 bool is_known(const PlanProblem& p) {
-  if (p.measured || p.trained_here) return true;
   if (p.tuning.adapts()) return false;
+  if (p.measured || p.trained_here) return true;
   return code_base(p.software.code_base).has_fitted_runs && has_fitted_runs(p.machine.device.name);
 }
 

@@ -207,6 +207,8 @@ TEST(Interval, IsWiderForStrangers) {
   PlanProblem adapted = test::gpt_22b(64);
   adapted.tuning = {.finetunes = true, .lora_rank = 8};
   EXPECT_NEAR(interval(adapted, 1).high - 1, k.stranger_spread, 1e-12);
+  adapted.measured = true;  // by runs without adapters
+  EXPECT_NEAR(interval(adapted, 1).high - 1, k.stranger_spread, 1e-12);
   PlanProblem measured = test::gpt_22b(64);
   measured.machine.device = find_accelerator("910b");
   measured.measured = true;
