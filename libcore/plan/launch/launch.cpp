@@ -79,6 +79,8 @@ class Start {
 
   std::string direct() const { return program(each() > 1 ? concat("--nproc ", each(), ' ') : ""); }
 
+  const char* job_name() const { return p_.tuning.finetunes ? "megalith-finetune" : "megalith-pretrain"; }
+
   /// Asks Slurm for a signal before the job's time is over. Our program then saves; Megatron would end, so
   /// its jobs do not ask for it.
   const char* saving() const { return ours_ ? "\n#SBATCH --signal=USR1@300" : ""; }
@@ -121,13 +123,11 @@ class Start {
   bool ours_, whole_;
 };
 
-constexpr char kJobName[] = "megalith-pretrain";
-
 std::string slurm(const Start& start) {
   const std::string devices = start.on_processors() ? "" : concat("\n#SBATCH --gpus-per-node=", start.each());
   return concat(
       "#!/bin/bash\n#SBATCH --nodes=", start.machines(), "\n#SBATCH --ntasks-per-node=", start.each(),
-      devices, start.saving(), "\n#SBATCH --exclusive\n#SBATCH --job-name=", kJobName,
+      devices, start.saving(), "\n#SBATCH --exclusive\n#SBATCH --job-name=", start.job_name(),
       "\n#SBATCH --time=", kFillIn,
       "\n#SBATCH --output=%x-%j.log\nset -euo pipefail\nexport MASTER_ADDR=$(scontrol show hostnames "
       "\"$SLURM_JOB_NODELIST\" | "
@@ -174,7 +174,7 @@ std::string kubernetes(const Start& start) {
   if (start.machines() > 1) specs.emplace_back("Worker", replicas(start.machines() - 1));
   const Json job = Json::Object{{"apiVersion", "kubeflow.org/v1"},
                                 {"kind", "PyTorchJob"},
-                                {"metadata", Json::Object{{"name", kJobName}}},
+                                {"metadata", Json::Object{{"name", start.job_name()}}},
                                 {"spec", Json::Object{{"pytorchReplicaSpecs", specs}}}};
   return job.dump(2) + '\n';
 }
@@ -188,7 +188,7 @@ std::string dlc(const Start& start) {
   const Json::Object spec = {
       {"Type", "Worker"}, {"PodCount", start.machines()}, {"Image", kFillIn}, {"ResourceConfig", resource}};
   const Json job = Json::Object{
-      {"DisplayName", kJobName},
+      {"DisplayName", start.job_name()},
       {"JobType", "PyTorchJob"},
       {"JobSpecs", Json::Array{spec}},
       {"DataSources", Json::Array{Json::Object{{"DataSourceId", kFillIn}, {"MountPath", "/data"}}}},

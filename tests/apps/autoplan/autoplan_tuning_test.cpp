@@ -64,6 +64,7 @@ TEST_F(AutoplanTuning, SaysWhatThisVersionDoesNotTrainThere) {
 TEST_F(AutoplanTuning, WritesAJob) {
   const CommandResult job = plan("--gpu h100 --world-size 8 --lora-rank 16 --emit slurm --lr 0.001");
   ASSERT_EQ(job.code, 0) << job.err;
+  EXPECT_NE(job.out.find("--job-name=megalith-finetune\n"), std::string::npos) << job.out;
   EXPECT_NE(
       job.out.find("megalith-finetune --device cuda --model FILL_IN --data FILL_IN --output-dir FILL_IN "
                    "--max-length 2048 --lora --lora-rank 16 --lr 0.001 "),
