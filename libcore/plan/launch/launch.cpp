@@ -43,8 +43,7 @@ std::string tuning_options(const PlanProblem& p) {
   const PlannedTuning& t = p.tuning;
   return concat("--model ", t.model.empty() ? std::string(kFillIn) : shell_word(t.model), " --data ", kFillIn,
                 gives_one(p.run_words, {"save"}) ? "" : concat(" --output-dir ", kFillIn), " --max-length ",
-                p.model.seq_length,
-                t.adapts() ? concat(" --lora --lora-rank ", t.lora_rank) : "",
+                p.model.seq_length, t.adapts() ? concat(" --lora --lora-rank ", t.lora_rank) : "",
                 t.eight_bits ? " --qlora" : "");
 }
 

@@ -238,8 +238,8 @@ struct Assembly {
   }
 };
 
-/// Whether measurements of runs of this kind are behind the prediction. Those of a device or of an anchor have
-/// no adapters.
+/// Whether measurements of runs of this kind are behind the prediction. Those of a device or of an anchor
+/// have no adapters.
 bool is_known(const PlanProblem& p) {
   if (p.tuning.adapts()) return false;
   if (p.measured || p.trained_here) return true;

@@ -77,9 +77,9 @@ TEST_F(AutoplanTuning, WritesAJob) {
 
 // What megalith-finetune refuses, and the data of pretraining, are not in its line.
 TEST_F(AutoplanTuning, RepeatsTheOptionsThatTuningHas) {
-  const CommandResult text =
-      plan("--gpu h100 --world-size 1 --lora-rank 8 --lr 0.001 --train-samples 320 --sample-prompt once "
-           "--data-path indexed --load older --save newer --save-interval 100 --tokenizer-model vocabulary");
+  const CommandResult text = plan(
+      "--gpu h100 --world-size 1 --lora-rank 8 --lr 0.001 --train-samples 320 --sample-prompt once "
+      "--data-path indexed --load older --save newer --save-interval 100 --tokenizer-model vocabulary");
   ASSERT_EQ(text.code, 0) << text.err;
   const std::string line = line_with(text.out, "megalith-finetune --device cuda ");
   for (const char* kept : {"--data FILL_IN ", " --lr 0.001 ", " --save newer ", " --save-interval 100 ",

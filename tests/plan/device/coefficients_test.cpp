@@ -19,12 +19,11 @@ TEST(Coefficients, AreWithinTheirBounds) {
   }
 }
 
-// docs/planner.md: V100, A100 of both sizes, H100 of both sizes, B200, GB200 and GB300. A name that docs/gpus.yaml
-// gives no device any more would make it a stranger.
+// docs/planner.md: V100, A100 of both sizes, H100 of both sizes, B200, GB200 and GB300. A name that
+// docs/gpus.yaml gives no device any more would make it a stranger.
 TEST(Coefficients, WereFittedToRunsOfDevicesThatAreKnown) {
   int fitted = 0;
-  for (const char* name :
-       {"v100", "a100-40", "a100-80", "h100", "H100-SXM-96GB", "b200", "gb200", "gb300"})
+  for (const char* name : {"v100", "a100-40", "a100-80", "h100", "H100-SXM-96GB", "b200", "gb200", "gb300"})
     fitted += has_fitted_runs(find_accelerator(name).name);
   EXPECT_EQ(fitted, 8);
   for (const char* name : {"h200", "h800", "a800", "910b", "rtx4090-24gb"})
