@@ -310,7 +310,7 @@ class Command {
     add("sharding", enum_name(c_.sharding));
   }
   void add_stages() {
-    if (c_.pipeline == 1 || !p_.stage_layers.empty()) return;  // scaling divides its modules by itself
+    if (c_.pipeline == 1 || !p_.stage_layers.empty()) return;  // the code base divides them
     const int counted = counted_layers(p_, c_);
     if (c_.counts_embedding) add("account-for-embedding-in-pipeline-split");
     if (c_.counts_head) add("account-for-loss-in-pipeline-split");
@@ -396,7 +396,7 @@ PlanProblem problem_of(const RunRow& r) {
   const int pipeline = whole_in(r, "pp", 1);
   if (cell(r, "framework") == "Megatron-Bridge" && cell(r, "arch") == "moe-mla" && pipeline > 1)
     p.stage_layers = cut_of_recipe(p.model.layers, pipeline, whole_in(r, "vpp", 1));
-  if (code_base(p.software.code_base).cuts_modules) p.stage_layers = cut_of_modules(p.model.layers, pipeline);
+  if (const auto cut = code_base(p.software.code_base).cut) p.stage_layers = cut(p.model.layers, pipeline);
   return p;
 }
 

@@ -1,6 +1,7 @@
 #include "libcore/finetune/finetune_config.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -53,6 +54,11 @@ void split_commas(std::vector<std::string>& words) {
 }
 
 }  // namespace
+
+bool only_for_pretraining(std::string_view option) {
+  return std::any_of(std::begin(kForPretraining), std::end(kForPretraining),
+                     [&](const WithdrawnOption& one) { return option == one.name; });
+}
 
 void TuningDataOptions::finish() {
   if (!instruction) return;

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "libcore/base/text.h"
@@ -22,6 +23,9 @@ enum class Moments { kNo, kSteps, kEpoch };
 inline std::vector<EnumName<Moments>> enum_names(Moments) {
   return {{"no", Moments::kNo}, {"steps", Moments::kSteps}, {"epoch", Moments::kEpoch}};
 }
+
+/// Whether megalith-finetune refuses this option of megalith-pretrain: "train-samples".
+bool only_for_pretraining(std::string_view option);
 
 /// What is tuned, and on which data.
 struct TuningDataOptions {

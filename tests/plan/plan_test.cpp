@@ -143,6 +143,17 @@ TEST(MemoryEstimate, StateBytesPerParameterAreMegatrons) {
   EXPECT_DOUBLE_EQ(state(true), 8 + 8.0 / 8);
 }
 
+// bitsandbytes: a StableEmbedding keeps both of its moments in 32 bits, 8 bytes in place of 2.
+TEST(MemoryEstimate, EightBitAdamLeavesTablesOut) {
+  PlanProblem p = gpt_22b(1);
+  p.global_batch = 1;
+  const Candidate c = legal(p, {});
+  const double wide = memory_estimate(p, c, 0).optimizer;
+  p.software.adam_8bit = true;
+  EXPECT_NEAR(wide - memory_estimate(p, c, 0).optimizer,
+              6 * (count_parameters(p.model, 1).block * 48 + 2 * 6144), 1);
+}
+
 TEST(MemoryEstimate, EarlierStagesHoldMoreMicrobatches) {
   PlanProblem p = gpt_22b(8);
   const Candidate c = legal(p, {.tensor = 2, .pipeline = 4});

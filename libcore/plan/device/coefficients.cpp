@@ -1,5 +1,8 @@
 #include "libcore/plan/device/coefficients.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
 #include "libcore/io/files/file.h"
@@ -100,6 +103,8 @@ constexpr CoefficientInfo kTable[] = {
      "of a device's memory, that a program comes to use before it runs out"},
     {"spread", "of time", &C::spread, 0.02, 0.4, 0.12, 0.5, 0.17113,
      "half width of the interval that holds 80 % of runs"},
+    {"stranger_spread", "of time", &C::stranger_spread, 0.02, 1, 0.25, 0.5, 0.2225,
+     "the same of code bases and devices that no fitted run has"},
     {"expert_spread", "of time", &C::expert_spread, 0.02, 1, 0.39, 0.5, 0.39,
      "the same of mixtures of experts, to which no coefficient was fitted"},
     {"memory_spread", "of bytes", &C::memory_spread, 0.005, 0.3, 0.06, 0.5, 0.0657976,
@@ -127,6 +132,13 @@ std::span<const CoefficientInfo> coefficient_table() {
 const Coefficients& fitted_coefficients() {
   static const Coefficients kAllRuns = fit();
   return kAllRuns;
+}
+
+bool has_fitted_runs(std::string_view device) {
+  static constexpr std::string_view kDevices[] = {"V100-SXM2-32GB", "A100-SXM-40GB", "A100-SXM-80GB",
+                                                  "H100-SXM-80GB",  "H100-SXM-96GB", "B200-180GB",
+                                                  "GB200-186GB",    "GB300-288GB"};
+  return std::find(std::begin(kDevices), std::end(kDevices), device) != std::end(kDevices);
 }
 
 Coefficients read_coefficients(const std::string& path, const Coefficients& fitted) {

@@ -2,6 +2,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace megalith {
 
@@ -28,7 +29,7 @@ struct Coefficients {
   double context_bytes, group_bytes, slack, eager_kept, logit_copies, cached_share, workspace_bytes,
       usable_share;
   // the interval of expected step times
-  double spread, expert_spread;
+  double spread, stranger_spread, expert_spread;
   // the probability of running out of memory
   double memory_spread;
 };
@@ -48,6 +49,8 @@ std::span<const CoefficientInfo> coefficient_table();
 
 /// The coefficients fitted to all runs.
 const Coefficients& fitted_coefficients();
+/// Whether some of these runs were on the device of this name (docs/gpus.yaml).
+bool has_fitted_runs(std::string_view device);
 
 /// Returns `fitted` with some values replaced by those in a file of lines "name value" ("#" begins a
 /// comment). kData with file and line when a name is unknown, or a value is not a number within its bounds;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <initializer_list>
 #include <string_view>
 
 #include "libcore/base/error.h"
@@ -14,14 +15,17 @@
 namespace megalith {
 namespace {
 
+/// Whether the options give one of these.
+bool gives_one(const std::string& words, std::initializer_list<const char*> names) {
+  return std::any_of(names.begin(), names.end(), [&](const char* name) {
+    return concat(words, ' ').find(concat(" --", name, ' ')) != std::string::npos;
+  });
+}
+
 /// Options that a run needs and the command did not give: its data, its length, and, of Megatron-LM, its
 /// tokenizer and learning rate.
 std::string missing_options(const std::string& words, bool ours) {
-  const auto gives = [&](std::initializer_list<const char*> names) {
-    return std::any_of(names.begin(), names.end(), [&](const char* name) {
-      return concat(words, ' ').find(concat(" --", name, ' ')) != std::string::npos;
-    });
-  };
+  const auto gives = [&](std::initializer_list<const char*> names) { return gives_one(words, names); };
   std::string out;
   const auto need = [&](const char* option) { out += concat(" --", option, ' ', kFillIn); };
   if (!gives({"data-path", "train-data-path", "mock-data"})) need("data-path");
@@ -32,6 +36,15 @@ std::string missing_options(const std::string& words, bool ours) {
   if (!reads_no_file && !gives({"tokenizer-model", "vocab-file"})) need("tokenizer-model");
   if (!gives({"lr"})) need("lr");
   return out;
+}
+
+/// The model, the data and the method of a tuning run; what is not known is to be filled in.
+std::string tuning_options(const PlanProblem& p) {
+  const PlannedTuning& t = p.tuning;
+  return concat("--model ", t.model.empty() ? std::string(kFillIn) : shell_word(t.model), " --data ", kFillIn,
+                gives_one(p.run_words, {"save"}) ? "" : concat(" --output-dir ", kFillIn), " --max-length ",
+                p.model.seq_length, t.adapts() ? concat(" --lora --lora-rank ", t.lora_rank) : "",
+                t.eight_bits ? " --qlora" : "");
 }
 
 /// The command lines that start training on all machines of a problem. `whole`: with what the command leaves
@@ -65,6 +78,8 @@ class Start {
 
   std::string direct() const { return program(each() > 1 ? concat("--nproc ", each(), ' ') : ""); }
 
+  const char* job_name() const { return p_.tuning.finetunes ? "megalith-finetune" : "megalith-pretrain"; }
+
   /// Asks Slurm for a signal before the job's time is over. Our program then saves; Megatron would end, so
   /// its jobs do not ask for it.
   const char* saving() const { return ours_ ? "\n#SBATCH --signal=USR1@300" : ""; }
@@ -84,6 +99,9 @@ class Start {
     return needs_one ? "CUDA_DEVICE_MAX_CONNECTIONS=1 " : "";
   }
   std::string program(const std::string& ranks = {}) const {
+    if (p_.tuning.finetunes)
+      return concat("megalith-finetune ", ranks, device_option(), tuning_options(p_), p_.run_words, ' ',
+                    launch_options(p_, c_, true));
     const std::string& words = ours_ ? p_.run_words : p_.megatron_words;
     return concat(ours_ ? "megalith-pretrain " : "pretrain_gpt.py ", ranks, ours_ ? device_option() : "",
                   model_options(p_.model, ours_), words,
@@ -91,8 +109,7 @@ class Start {
   }
   /// Without an option our program trains on the processor.
   const char* device_option() const {
-    const bool given = concat(p_.run_words, ' ').find(" --device ") != std::string::npos;
-    return on_processors() || given ? "" : "--device cuda ";
+    return on_processors() || gives_one(p_.run_words, {"device"}) ? "" : "--device cuda ";
   }
   /// A shell command that passes the rank from the launcher's variables to the program.
   std::string in_shell(const char* ranks) const {
@@ -105,13 +122,11 @@ class Start {
   bool ours_, whole_;
 };
 
-constexpr char kJobName[] = "megalith-pretrain";
-
 std::string slurm(const Start& start) {
   const std::string devices = start.on_processors() ? "" : concat("\n#SBATCH --gpus-per-node=", start.each());
   return concat(
       "#!/bin/bash\n#SBATCH --nodes=", start.machines(), "\n#SBATCH --ntasks-per-node=", start.each(),
-      devices, start.saving(), "\n#SBATCH --exclusive\n#SBATCH --job-name=", kJobName,
+      devices, start.saving(), "\n#SBATCH --exclusive\n#SBATCH --job-name=", start.job_name(),
       "\n#SBATCH --time=", kFillIn,
       "\n#SBATCH --output=%x-%j.log\nset -euo pipefail\nexport MASTER_ADDR=$(scontrol show hostnames "
       "\"$SLURM_JOB_NODELIST\" | "
@@ -158,7 +173,7 @@ std::string kubernetes(const Start& start) {
   if (start.machines() > 1) specs.emplace_back("Worker", replicas(start.machines() - 1));
   const Json job = Json::Object{{"apiVersion", "kubeflow.org/v1"},
                                 {"kind", "PyTorchJob"},
-                                {"metadata", Json::Object{{"name", kJobName}}},
+                                {"metadata", Json::Object{{"name", start.job_name()}}},
                                 {"spec", Json::Object{{"pytorchReplicaSpecs", specs}}}};
   return job.dump(2) + '\n';
 }
@@ -172,7 +187,7 @@ std::string dlc(const Start& start) {
   const Json::Object spec = {
       {"Type", "Worker"}, {"PodCount", start.machines()}, {"Image", kFillIn}, {"ResourceConfig", resource}};
   const Json job = Json::Object{
-      {"DisplayName", kJobName},
+      {"DisplayName", start.job_name()},
       {"JobType", "PyTorchJob"},
       {"JobSpecs", Json::Array{spec}},
       {"DataSources", Json::Array{Json::Object{{"DataSourceId", kFillIn}, {"MountPath", "/data"}}}},

@@ -13,7 +13,8 @@ inline std::vector<std::pair<const char*, Launcher>> enum_names(Launcher) {
   return {{"torchrun", Launcher::kTorchrun}, {"srun", Launcher::kSrun}, {"mpirun", Launcher::kMpirun}};
 }
 
-/// The command line of our program that trains with this partition, all of whose ranks are on one machine.
+/// The command line of our program (megalith-pretrain, or megalith-finetune for a tuning run) that trains
+/// with this partition, all of whose ranks are on one machine.
 std::string direct_line(const PlanProblem&, const Candidate&);
 /// The command line of a launcher that trains with this partition: with our program if `ours`, otherwise with
 /// Megatron-LM's pretrain_gpt.py. With torchrun, the line is the same on every machine.

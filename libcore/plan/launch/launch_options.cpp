@@ -7,7 +7,8 @@ namespace {
 
 class Writer {
  public:
-  Writer(const PlanProblem& problem, const Candidate& cut, bool ours) : p_(problem), c_(cut), ours_(ours) {}
+  Writer(const PlanProblem& problem, const Candidate& cut, bool ours)
+      : p_(problem), c_(cut), ours_(ours || problem.tuning.finetunes) {}
 
   std::vector<LaunchOption> options() {
     add_sizes();
@@ -70,13 +71,17 @@ class Writer {
     }
   }
   void add_overlaps() {
+    if (p_.tuning.finetunes) return;  // megalith-finetune has no options for them
     const Software& software = p_.software;
     const bool exchanged = holders(p_, c_) > 1;
     if (c_.sequence && software.overlap_tensor) take("tp-comm-overlap");
     if (exchanged && software.overlap_gradients) take("overlap-grad-reduce");
     if (exchanged && c_.sharding == Sharding::kOptimizer && software.overlap_parameters)
       take("overlap-param-gather");
-    if (p_.model.has_experts() && software.overlap_exchange) take("overlap-moe-expert-parallel-comm");
+    // The overlap of DualPipe is not this option, which needs chunks in a pipeline (rule E2).
+    const bool dualpipe = software.schedule == Schedule::kDualPipe;
+    if (p_.model.has_experts() && software.overlap_exchange && !dualpipe)
+      take("overlap-moe-expert-parallel-comm");
     if (!ours_ && c_.chunks > 1 && !software.overlap_messages) take("no-overlap-p2p-communication");
   }
   /// The options for the sharding. Megatron FSDP needs its own checkpoint format.

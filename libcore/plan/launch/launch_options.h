@@ -20,7 +20,7 @@ struct LaunchOption {
 };
 
 /// The partition as options of Megatron, which megalith-pretrain accepts too. If `ours`, uneven stages and
-/// ZeRO-2 are written as options of our trainer instead.
+/// ZeRO-2 are written as options of our trainer instead; for a tuning run, those of megalith-finetune.
 std::vector<LaunchOption> cut_options(const PlanProblem&, const Candidate&, bool ours = false);
 
 /// cut_options() as text: "--tensor-model-parallel-size 8 …".

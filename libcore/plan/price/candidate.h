@@ -45,12 +45,24 @@ struct Candidate {
   bool operator==(const Candidate&) const = default;
 };
 
+/// What of a model a run trains. By default, a new model as a whole.
+struct PlannedTuning {
+  bool finetunes = false;   // the model exists: launch lines are those of megalith-finetune
+  std::string model = {};   // its folder; empty: not given
+  int lora_rank = 0;        // of LoRA adapters on all linear layers of the transformer layers, while all else
+                            // is frozen (model/params.h); 0: all parameters are trained
+  bool eight_bits = false;  // the frozen linear layers are kept in 8 bits, with a scale for each row
+
+  bool adapts() const { return lora_rank > 0; }
+};
+
 /// What is to be planned.
 struct PlanProblem {
   ModelShape model;  // its finish() was called, and vocab_size is known
   Machine machine;
   Software software = {};
   Precision precision = Precision::kHalf;
+  PlannedTuning tuning = {};
   /// What an asynchronous save copies to host memory. The copy counts only in a plan for this machine's
   /// processor, whose own memory it occupies.
   SaveCopy save_copy = SaveCopy::kNone;
@@ -60,11 +72,12 @@ struct PlanProblem {
   bool fp16 = false;  // whether kHalf means fp16 instead of bf16; both cost the same
   std::string fp8_format = {}, fp8_recipe = {};  // the values of the options; empty: implied by the precision
   /// The options of the run that no plan changes, as launch lines repeat them (request/run_words.h): for our
-  /// trainer, and for Megatron-LM.
+  /// trainer, or megalith-finetune; and for Megatron-LM.
   std::string run_words = {}, megatron_words = {};
   /// The probability with which a plan must not run out of memory (fit_probability()). At a half, what is
   /// predicted decides.
   double asked_probability = 0.5;
+  bool measured = false;  // whether the device's rates come from measurements of this machine (--calibrate)
   int64_t global_batch = 0;            // samples of one step; 0: not fixed
   int64_t max_global_batch = 0;        // largest global batch that a plan may use; 0: no limit
   std::vector<int> stage_layers = {};  // layers of each pipeline stage; empty: not given by the user

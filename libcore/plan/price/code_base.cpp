@@ -127,51 +127,72 @@ constexpr CodeBase kCodeBases[] = {
      .what = "Megatron-LM since 2023, with Transformer Engine",
      .source = "known of the code base",
      .software = megatron,
-     .takes_megatrons_options = true},
+     .takes_megatrons_options = true,
+     .has_fitted_runs = true},
     {.name = "megatron-2022",
      .what = "Megatron-LM with pipelines whose tensor ranks send parts of messages",
      .source = "Narayanan et al. 2021, section 4.1",
-     .software = megatron_2022},
+     .software = megatron_2022,
+     .has_fitted_runs = true},
     {.name = "megatron-2020",
      .what = "Megatron-LM before that",
      .source = "known of the code base",
-     .software = megatron_2020},
-    {.name = "nemo", .what = "NeMo", .source = "known of the code base", .software = nemo},
-    {.name = "bridge", .what = "Megatron-Bridge", .source = "known of the code base", .software = nemo},
+     .software = megatron_2020,
+     .has_fitted_runs = true},
+    {.name = "nemo",
+     .what = "NeMo",
+     .source = "known of the code base",
+     .software = nemo,
+     .trains_adapters = true,
+     .has_fitted_runs = true},
+    {.name = "bridge",
+     .what = "Megatron-Bridge",
+     .source = "known of the code base",
+     .software = nemo,
+     .trains_adapters = true,
+     .has_fitted_runs = true},
     {.name = "deepspeed",
      .what = "Megatron-DeepSpeed",
      .source = "known of the code base",
-     .software = deepspeed},
+     .software = deepspeed,
+     .has_fitted_runs = true},
     {.name = "torchtitan",
      .what = "torchtitan",
      .source = "known of the code base",
      .software = torchtitan,
-     .recomputes_products = true},
+     .recomputes_products = true,
+     .has_fitted_runs = true},
     {.name = "fsdp",
      .what = "PyTorch's FSDP around a model of PyTorch's operators",
      .source = "assumed to do as torchtitan does",
      .software = torchtitan,
-     .recomputes_products = true},
+     .recomputes_products = true,
+     .trains_adapters = true},
     {.name = "llm-foundry",
      .what = "llm-foundry",
      .source = "assumed, and kept as runs agree with it",
-     .software = llm_foundry},
+     .software = llm_foundry,
+     .has_fitted_runs = true},
     {.name = "nanotron", .what = "nanotron", .source = "assumed; no run has tested it", .software = nanotron},
     {.name = "llmq", .what = "llmq", .source = "assumed before its runs were predicted", .software = llmq},
     {.name = "internevo",
      .what = "InternEvo",
-     .source = "assumed, and kept as runs agree with it",
-     .software = internevo},
+     .source = "assumed, and kept as runs agree with it; its source for the layers of stages",
+     .software = internevo,
+     .cut = cut_late,
+     .has_fitted_runs = true},
     {.name = "scaling",
      .what = "Aleph Alpha's scaling",
      .source = "read in its source; that it keeps a softmax's input is assumed",
      .software = scaling,
-     .cuts_modules = true},
+     .cut = cut_of_modules,
+     .has_fitted_runs = true},
     {.name = kMegalithSoftware,
      .what = "this version's trainer",
      .source = "its own code",
      .software = megalith,
-     .takes_megatrons_options = true}};
+     .takes_megatrons_options = true,
+     .trains_adapters = true}};
 
 struct Feature {
   const char* word;
@@ -181,12 +202,22 @@ struct Feature {
 const std::vector<Feature>& features() {
   const auto flag = [](bool Software::*member) { return [member](Software& s) { s.*member = true; }; };
   const auto schedule = [](Schedule kind) { return [kind](Software& s) { s.schedule = kind; }; };
-  static const std::vector<Feature> kFeatures = {
-      {"compile", flag(&Software::compiled)},        {"cuda_graphs", flag(&Software::cuda_graphs)},
-      {"async_tp", flag(&Software::overlap_tensor)}, {"ce_fusion", flag(&Software::fused_cross_entropy)},
-      {"adam_8bit", flag(&Software::adam_8bit)},     {"fused_norm", flag(&Software::fused_norm)},
-      {"zbb", schedule(Schedule::kZeroBubble)},      {"zbv", schedule(Schedule::kZeroBubbleV)},
-      {"v-half", schedule(Schedule::kVHalf)},        {"v-min", schedule(Schedule::kVMin)}};
+  static const std::vector<Feature> kFeatures = {{"compile", flag(&Software::compiled)},
+                                                 {"cuda_graphs", flag(&Software::cuda_graphs)},
+                                                 {"async_tp", flag(&Software::overlap_tensor)},
+                                                 {"ce_fusion", flag(&Software::fused_cross_entropy)},
+                                                 {"adam_8bit", flag(&Software::adam_8bit)},
+                                                 {"fused_norm", flag(&Software::fused_norm)},
+                                                 {"zbb", schedule(Schedule::kZeroBubble)},
+                                                 {"zbv", schedule(Schedule::kZeroBubbleV)},
+                                                 {"fp8_dispatch", flag(&Software::narrow_dispatch)},
+                                                 {"dualpipe",
+                                                  [](Software& s) {
+                                                    s.schedule = Schedule::kDualPipe;
+                                                    s.overlap_exchange = true;
+                                                  }},
+                                                 {"v-half", schedule(Schedule::kVHalf)},
+                                                 {"v-min", schedule(Schedule::kVMin)}};
   return kFeatures;
 }
 
@@ -243,6 +274,15 @@ std::vector<int> cut_of_modules(int layers, int pipeline) {
   for (int stage = 0; stage < modules % pipeline; ++stage) ++stages[static_cast<size_t>(stage)];
   stages.front() -= kBefore;
   stages.back() -= kAfter;
+  return stages;
+}
+
+// InternEvo's source: partition_uniform().
+std::vector<int> cut_late(int layers, int pipeline) {
+  const int more = layers % pipeline;
+  if (more == 0 || layers < pipeline) return {};
+  std::vector<int> stages(static_cast<size_t>(pipeline), layers / pipeline);
+  for (int stage = pipeline - more; stage < pipeline; ++stage) ++stages[static_cast<size_t>(stage)];
   return stages;
 }
 

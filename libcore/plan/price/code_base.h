@@ -17,9 +17,12 @@ struct CodeBase {
   const char* source;                    // from what its defaults are known
   Software (*software)(bool bf16);       // its defaults in bf16, or in fp16
   bool takes_megatrons_options = false;  // as launch lines and jobs write them
-  /// Whether it divides embedding, layers, final norm and head as one list of equal modules.
-  bool cuts_modules = false;
+  /// The layers of each of `pipeline` stages, where it divides them differently from Megatron-LM; nullptr: it
+  /// does not. An empty result: as Megatron-LM does.
+  std::vector<int> (*cut)(int layers, int pipeline) = nullptr;
   bool recomputes_products = false;  // Recomputed::kProducts is its selective recomputation
+  bool trains_adapters = false;      // of LoRA
+  bool has_fitted_runs = false;      // whether the coefficients were fitted to runs of it, too
 };
 std::span<const CodeBase> code_bases();
 std::vector<std::string> code_base_names();
@@ -39,8 +42,12 @@ std::vector<std::string> feature_words();
 /// Adds a feature; returns false, and changes nothing, if no feature has this name.
 bool add_feature(Software&, std::string_view word);
 
-/// The layers of each stage if modules (CodeBase::cuts_modules) are divided evenly and the first stages take
-/// the remainder; empty for a single stage, and if the last one would have no layer.
+/// The layers of each stage if embedding, layers, final norm and head are one list of modules that is divided
+/// evenly, and the first stages take the remainder; empty for a single stage, and if the last one would have
+/// no layer.
 std::vector<int> cut_of_modules(int layers, int pipeline);
+/// The layers of each stage if the last stages have one layer more, the stage of the head included; empty if
+/// all have equally many.
+std::vector<int> cut_late(int layers, int pipeline);
 
 }  // namespace megalith

@@ -5,6 +5,7 @@
 
 #include "libcore/ops/attention.h"
 #include "libcore/ops/linear.h"
+#include "libcore/plan/price/adapter_price.h"
 #include "libcore/plan/price/exchanged.h"
 #include "libcore/plan/price/expert_price.h"
 #include "libcore/plan/price/kernel_rates.h"
@@ -62,8 +63,9 @@ constexpr Passes kRotaryShare{1, 1.2};          // share of the rotary passes in
 constexpr Passes kEagerActivationPasses{2, 4};  // passes that one PyTorch operator per step adds; count
 constexpr double kCopyPasses = 2;               // passes over the qkv projection to split or join it; count
 constexpr double kElementKernels = 6;           // kernels: two norms, two sums, rotation, activation; count
-/// The embedding: passes over memory (row, result, gradient), and bytes of the sum in fp32; count.
-constexpr double kEmbeddingPasses = 3, kEmbeddingBytes = 2 * kFp32;
+/// The embedding: passes over memory (row, result, gradient), and bytes of the sum in fp32; count. A frozen
+/// one has no gradient.
+constexpr double kEmbeddingPasses = 3, kFrozenEmbeddingPasses = 2, kEmbeddingBytes = 2 * kFp32;
 
 // Kernels that the host starts for a layer's forward pass. Beliefs: the host's time for one of them
 // (host_launch) was fitted with these numbers in place, so only their proportions matter, not their sum.
@@ -129,6 +131,7 @@ struct Pricer : KernelRates {
   double share = s.sequence ? 1.0 / s.tensor : 1.0;
   const ExchangedTensors in_transit = exchanged_tensors(p, s);
   ExpertPrice experts = {};
+  const AdapterPrice adapters = price_adapters(*this, s);
 
   double q() const { return m.query_width() / s.tensor; }
   /// Width of the keys; latent attention computes keys for every head.
@@ -156,10 +159,11 @@ struct Pricer : KernelRates {
     return sum_inputs(one) + layer_product(m.hidden, attended()) + block(true) +
            narrowing(kTensorsBelow16Bits.forward);
   }
-  /// Seconds of the two gradients of a product.
+  /// Seconds of the gradients of a product: of its input and, unless it is frozen, of its matrix.
   double both(double out, double in) const {
-    return layer_product(in, out) + product(out, in, n, product_flops());
+    return layer_product(in, out) + (frozen() ? 0 : product(out, in, n, product_flops()));
   }
+  bool frozen() const { return p.tuning.adapts(); }
   double linears_backward() const {
     const auto one = [&](double out, double in) { return both(out, in); };
     return sum_inputs(one) + both(m.hidden, attended()) + block(false) +
@@ -255,7 +259,7 @@ struct Pricer : KernelRates {
     count += s.tensor > 1 ? kTensorKernels : 0;
     count += narrow() ? kCastKernels : 0;
     count += m.latent_attention ? kLatentKernels : 0;
-    count += experts.launches;
+    count += experts.launches + adapters.launches;
     return count * (w.compiled ? k.compiled_share : 1) * kPassKernels.of(forward);
   }
   /// Seconds of a gather or a scatter of the hidden states over the tensor ranks.
@@ -297,7 +301,8 @@ struct Pricer : KernelRates {
     const double gather =
         w.gathered_logits ? ring_seconds(e * n * logit_columns(), s.tensor, group_link(p, s.tensor, 1)) : 0;
     return product(n, vocab(), m.hidden, peak) + product(n, m.hidden, vocab(), peak) +
-           product(vocab(), m.hidden, n, peak) + stream(n * logit_columns() * moved) + gather + end_comm();
+           (frozen() ? 0 : product(vocab(), m.hidden, n, peak)) + stream(n * logit_columns() * moved) +
+           gather + end_comm();
   }
   /// Seconds of both passes in which tensor ranks exchange hidden states around the embedding, or the head.
   double end_comm() const { return s.tensor == 1 ? 0 : end_calls(s.sequence).halves() * hidden_half(); }
@@ -309,10 +314,10 @@ struct Pricer : KernelRates {
   }
 
   double forward_work() const {
-    return linears_forward() + attention(true) + elementwise(true) + experts.forward;
+    return linears_forward() + attention(true) + elementwise(true) + experts.forward + adapters.forward;
   }
   double backward_work() const {
-    return linears_backward() + attention(false) + elementwise(false) + experts.backward;
+    return linears_backward() + attention(false) + elementwise(false) + experts.backward + adapters.backward;
   }
   /// Exposed seconds of the exchange of tokens: those that neither another microbatch's work nor the shared
   /// experts hide.
@@ -375,11 +380,14 @@ struct Pricer : KernelRates {
     LayerPrice out;
     out.parameters =
         count_parameters(m, {.tensor = s.tensor, .expert = s.expert, .expert_tensor = s.expert_tensor});
-    static_cast<LayerCost&>(out) = layer(out.parameters.block + out.parameters.experts);
-    if (m.plain_layers(m.layers) > 0) out.plain = Pricer(p, s, false).layer(out.parameters.plain_block);
-    out.head = head() + accumulation(out.parameters.embedding);
+    out.trained = trained_parameters(p, out.parameters, s.tensor);
+    out.weight_bytes = weight_bytes(p, out.parameters, s.tensor);
+    static_cast<LayerCost&>(out) = layer(out.trained.block + out.trained.experts);
+    if (m.plain_layers(m.layers) > 0) out.plain = Pricer(p, s, false).layer(out.trained.plain_block);
+    out.head = head() + accumulation(out.trained.embedding);
     if (m.predicted > 0) out.head += m.predicted * predictions(out);
-    out.embedding = stream(n * m.hidden * share * (kEmbeddingPasses * e + kEmbeddingBytes)) + end_comm();
+    const double looked_up = frozen() ? kFrozenEmbeddingPasses * e : kEmbeddingPasses * e + kEmbeddingBytes;
+    out.embedding = stream(n * m.hidden * share * looked_up) + end_comm();
     out.message = in_transit.message;
     out.sent = out.message;
     if (w.scatters_messages && !s.sequence && s.tensor > 1) {
@@ -410,12 +418,13 @@ struct Pricer : KernelRates {
     const double inside = e * gates() * ffn(),
                  activated = e * ffn() *
                              (w.fused_activation || w.compiled || !m.swiglu ? kActivated : kEagerActivated);
-    out.kept = n * (rows + inner + attention_rows + core + inside + activated - saved) + experts.kept;
+    out.kept = n * (rows + inner + attention_rows + core + inside + activated - saved) + experts.kept +
+               adapters.kept;
     out.kept_attention = out.kept - n * core;
     out.kept_norm_act = out.kept - n * (kNorms * e * h * share + inner + activated) - experts.kept_act;
     out.kept_products = n * (kNorms * e * h * share + e * attended() + kEverySecond * (e * qkv() + inside) +
                              kLogSumExp * m.heads / s.tensor) +
-                        kEverySecond * experts.kept;
+                        kEverySecond * experts.kept + adapters.kept;
     out.kept_full = n * e * h * share;
   }
   /// Bytes kept before and after the layers, and bytes needed only while a layer runs.

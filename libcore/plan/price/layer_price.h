@@ -47,7 +47,9 @@ struct LayerPrice : LayerCost {
   double put_together = 0;  // seconds of the gather in which tensor ranks join their parts of a message
 
   double kept_embedding = 0, kept_head = 0, logits = 0, transient = 0;
-  ParameterCount parameters;
+  ParameterCount parameters;    // of the model
+  ParameterCount trained;       // those with gradients: the model's, or those of its adapters
+  ParameterCount weight_bytes;  // of both: bytes in place of numbers
 };
 
 LayerPrice price_layer(const PlanProblem&, const LayerShape&);

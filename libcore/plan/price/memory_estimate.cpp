@@ -43,6 +43,8 @@ double chunks_in_flight(const PlanProblem& p, const Candidate& c, int stage) {
       return std::min(total, c.chunks * (c.pipeline / kVHalfDivisor + 1));
     case Schedule::kVMin:
       return std::min(total, c.chunks * (c.pipeline / kVMinDivisor + 1));
+    case Schedule::kDualPipe:
+      return std::min(total, c.pipeline + 1.0);  // of both directions: arXiv 2412.19437, table 2
   }
   return total;
 }
@@ -53,20 +55,35 @@ double optimizer_bytes(const PlanProblem& p) {
   return (p.half() ? kMaster : 0) + (s.adam_8bit ? kEightBitMoments : s.first_moment_bytes + kSecondMoment);
 }
 
-void add_state(const PlanProblem& p, const Candidate& c, const StageParameters& parameters,
-               MemoryEstimate& estimate) {
+/// Bytes per parameter of a table that bitsandbytes' 8-bit Adam leaves out: a StableEmbedding keeps its
+/// moments in 32 bits.
+constexpr double kTableMoments = 2 * kSecondMoment - kEightBitMoments;
+
+/// The parameters of word embeddings on a stage.
+double table_parameters(const Candidate& c, const ParameterCount& count, const Layout::Kind& kind) {
+  const bool copies = kind.stage == c.pipeline - 1 && c.pipeline > 1;
+  return (kind.stage == 0 ? count.embedding : 0) + (copies ? count.head_copy : 0);
+}
+
+/// The weights, and the state of the parameters that are trained. `bytes`: those of the weights.
+void add_state(const PlanProblem& p, const Candidate& c, const StageParameters& bytes,
+               const StageParameters& trained, MemoryEstimate& estimate) {
   const double ranks = static_cast<double>(c.data) * c.context, copies = c.expert_data();
-  // Bytes on a device of a state with `bytes` per parameter that is sharded from ZeRO stage `from` on.
-  const auto held = [&](double bytes, Sharding from) {
+  // Bytes on a device of a state with `each` bytes per parameter that is sharded from ZeRO stage `from` on.
+  const auto held = [&](const StageParameters& parameters, double each, Sharding from) {
     const bool cut = counted_sharding(p, c) >= from;
-    return parameters.shared * bytes * (cut ? 1 / ranks : 1.0) +
-           parameters.experts * bytes * (cut ? 1 / copies : 1.0);
+    return parameters.shared * each * (cut ? 1 / ranks : 1.0) +
+           parameters.experts * each * (cut ? 1 / copies : 1.0);
   };
+  // DualPipe's ranks hold two stages each. The two copies of a stage share a state that is sharded.
+  const double stages = p.software.schedule == Schedule::kDualPipe && c.pipeline > 1 ? 2 : 1;
   // 8- and 4-bit products keep their weights in 8 bits in both orders, which together take as many bytes as
   // 16 bits.
-  estimate.parameters = held(p.element(), Sharding::kParameters);
-  estimate.gradients = held(p.half() ? p.software.gradient_bytes : kGradient, Sharding::kGradients);
-  estimate.optimizer = held(optimizer_bytes(p), Sharding::kOptimizer);
+  estimate.parameters = stages * held(bytes, 1, Sharding::kParameters);
+  estimate.gradients =
+      stages * held(trained, p.half() ? p.software.gradient_bytes : kGradient, Sharding::kGradients);
+  estimate.optimizer = held(trained, optimizer_bytes(p), Sharding::kOptimizer) *
+                       (counted_sharding(p, c) >= Sharding::kOptimizer ? 1 : stages);
   // Only the ranks of the model's first replica save parameters; the estimate is for one of these.
   if (p.save_copy != SaveCopy::kNone) estimate.save_copy = estimate.parameters;
   if (p.save_copy == SaveCopy::kAll) estimate.save_copy += estimate.optimizer;
@@ -94,10 +111,11 @@ double transient_bytes(const PlanProblem& p, const Candidate& c, const LayerPric
   const double workspace =
       p.machine.device.multiprocessors > 0 ? p.coefficients->workspace_bytes : kProcessorWorkspace;
   // FSDP reduces the gradients of one layer at a time.
+  const ParameterCount& bytes = price.weight_bytes;
   const double unit = counted_sharding(p, c) == Sharding::kParameters
-                          ? (price.parameters.block + price.parameters.experts) *
-                                    (kLayersHeld * p.element() + p.software.gradient_bytes) +
-                                (price.parameters.embedding + price.parameters.head) * p.element()
+                          ? kLayersHeld * (bytes.block + bytes.experts) +
+                                (price.trained.block + price.trained.experts) * p.software.gradient_bytes +
+                                bytes.embedding + bytes.head
                           : 0;
   return price.transient + messages + workspace + unit;
 }
@@ -168,7 +186,8 @@ double block_activations(const PlanProblem& p, const Candidate& c) {
 MemoryEstimate memory_estimate(const PlanProblem& p, const Candidate& c, const LayerPrice& price,
                                const Layout::Kind& kind) {
   MemoryEstimate estimate;
-  add_state(p, c, stage_parameters(c, price.parameters, kind), estimate);
+  add_state(p, c, stage_parameters(c, price.weight_bytes, kind), stage_parameters(c, price.trained, kind),
+            estimate);
   estimate.activations = stage_activations(p, c, price, kind);
   if (kind.stage == c.pipeline - 1) estimate.logits = price.logits;
   estimate.transient = transient_bytes(p, c, price);
@@ -184,6 +203,11 @@ MemoryEstimate memory_estimate(const PlanProblem& p, const Candidate& c, const L
       (c.data > 1 ? p.software.bucket_bytes : 0) +
       (p.half() ? estimate.optimizer / optimizer_bytes(p) * p.software.step_copy_bytes : 0);
   estimate.transient += std::max(0.0, stepping - working);
+  if (p.software.adam_8bit) {
+    const bool cut = counted_sharding(p, c) >= Sharding::kOptimizer;
+    estimate.optimizer += kTableMoments * table_parameters(c, price.trained, kind) /
+                          (cut ? static_cast<double>(c.data) * c.context : 1.0);
+  }
   if (!p.software.expandable_segments)
     estimate.cached = p.coefficients->cached_share * std::min(stepping, working);
   return estimate;

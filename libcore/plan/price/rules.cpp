@@ -114,6 +114,11 @@ bool sequence_by_context(const PlanProblem& p, const Candidate& c, std::string* 
   });
 }
 
+bool context_by_attention(const PlanProblem& p, const Candidate& c, std::string* reason) {
+  return broken_if(c.context > 1 && keeps_scores(p.software.attention), reason,
+                   [&] { return concat("context ", c.context, " needs attention that keeps no scores"); });
+}
+
 /// Advice when the number of expert ranks does not divide the ranks of a stage.
 std::string nearest_expert_ranks(int experts, int ranks, const Candidate& c) {
   if (ranks % c.expert_tensor != 0)
@@ -165,9 +170,12 @@ bool deepep_has_ranks(const PlanProblem& p, const Candidate& c, std::string* rea
 }
 bool exchange_beside_work(const PlanProblem& p, const Candidate& c, std::string* reason) {
   if (!p.software.overlap_exchange || !p.model.has_experts()) return false;
+  const bool dualpipe = p.software.schedule == Schedule::kDualPipe;
   const auto needs = [&](bool broken, const char* what) {
-    return broken_if(broken, reason,
-                     [&] { return concat("--overlap-moe-expert-parallel-comm needs ", what); });
+    return broken_if(broken, reason, [&] {
+      return concat(dualpipe ? "--software-features dualpipe" : "--overlap-moe-expert-parallel-comm",
+                    " needs ", what);
+    });
   };
   return needs(p.model.dispatcher == Dispatcher::kAllGather,
                "--moe-token-dispatcher-type alltoall or flex") ||
@@ -175,7 +183,7 @@ bool exchange_beside_work(const PlanProblem& p, const Candidate& c, std::string*
          needs(p.model.shared_overlap, "--moe-shared-expert-overlap left out") ||
          needs(c.recompute == Recomputed::kFull, "no layers recomputed whole") ||
          needs(c.expert == 1, "expert above 1") ||
-         needs(c.pipeline > 1 && c.chunks == 1, "pipeline 1 or an interleaved one");
+         needs(c.pipeline > 1 && c.chunks == 1 && !dualpipe, "pipeline 1 or an interleaved one");
 }
 bool bias_by_scores(const PlanProblem& p, const Candidate&, std::string* reason) {
   const ModelShape& m = p.model;
@@ -206,6 +214,17 @@ bool shared_by_dispatcher(const PlanProblem& p, const Candidate&, std::string* r
   });
 }
 
+bool dualpipe_by_stages(const PlanProblem& p, const Candidate& c, std::string* reason) {
+  if (p.software.schedule != Schedule::kDualPipe || c.pipeline == 1) return false;
+  const bool even = c.pipeline % 2 == 0 && c.microbatches % 2 == 0;
+  return broken_if(!even || c.chunks > 1 || c.microbatches < int64_t{2} * c.pipeline, reason, [&] {
+    return concat(
+        "--software-features dualpipe needs an even pipeline without chunks, and an even number of "
+        "microbatches, twice as many as stages at least; these are ",
+        c.pipeline, " stages and ", c.microbatches, " microbatches");
+  });
+}
+
 bool graphs_by_recomputation(const PlanProblem& p, const Candidate& c, std::string* reason) {
   return broken_if(c.recompute != Recomputed::kNone && graphs_exclude_recomputation(p), reason, [] {
     return "--software-features cuda_graphs needs nothing recomputed; leave out one of them";
@@ -213,13 +232,13 @@ bool graphs_by_recomputation(const PlanProblem& p, const Candidate& c, std::stri
 }
 
 constexpr Rule kRules[] = {
-    {"H1", hidden_by_heads},         {"H2", heads_by_tensor},      {"H3", groups_by_tensor},
-    {"H4", ffn_by_tensor},           {"L1", layers_by_pipeline},   {"V1", layers_by_chunks},
-    {"V2", microbatches_by_groups},  {"S1", sequence_by_tensor},   {"C1", sequence_by_context},
-    {"W2", experts_by_ranks},        {"H4", expert_ffn_by_tensor}, {"S2", experts_by_sequence},
-    {"E1", deepep_has_ranks},        {"E2", exchange_beside_work}, {"E3", bias_by_scores},
-    {"E4", biases_by_expert_tensor}, {"E5", capacity_by_router},   {"E6", shared_by_dispatcher},
-    {"G1", graphs_by_recomputation}};
+    {"H1", hidden_by_heads},        {"H2", heads_by_tensor},         {"H3", groups_by_tensor},
+    {"H4", ffn_by_tensor},          {"L1", layers_by_pipeline},      {"V1", layers_by_chunks},
+    {"V2", microbatches_by_groups}, {"S1", sequence_by_tensor},      {"C1", sequence_by_context},
+    {"C2", context_by_attention},   {"W2", experts_by_ranks},        {"H4", expert_ffn_by_tensor},
+    {"S2", experts_by_sequence},    {"E1", deepep_has_ranks},        {"E2", exchange_beside_work},
+    {"E3", bias_by_scores},         {"E4", biases_by_expert_tensor}, {"E5", capacity_by_router},
+    {"E6", shared_by_dispatcher},   {"G1", graphs_by_recomputation}, {"D1", dualpipe_by_stages}};
 
 /// W1: the number of devices is a multiple of what one copy of the model needs.
 bool world_by_ranks(const PlanProblem& p, Candidate& c, std::string* reason) {

@@ -15,7 +15,7 @@ inline bool keeps_scores(AttentionKernel kernel) {
 /// The precision of the layers' matrix products.
 enum class Precision { kFloat32, kHalf, kFp8, kMxfp8, kNvfp4 };
 
-enum class Schedule { kOneForwardOneBackward, kZeroBubble, kZeroBubbleV, kVHalf, kVMin };
+enum class Schedule { kOneForwardOneBackward, kZeroBubble, kZeroBubbleV, kVHalf, kVMin, kDualPipe };
 
 /// What the training program does and omits, as far as time and memory depend on it.
 struct Software {
@@ -32,6 +32,7 @@ struct Software {
   bool overlap_parameters = true;  // parameters are gathered during the first forward pass
   bool overlap_tensor = false;     // tensor-parallel collectives run in pieces during matrix products
   bool overlap_exchange = false;   // tokens travel to experts during another microbatch's work
+  bool narrow_dispatch = false;    // tokens travel to experts in 8 bits, and back in 16
   bool overlap_messages = true;    // pipeline messages of an interleaved schedule overlap with work
   /// Whether each tensor rank sends a part of a message, and the next stage gathers the parts.
   bool scatters_messages = false;

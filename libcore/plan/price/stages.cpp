@@ -82,12 +82,12 @@ Layout layout_of(const PlanProblem& p, const Candidate& c, const LayerPrice& pri
   constexpr int kNeighbours = 2;
   out.message = group_link(p, kNeighbours, stride);
   if (p.model.has_experts()) out.expert_data = group_link(p, c.expert_data(), c.expert * c.expert_tensor);
-  if (last > 0 && price.parameters.head_copy > 0) {
+  if (last > 0 && price.trained.head_copy > 0) {
     constexpr double kFp32 = 4;  // bytes
     constexpr int kEnds = 2;     // the first and the last stage each have a copy
     const double bytes = p.half() ? p.software.gradient_bytes : kFp32;
     out.tied = kHalvesOfAllReduce *
-               ring_seconds(bytes * price.parameters.head_copy, kEnds, group_link(p, kEnds, stride * last));
+               ring_seconds(bytes * price.trained.head_copy, kEnds, group_link(p, kEnds, stride * last));
   }
   const double machines = static_cast<double>(p.machine.world) / p.machine.local_world;
   out.machine_doublings = machines > 1 ? std::log2(machines) : 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "libcore/plan/price/code_base.h"
 #include "libcore/plan/price/memory_estimate.h"
 
 namespace megalith {
@@ -14,6 +15,9 @@ namespace {
 /// leaves a third (Qi et al. 2023, arXiv 2401.10241). The V schedules also have two chunks per stage, in a V
 /// (Qi et al. 2024, arXiv 2405.15362); their shares are beliefs, and V-min is assumed to leave the whole
 /// bubble.
+/// DualPipe leaves (p / 2 - 1) (F&B + B - 3 W) of p stages in place of (p - 1) (F + B): DeepSeek-V3 (arXiv
+/// 2412.19437), table 2, with B = 2 F, W = F and F&B = 3 F, as in products.
+constexpr double kDualPipeForwards = 2, kPlainForwards = 3;
 constexpr double kZeroBubbleShare = 1.0 / 3, kZeroBubbleVShare = 0.1, kVHalfShare = 0.5, kVMinShare = 1;
 
 constexpr double kFp32 = 4;  // bytes
@@ -27,8 +31,8 @@ constexpr double kProcessorOverhead = 1e-3;
 /// Directions of a pipeline's messages: activations, and their gradients.
 constexpr double kDirections = 2;
 /// Operations per matrix parameter and token: a multiplication and an addition in each of three products, the
-/// forward one and those of both gradients.
-constexpr double kOperations = 6;
+/// forward one and those of both gradients. A frozen matrix has no gradient.
+constexpr double kOperations = 6, kFrozenOperations = 4;
 /// The part of the scores that a causal mask leaves.
 constexpr double kCausalHalf = 0.5;
 /// Inputs of the matrix that a layer of further predictions begins with: the previous hidden state and an
@@ -74,6 +78,9 @@ struct Assembly {
         return kVHalfShare;
       case Schedule::kVMin:
         return kVMinShare;
+      case Schedule::kDualPipe:
+        return kDualPipeForwards * std::max(0.0, c.pipeline / 2.0 - 1) /
+               (kPlainForwards * std::max(1.0, c.pipeline - 1.0));
     }
     return 1;
   }
@@ -110,11 +117,12 @@ struct Assembly {
   double sharded_layers(const Layout::Kind& kind) const {
     const LayerCost& layer = kind.layer(price);
     const double with_experts = static_cast<double>(kind.layers - kind.plain) / kind.layers;
-    const ParameterCount& count = price.parameters;
-    const StageParameters one{with_experts * count.block + (1 - with_experts) * count.plain_block,
-                              with_experts * count.experts};
-    const double gather = sharding == Sharding::kParameters ? spread(one, p.element()) : 0;
-    const double reduce = spread(one, gradient_bytes());
+    const auto of_layer = [&](const ParameterCount& count) {
+      return StageParameters{with_experts * count.block + (1 - with_experts) * count.plain_block,
+                             with_experts * count.experts};
+    };
+    const double gather = sharding == Sharding::kParameters ? spread(of_layer(price.weight_bytes), 1) : 0;
+    const double reduce = spread(of_layer(price.trained), gradient_bytes());
     const auto beside = [&](double work, double exchange) {
       const double hidden = std::min(work, exchange);
       return exchange - hidden + k.shard_contention * hidden;
@@ -129,7 +137,7 @@ struct Assembly {
   /// The gradients outside a stage's layers that ZeRO-2 reduces after each microbatch: all but those of a
   /// tied table. Those of the head travel while the layers work, those of the embedding after all work.
   double sharded_ends(const Layout::Kind& kind) const {
-    const ParameterCount& count = price.parameters;
+    const ParameterCount& count = price.trained;
     double exposed = 0;
     if (kind.stage == 0) exposed += spread({count.embedding - count.head_copy, 0}, gradient_bytes());
     if (kind.stage == c.pipeline - 1)
@@ -151,9 +159,10 @@ struct Assembly {
            exposed(p.software.overlap_parameters, gather, first_forward);
   }
 
+  /// The trained parameters of the stage that has the most.
   StageParameters most_parameters() const {
-    const StageParameters first = stage_parameters(c, price.parameters, layout.kinds.front()),
-                          last = stage_parameters(c, price.parameters, layout.kinds.back());
+    const StageParameters first = stage_parameters(c, price.trained, layout.kinds.front()),
+                          last = stage_parameters(c, price.trained, layout.kinds.back());
     return last.sum() > first.sum() ? last : first;
   }
   /// Seconds of the optimizer's step. `cut`: its state is sharded over the ranks that have the same
@@ -229,6 +238,14 @@ struct Assembly {
   }
 };
 
+/// Whether measurements of runs of this kind are behind the prediction. Those of a device or of an anchor
+/// have no adapters.
+bool is_known(const PlanProblem& p) {
+  if (p.tuning.adapts()) return false;
+  if (p.measured || p.trained_here) return true;
+  return code_base(p.software.code_base).has_fitted_runs && has_fitted_runs(p.machine.device.name);
+}
+
 }  // namespace
 
 StepTime step_time(const PlanProblem& p, const Candidate& c, const LayerPrice& price, const Layout& layout) {
@@ -254,8 +271,9 @@ double stage_seconds(const Candidate& c, const LayerPrice& price, const Layout::
 
 Interval interval(const PlanProblem& p, double seconds) {
   const Coefficients& k = *p.coefficients;
-  const double spread = 1 + (p.model.has_experts() ? k.expert_spread : k.spread);
-  return {seconds / spread, seconds * spread};
+  double spread = is_known(p) ? k.spread : std::max(k.spread, k.stranger_spread);
+  if (p.model.has_experts()) spread = std::max(spread, k.expert_spread);
+  return {seconds / (1 + spread), seconds * (1 + spread)};
 }
 
 Interval imbalance_interval(const PlanProblem& p, const Candidate& c) {
@@ -284,7 +302,10 @@ double model_flops(const PlanProblem& p, int64_t global_batch) {
   const double matrices = matrix_parameters(m, experts) * (layers - plain) +
                           matrix_parameters(m, false) * plain +
                           kJoinedInputs * m.predicted * m.hidden * m.hidden + head * (1 + m.predicted);
-  return kOperations * tokens * matrices + kOperations * tokens * m.seq_length * width * layers;
+  const double scores = kOperations * tokens * m.seq_length * width * layers;
+  if (!p.tuning.adapts()) return kOperations * tokens * matrices + scores;
+  const double adapters = adapter_parameters(m, 1, p.tuning.lora_rank) * m.layers;
+  return tokens * (kFrozenOperations * matrices + kOperations * adapters) + scores;
 }
 
 double model_flops_utilisation(const PlanProblem& p, const Candidate& c, double seconds) {

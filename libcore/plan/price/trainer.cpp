@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "libcore/base/error.h"
+#include "libcore/finetune/lora.h"
 #include "libcore/plan/price/code_base.h"
 #include "libcore/plan/price/rules.h"
 #include "libcore/train/devices/trained_where.h"
@@ -34,12 +35,19 @@ std::string without_option(const PlanProblem& p, const Candidate& c) {
 /// The CUDA backend is compiled for Ampere and later devices.
 constexpr int kAmpere = 80;
 
+DeviceMethod method_of(const PlannedTuning& tuning) {
+  if (!tuning.finetunes) return DeviceMethod::kPretrain;
+  if (!tuning.adapts()) return DeviceMethod::kFull;
+  return tuning.eight_bits ? DeviceMethod::kEightBitLora : DeviceMethod::kLora;
+}
+
 DeviceRun kind_of(const PlanProblem& p) {
   const Accelerator& device = p.machine.device;
   return {.device = device.multiprocessors == 0            ? "cpu"
                     : device.compute_capability >= kAmpere ? "cuda"
                                                            : device.name,
-          .ranks = p.machine.world > 1 ? DeviceRanks::kProcesses : DeviceRanks::kOne};
+          .ranks = p.machine.world > 1 ? DeviceRanks::kProcesses : DeviceRanks::kOne,
+          .method = method_of(p.tuning)};
 }
 
 MemoryEstimate estimate_of(const RunShape& run, const Coord& at) {
@@ -95,6 +103,10 @@ RunShape trainer_run(const PlanProblem& p, const PretrainConfig& config) {
   RunShape run = run_shape(config);
   run.save_copy = p.save_copy;
   run.vocabulary = vocabulary_form(p);
+  if (p.tuning.adapts()) {
+    run.tuning = lora_plan(config.model, {.rank = p.tuning.lora_rank});
+    run.tuning.int8 = p.tuning.eight_bits;
+  }
   if (p.machine.device.multiprocessors > 0) run.train.device = "cuda";
   return run;
 }

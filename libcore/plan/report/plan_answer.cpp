@@ -60,11 +60,13 @@ std::string time_text(const PlanProblem& p, const Plan& plan) {
 }
 
 std::string trainer_text(const PlanProblem& p, const TrainerAnswer& trainer) {
+  const bool tunes = p.tuning.finetunes;
   if (trainer.rank)
-    return concat("megalith-pretrain runs plan 1 and takes ", gigabytes(trainer.rank->estimate.needed()),
-                  " GB on its fullest rank\n");
+    return concat(tunes ? "megalith-finetune" : "megalith-pretrain", " runs plan 1 and takes ",
+                  gigabytes(trainer.rank->estimate.needed()), " GB on its fullest rank\n");
   if (takes_megatrons_options(p.software))
-    return concat("plan 1 is for Megatron-LM only: ", trainer.refusal, '\n');
+    return concat(tunes ? "no line is written for plan 1: " : "plan 1 is for Megatron-LM only: ",
+                  trainer.refusal, '\n');
   return concat("plan 1 is for ", code_base(p.software.code_base).what, " (", p.software.code_base,
                 "): its lines are not written here\n");
 }
@@ -74,7 +76,7 @@ std::string command_text(const Report& r) {
   const PlanProblem& p = r.problem;
   const Candidate& c = r.result.plans.front().candidate;
   const bool ours = r.trainer.front().refusal.empty();
-  if (!ours && !takes_megatrons_options(p.software)) return {};
+  if (!ours && !megatron_trains(p)) return {};
   const bool direct = ours && p.machine.world <= p.machine.local_world;
   return concat("  ", direct ? direct_line(p, c) : launch_line(p, c, Launcher::kTorchrun, ours), '\n');
 }
@@ -85,7 +87,7 @@ std::string plan_subject(const Report& r) {
   const PlanProblem& p = r.problem;
   return concat(parameters_text(p.model), " on ", p.machine.world, " x ", p.machine.device.name, " (",
                 gigabytes(p.machine.device.memory), " GB each, ", joined_text(p.machine),
-                " joined by links), ", precision_text(p), ", ", p.software.code_base, '\n');
+                " joined by links), ", precision_text(p), ", ", tuning_text(p), p.software.code_base, '\n');
 }
 
 std::string plan_answer(const Report& r) {

@@ -51,7 +51,7 @@ Json::Object expert_members(const PlanProblem& p, const Candidate& c) {
 Json launch_object(const Report& r) {
   Json::Object out;
   for (const bool ours : {false, true}) {
-    if (ours ? !r.trainer.front().refusal.empty() : !takes_megatrons_options(r.problem.software)) continue;
+    if (ours ? !r.trainer.front().refusal.empty() : !megatron_trains(r.problem)) continue;
     Json::Object lines;
     for (const auto& [name, launcher] : enum_names(Launcher{}))
       lines.emplace_back(name, launch_line(r.problem, r.result.plans.front().candidate, launcher, ours));
@@ -107,10 +107,19 @@ Json inverse_object(const Inverse& inverse) {
                       {"most_layers", found(inverse.most_layers)}};
 }
 
+Json tuning_object(const PlanProblem& p) {
+  const PlannedTuning& t = p.tuning;
+  Json::Object out = {{"method", t.adapts() ? "lora" : "full"}};
+  if (t.adapts())
+    append(
+        out,
+        {{"rank", t.lora_rank}, {"eight_bits", t.eight_bits}, {"trained_parameters", adapters_of_model(p)}});
+  return out;
+}
+
 Json ranked_object(const Report& r, size_t place) {
   Json::Object out = plan_object(r.problem, r.result.plans[place]);
-  append(out, {{"megatron_only",
-                takes_megatrons_options(r.problem.software) && !r.trainer[place].refusal.empty()}});
+  append(out, {{"megatron_only", megatron_trains(r.problem) && !r.trainer[place].refusal.empty()}});
   if (const auto& rank = r.trainer[place].rank)
     append(out, {{"trainer_bytes", static_cast<int64_t>(rank->estimate.needed())}});
   return out;
@@ -167,8 +176,9 @@ std::string plan_json(const Report& r) {
   append(root, {{"device", p.machine.device.name},
                 {"device_memory_bytes", p.machine.device.memory},
                 {"devices", p.machine.world},
-                {"precision", precision_text(p)},
-                {"software", p.software.code_base},
+                {"precision", precision_text(p)}});
+  if (p.tuning.finetunes) append(root, {{"tuning", tuning_object(p)}});
+  append(root, {{"software", p.software.code_base},
                 {"families", found.families},
                 {"candidates", found.candidates},
                 {"priced", found.priced}});
@@ -185,7 +195,7 @@ std::string plan_json(const Report& r) {
     append(root, {{"stage_memory_bytes",
                    array_of(stage_estimates(p, found.plans.front().candidate), memory_object)},
                   {"launch", launch_object(r)}});
-  if (!found.plans.empty() && r.trainer.front().refusal.empty())
+  if (!found.plans.empty() && counts_traffic(r))
     append(root, {{"traffic", array_of_traffic(step_traffic(p, found.plans.front().candidate))}});
   Json::Array plans;
   for (size_t i = 0; i < found.plans.size(); ++i) plans.push_back(ranked_object(r, i));

@@ -27,7 +27,8 @@ void insert_experts(const PlanProblem& p, Row& row, const std::string& expert,
 
 /// What runs a plan that this version's trainer does not run.
 std::string other_program(const PlanProblem& p) {
-  return takes_megatrons_options(p.software) ? "Megatron only" : p.software.code_base;
+  if (megatron_trains(p)) return "Megatron only";
+  return takes_megatrons_options(p.software) ? "none" : p.software.code_base;
 }
 
 std::string ranked_table(const Report& r) {
@@ -166,7 +167,7 @@ std::string front_table(const Report& r) {
 void tell_launch_lines(std::ostream& out, const Report& r) {
   const PlanProblem& p = r.problem;
   const bool runs = r.trainer.front().refusal.empty();
-  const bool megatron = takes_megatrons_options(p.software) && !(runs && p.trained_here);
+  const bool megatron = megatron_trains(p) && !(runs && p.trained_here);
   for (const bool ours : {true, false})
     if (ours ? runs : megatron)
       for (const auto& [name, launcher] : enum_names(Launcher{}))
@@ -175,7 +176,7 @@ void tell_launch_lines(std::ostream& out, const Report& r) {
 
 /// What the ranks exchange in a step of plan 1, if our trainer runs it.
 void tell_traffic(std::ostream& out, const Report& r) {
-  if (!r.trainer.front().refusal.empty()) return;
+  if (!counts_traffic(r)) return;
   std::vector<Row> table = {{"group", "calls", "bytes"}};
   for (const GroupTraffic& one : step_traffic(r.problem, r.result.plans.front().candidate))
     table.push_back(row_of(one.group, one.calls, format_bytes(static_cast<double>(one.bytes))));

@@ -2,6 +2,7 @@
 
 #include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
+#include "libcore/plan/price/code_base.h"
 
 namespace megalith {
 namespace {
@@ -81,6 +82,23 @@ std::string parameters_text(const ModelShape& m) {
   const auto number = [&](double count) { return format_fixed(count / (large ? kBillion : kMillion), 3); };
   return concat(number(all), large ? " billion" : " million", " parameters",
                 m.has_experts() ? concat(" (", number(active_parameters(m)), " of them for a token)") : "");
+}
+
+double adapters_of_model(const PlanProblem& p) {
+  return adapter_parameters(p.model, 1, p.tuning.lora_rank) * p.model.layers;
+}
+
+std::string tuning_text(const PlanProblem& p) {
+  const PlannedTuning& t = p.tuning;
+  if (!t.finetunes) return {};
+  if (!t.adapts()) return "tuned as a whole, ";
+  constexpr double kMillion = 1e6;
+  return concat("LoRA of rank ", t.lora_rank, " (", format_fixed(adapters_of_model(p) / kMillion, 3),
+                " million trained)", t.eight_bits ? " over layers of 8 bits" : "", ", ");
+}
+
+bool megatron_trains(const PlanProblem& p) {
+  return takes_megatrons_options(p.software) && !p.tuning.finetunes;
 }
 
 std::string fitted(const std::string& text, size_t columns) {

@@ -20,6 +20,13 @@ std::string recompute_text(const Candidate&);
 std::string layers_text(const PlanProblem&, const Candidate&);
 /// "bf16", "mxfp8".
 const char* precision_text(const PlanProblem&);
+/// The parameters of all adapters of the model.
+double adapters_of_model(const PlanProblem&);
+/// What a run tunes, followed by ", ": "LoRA of rank 8 (19.988 million trained), "; empty: it trains a new
+/// model.
+std::string tuning_text(const PlanProblem&);
+/// Whether Megatron-LM's pretrain_gpt.py trains what is planned, so that its lines are written.
+bool megatron_trains(const PlanProblem&);
 /// "22.068 billion parameters", "0.937 million parameters"; of a model with experts also how many are active:
 /// "46.703 billion parameters (12.880 of them for a token)".
 std::string parameters_text(const ModelShape&);

@@ -25,4 +25,10 @@ struct Report {
   std::optional<Remedy> remedy = {};  // the change that makes the search's missed or closest plan fit
 };
 
+/// Whether what ranks exchange in plan 1 is counted (price/traffic.h): our trainer runs it, and trains the
+/// model's own parameters.
+inline bool counts_traffic(const Report& r) {
+  return r.trainer.front().refusal.empty() && !r.problem.tuning.adapts();
+}
+
 }  // namespace megalith

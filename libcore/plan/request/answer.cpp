@@ -68,8 +68,10 @@ std::string job_of(const Report& report, JobKind kind) {
   if (!takes_megatrons_options(p.software))
     fail(ErrorKind::kUsage, "--emit writes jobs of Megatron-LM and megalith-pretrain, not of --software ",
          p.software.code_base, "; leave one of them out");
-  if (!p.trained_here)
-    return job_text(p, report.result.plans.front().candidate, kind, report.trainer.front().refusal.empty());
+  const std::string& refusal = report.trainer.front().refusal;
+  if (p.tuning.finetunes && !refusal.empty())
+    fail(ErrorKind::kUsage, "--emit writes a job of megalith-finetune, which does not run plan 1: ", refusal);
+  if (!p.trained_here) return job_text(p, report.result.plans.front().candidate, kind, refusal.empty());
   for (size_t i = 0; i < report.result.plans.size(); ++i)
     if (report.trainer[i].refusal.empty()) return job_text(p, report.result.plans[i].candidate, kind, true);
   fail(ErrorKind::kUsage, "--emit: this version's trainer runs none of the ", report.result.plans.size(),
@@ -142,6 +144,8 @@ PlanAnswer answer(const PlanRequest& request) {
   PlanProblem problem = request.problem;
   problem.machine.device = rates.device;
   problem.coefficients = &rates.coefficients;
+  const PlanOptions& plan = request.command.plan;
+  problem.measured = !plan.calibrations.empty() || !plan.anchor.empty();
   PlanAnswer found = !request.command.plan.verify_log.empty() ? compared(request.command, problem)
                      : !request.command.plan.simulate.empty() ? simulated(request, problem)
                                                               : ranked(request, problem);

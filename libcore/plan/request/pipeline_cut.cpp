@@ -43,8 +43,9 @@ void fix_stages(PlanRequest& request) {
   const PlanCommand& command = request.command;
   std::vector<int>& table = request.problem.stage_layers = table_of(command);
   std::optional<int>& pipeline = request.fixed.pipeline;
-  if (table.empty() && pipeline && command.plan.base().cuts_modules && !names_an_end(command))
-    table = cut_of_modules(command.model.layers, *pipeline);
+  const auto cut = command.plan.base().cut;
+  if (table.empty() && pipeline && cut && !names_an_end(command))
+    table = cut(command.model.layers, *pipeline);
   if (table.empty()) return;
   const auto stages = static_cast<int>(table.size());
   if (pipeline && *pipeline != stages)

@@ -33,6 +33,9 @@ struct PlanOptions : PlanTarget {
   std::vector<std::string> features;
   int top = 10;
   SearchMode search = SearchMode::kBounded;
+  std::optional<std::string> tuning_type;
+  std::optional<int> lora_rank;
+  bool qlora = false;
   AttentionKernel attention = AttentionKernel::kFused;
   bool account_embedding = false, account_loss = false, expandable_segments = false;
   std::optional<int> expert_tensor;
@@ -75,9 +78,18 @@ struct PlanOptions : PlanTarget {
     v("search", search,
       "Price every candidate, or skip those that a bound proves worse; both give the same plans.");
     v("software", software, "Program that trains; docs/planner.md says what is known of each.",
-      one_of(code_base_names()), default_text("megatron; megalith with --gpu local"));
+      one_of(code_base_names()),
+      default_text("megatron; megalith with --gpu local, --finetuning-type or --lora-rank"));
     v("software-features", features, "Features that the run adds to the defaults of the program.",
       one_of(feature_words()));
+    v("finetuning-type", tuning_type,
+      "Plan the tuning of a model that exists: of all its parameters, or of a LoRA adapter.",
+      one_of({"full", "lora"}), default_text("lora with --lora-rank, else the training of a new model"));
+    v("lora-rank", lora_rank,
+      "Rank of LoRA adapters on all linear layers of the transformer layers; all else is frozen.",
+      between(1, 4096), alias({"lora-r"}), default_text("8 with --finetuning-type lora"));
+    v("qlora", qlora, "With LoRA, keep the linear layers' own weights in 8 bits with a scale for each row.",
+      alias({"load-in-8bit"}));
     v("attention-kernel", attention, "How attention is computed; the last two keep the scores.",
       default_text("fused, or the software's own"));
     v("attention-backend", attention_backend,
@@ -165,8 +177,10 @@ struct PlanOptions : PlanTarget {
   }
   void validate(Problems&) const;
   const CodeBase& base() const {
-    return code_base(!software.empty() ? software : local() ? kMegalithSoftware : kMegatronSoftware);
+    const bool ours = local() || tuning().finetunes;
+    return code_base(!software.empty() ? software : ours ? kMegalithSoftware : kMegatronSoftware);
   }
+  PlannedTuning tuning() const;
 };
 
 extern template std::vector<Field> fields_of<PlanOptions>(PlanOptions&);

@@ -62,6 +62,17 @@ void refuse_unplanned(const PlanCommand& command) {
          "--rampup-batch-size: a plan is for one global batch; give --global-batch-size alone");
 }
 
+/// What is tuned. kUsage for adapters in a model whose layers have none here.
+PlannedTuning tuning_of(const PlanCommand& command) {
+  PlannedTuning tuning = command.plan.tuning();
+  tuning.model = command.model_folder;
+  const ModelShape& m = command.model;
+  if (tuning.adapts() && (m.has_experts() || m.latent_attention || m.predicted > 0))
+    fail(ErrorKind::kUsage, "--lora-rank ", tuning.lora_rank,
+         ": adapters are planned for dense models, not with ", beyond_our_trainer(m), "; leave it out");
+  return tuning;
+}
+
 /// The global batch that follows from --gradient-accumulation-steps. kUsage when sizes are missing.
 int64_t accumulated_batch(const PlanRequest& request) {
   const PlanCommand& command = request.command;
@@ -127,7 +138,8 @@ PlanRequest plan_request(PlanCommand asked) {
   p.asked_probability = asked_probability(request);
   p.fp8_format = command.plan.fp8_format;
   p.fp8_recipe = command.plan.fp8_recipe;
-  p.run_words = command.given.words.ours;
+  p.tuning = tuning_of(command);
+  p.run_words = p.tuning.finetunes ? command.given.words.tuning : command.given.words.ours;
   p.megatron_words = command.given.words.megatron;
   p.software = software_of(command, p.machine.device);
   if (command.plan.local()) {

@@ -6,6 +6,7 @@
 
 #include "libcore/base/shell_word.h"
 #include "libcore/base/text.h"
+#include "libcore/finetune/finetune_config.h"
 
 namespace megalith {
 namespace {
@@ -49,12 +50,14 @@ bool has_flag(std::string_view option) {
   return option.starts_with("--no-") == among(name_of(option), kMegatronsNegatives);
 }
 
-void add_words(const std::vector<std::string>& words, RunWords& out) {
+/// Adds an option with its values. `tunes`: megalith-finetune has the options of its group, too.
+void add_words(const std::vector<std::string>& words, bool tunes, RunWords& out) {
   const std::string_view name = name_of(words.front());
   if (among(name, kPlanned)) return;
   std::string line;
   for (const std::string& word : words) line += ' ' + shell_word(word);
   out.ours += line;
+  if (tunes && !only_for_pretraining(name)) out.tuning += line;
   if (among(name, kMegatron) && (words.size() > 1 || has_flag(words.front()))) out.megatron += line;
 }
 
@@ -63,8 +66,8 @@ void add_words(const std::vector<std::string>& words, RunWords& out) {
 RunWords run_words(const Options& given) {
   RunWords out;
   // The programs add these groups in different orders, and those that train call the third "Checkpoints".
-  for (const char* group : {"Training", "Data", "Checkpoint", "Checkpoints", "Tokenizer"})
-    for (const auto& words : given.given_words({group})) add_words(words, out);
+  for (const std::string group : {"Training", "Data", "Checkpoint", "Checkpoints", "Tokenizer"})
+    for (const auto& words : given.given_words({group})) add_words(words, group != "Data", out);
   return out;
 }
 

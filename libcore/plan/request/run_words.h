@@ -10,6 +10,7 @@ namespace megalith {
 /// tokenizer), as text for a shell: a blank precedes each option, and its values are quoted.
 struct RunWords {
   std::string ours;      // for megalith-pretrain
+  std::string tuning;    // those that megalith-finetune has
   std::string megatron;  // those that Megatron-LM's pretrain_gpt.py supports, in its spelling
 };
 

@@ -164,26 +164,28 @@ class Trial {
 
   std::optional<Remedy> found() {
     for (const auto& tried :
-         {&Trial::single_options, &Trial::more_devices, &Trial::pairs, &Trial::options_on_more_devices})
+         {&Trial::single_options, &Trial::pairs, &Trial::more_devices, &Trial::options_on_more_devices}) {
+      priced_ = 0;
       if (!best_) (this->*tried)();
+    }
     if (best_) best_->words = words_of_remedy(asked_.problem, base_, *best_);
     return std::move(best_);
   }
 
  private:
-  /// Candidates after which no more changes are tried, so that an answer takes seconds at most.
-  static constexpr int64_t kMostPriced = 4'000'000;
+  /// Candidates after which a step tries no more changes, so that an answer takes seconds at most.
+  static constexpr int64_t kMostPriced = 2'000'000;
 
   void single_options() {
     for (const Change& change : all_) look({&change});
   }
-  /// The fewest that are enough.
-  void more_devices() {
-    for (size_t i = 0; i < devices_.size() && !best_; ++i) look({&devices_[i]});
-  }
   void pairs() {
     for (size_t i = 0; i < all_.size(); ++i)
       for (size_t j = i + 1; j < all_.size(); ++j) look({&all_[i], &all_[j]});
+  }
+  /// The fewest that are enough.
+  void more_devices() {
+    for (size_t i = 0; i < devices_.size() && !best_; ++i) look({&devices_[i]});
   }
   void options_on_more_devices() {
     for (size_t i = 0; i < devices_.size() && !best_; ++i)

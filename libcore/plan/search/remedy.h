@@ -20,11 +20,11 @@ struct Remedy {
 /// - if our trainer runs the plan on this machine, the trainer's own change (train/step/memory_limits.h);
 /// - one option: another value of a choice that the command fixes, gradients in 16 bits, an allocator without
 ///   fragmentation, attention that keeps no scores, saves without a copy;
-/// - twice, four, eight or sixteen times as many devices;
 /// - two options;
+/// - twice, four, eight or sixteen times as many devices;
 /// - one option and more devices.
 /// If several options are enough, the one with the fastest plan is returned; if several numbers of devices
-/// are, the smallest. Once a few million candidates have been priced, no more changes are tried, so that an
+/// are, the smallest. Once two million candidates have been priced, a step tries no more changes, so that an
 /// answer takes seconds at most. Nothing if none is enough.
 std::optional<Remedy> least_change_of_command(const PlanProblem&, const Fixed&, const Plan& closest);
 

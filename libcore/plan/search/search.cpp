@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "libcore/plan/price/code_base.h"
 #include "libcore/plan/price/rules.h"
 #include "libcore/plan/price/trainer.h"
 #include "libcore/plan/search/split.h"
@@ -252,7 +253,8 @@ class Search {
   }
   std::vector<Sharding> shardings() const {
     std::vector<Sharding> all = {Sharding::kNone, Sharding::kOptimizer, Sharding::kGradients};
-    if (!p_.trained_here) all.push_back(Sharding::kParameters);  // our trainer has no ZeRO-3
+    const bool ours = p_.trained_here || p_.software.code_base == kMegalithSoftware;
+    if (!ours) all.push_back(Sharding::kParameters);  // our trainer has no ZeRO-3
     return either(fixed_.sharding, std::move(all));
   }
   /// The kinds of sharding that are tried. If a single rank holds each parameter, nothing can be shared, so

@@ -78,6 +78,25 @@ ParameterCount count_parameters(const ModelShape& m, const ParameterShare& ranks
   return count;
 }
 
+bool joins_projections(const ModelConfig& m) {
+  return m.position == PositionEmbedding::kLearned;
+}
+
+double adapter_parameters(const ModelConfig& m, int tensor, int rank) {
+  const double h = m.hidden, q = static_cast<double>(m.heads) * m.kv_channels / tensor,
+               f = static_cast<double>(m.ffn_hidden) / tensor;
+  const double inputs = joins_projections(m) ? h : 3 * h;
+  const double heads = inputs + q + 2 * local_key_width(m, tensor) + q + h;
+  return rank * (heads + gates(m) * (h + f) + f + h);
+}
+
+LinearCount count_linears(const ModelConfig& m, int tensor) {
+  const double h = m.hidden, q = static_cast<double>(m.heads) * m.kv_channels / tensor,
+               f = static_cast<double>(m.ffn_hidden) / tensor;
+  const double entering = q + 2 * local_key_width(m, tensor) + gates(m) * f;
+  return {.elements = h * (entering + q + f), .rows = entering + 2 * h};
+}
+
 double total_parameters(const ModelShape& m) {
   ModelShape unpadded = m;
   unpadded.vocab_divisor = 1;

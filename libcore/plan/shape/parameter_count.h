@@ -26,6 +26,22 @@ inline ParameterCount count_parameters(const ModelShape& m, int tensor) {
   return count_parameters(m, ParameterShare{.tensor = tensor});
 }
 
+/// Whether queries, keys and values have one adapter together, not one each: in GPT-2, whose Hugging Face
+/// model has one matrix for them (c_attn). Of the models that can be tuned, only GPT-2 has learned positions
+/// (convert/sources/hf_config.h).
+bool joins_projections(const ModelConfig&);
+/// One rank's parameters of the LoRA adapters (Hu et al. 2021) on all linear layers of one dense transformer
+/// layer: [rank, in] and [out, rank] for the projections of queries, keys, values (joins_projections()) and
+/// output, and for each matrix of the feed-forward block. Of each two, tensor ranks divide the one along the
+/// axis that they divide in the layer itself; each has the other one whole (model/low_rank.cpp).
+double adapter_parameters(const ModelConfig&, int tensor, int rank);
+/// One rank's part of the linear layers of one dense transformer layer.
+struct LinearCount {
+  double elements = 0;  // of the matrices, without biases
+  double rows = 0;      // outputs
+};
+LinearCount count_linears(const ModelConfig&, int tensor);
+
 /// Parameters of the model; tied ones count once.
 double total_parameters(const ModelShape&);
 /// The parameters that one token uses: of the routed experts, only those that the router chooses.

@@ -230,6 +230,8 @@ TEST(Autoplan, PlansForOtherPrograms) {
       {"--software torchtitan --simulate 16", "--simulate simulates a step of this version's trainer, not"},
       {"--software pytorch", "--software"},
       {"--software-features eager", "--software-features"},
+      {"--software-features dualpipe compile zbv",
+       "--software-features dualpipe zbv: a pipeline has one schedule; give one of them"},
       {"--recompute-granularity selective --recompute-modules products",
        "--recompute-modules products is what torchtitan recomputes, not --software megatron"},
       {"--software-features cuda_graphs --recompute-granularity full", "G1"},

@@ -4,6 +4,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/io/files/file.h"
+#include "libcore/plan/device/machine.h"
 #include "tests/support/files.h"
 
 namespace megalith {
@@ -16,6 +17,17 @@ TEST(Coefficients, AreWithinTheirBounds) {
     EXPECT_LE(value, info.high) << info.name;
     EXPECT_GT(info.width, 0) << info.name;
   }
+}
+
+// docs/planner.md: V100, A100 of both sizes, H100 of both sizes, B200, GB200 and GB300. A name that
+// docs/gpus.yaml gives no device any more would make it a stranger.
+TEST(Coefficients, WereFittedToRunsOfDevicesThatAreKnown) {
+  int fitted = 0;
+  for (const char* name : {"v100", "a100-40", "a100-80", "h100", "H100-SXM-96GB", "b200", "gb200", "gb300"})
+    fitted += has_fitted_runs(find_accelerator(name).name);
+  EXPECT_EQ(fitted, 8);
+  for (const char* name : {"h200", "h800", "a800", "910b", "rtx4090-24gb"})
+    EXPECT_FALSE(has_fitted_runs(find_accelerator(name).name)) << name;
 }
 
 TEST(Coefficients, AreReadFromAFileByName) {

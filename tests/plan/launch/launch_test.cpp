@@ -56,6 +56,8 @@ TEST(Launch, NamesTheExpertsOfAMixtureAndTheirRanks) {
   EXPECT_TRUE(has(model_options(p.model), "--moe-router-force-load-balancing"));
   p.software.overlap_exchange = true;
   EXPECT_TRUE(has(launch_options(p, c), "--overlap-moe-expert-parallel-comm"));
+  p.software.schedule = Schedule::kDualPipe;  // Megatron-LM has no option for its overlap
+  EXPECT_FALSE(has(launch_options(p, c), "--overlap-moe-expert-parallel-comm"));
   p.model.experts.reset();
   c.expert = 1;
   EXPECT_FALSE(has(launch_options(p, c), "expert"));

@@ -276,5 +276,16 @@ TEST(ExpertPrice, HasAWiderInterval) {
   EXPECT_NEAR(interval(p, 1).high, 1.171, 0.005);
 }
 
+// DeepSeek-V3 (arXiv 2412.19437), section 3.2.2: tokens leave in 8 bits and come back in 16.
+TEST(ExpertPrice, SendsThreeQuartersOfTheBytesWhereTokensLeaveInEightBits) {
+  PlanProblem p = mixtral(64);
+  Coefficients k = fitted_coefficients();
+  k.link_latency = k.network_latency = 0;
+  p.coefficients = &k;
+  const double wide = price(p, {.expert = 8}).exchange;
+  p.software.narrow_dispatch = true;
+  EXPECT_NEAR(price(p, {.expert = 8}).exchange / wide, 0.75, 1e-9);
+}
+
 }  // namespace
 }  // namespace megalith

@@ -143,6 +143,19 @@ TEST(Rules, C1SequenceIsAMultipleOfTwiceTheContextRanks) {
   EXPECT_EQ(rule(p, {.tensor = 4, .context = 4}), "");
 }
 
+// Transformer Engine's attention that keeps the scores does not divide a sequence over context ranks.
+TEST(Rules, C2ContextNeedsAttentionThatKeepsNoScores) {
+  PlanProblem p = gpt_22b(64);
+  p.global_batch = 64;
+  EXPECT_EQ(rule(p, {.context = 2}), "");
+  for (const AttentionKernel kernel : {AttentionKernel::kTorch, AttentionKernel::kFusedSoftmax}) {
+    p.software.attention = kernel;
+    EXPECT_EQ(rule(p, {.context = 2}), "C2");
+    EXPECT_EQ(rule(p, {.tensor = 2}), "");
+  }
+  EXPECT_EQ(reason(p, {.context = 2}), "context 2 needs attention that keeps no scores");
+}
+
 // T1, Megatron's padding: 50257 ids are padded to a multiple of 128 * tensor.
 TEST(Rules, T1VocabularyIsPaddedForTheTensorRanks) {
   EXPECT_EQ(count_parameters(gpt_22b(8).model, 8).embedding, 51200.0 / 8 * 6144 + 2048.0 * 6144);
@@ -234,6 +247,18 @@ TEST(Rules, E1DeepEpNeedsSeveralRanks) {
   EXPECT_EQ(rule(p, {.tensor = 2, .expert_tensor = 2, .sequence = true}), "");
 }
 
+// deepseek-ai/DualPipe: an even number of ranks, and of chunks, of which there are twice as many at least.
+TEST(Rules, D1DualPipeNeedsPairsOfStages) {
+  PlanProblem p = gpt_22b(48);
+  p.global_batch = 96;
+  p.software.schedule = Schedule::kDualPipe;
+  EXPECT_EQ(rule(p, {.tensor = 4, .pipeline = 4}), "");                       // 32 microbatches
+  EXPECT_EQ(rule(p, {.tensor = 2, .pipeline = 3}), "D1");                     // stages that have no partner
+  EXPECT_EQ(rule(p, {.tensor = 1, .pipeline = 12}), "");                      // 24 microbatches
+  EXPECT_EQ(rule(p, {.tensor = 1, .pipeline = 12, .micro_batch = 2}), "D1");  // 12
+  EXPECT_EQ(rule(p, {.tensor = 1}), "");
+}
+
 // transformer_config.py: "CUDA graphs not supported with activation recomputation."
 TEST(Rules, G1GraphsExcludeRecomputation) {
   PlanProblem p = gpt_22b(64);
@@ -272,6 +297,9 @@ TEST(Rules, E2OverlappedExchangesNeedExpertRanksChunksAndTheirActivations) {
   EXPECT_EQ(with([](PlanProblem& x) { x.model.predicted = 2; }), "E2");
   EXPECT_EQ(with([](PlanProblem& x) { x.precision = Precision::kFloat32; }), "E2");
   EXPECT_EQ(with([](PlanProblem& x) { x.model.shared_overlap = true; }), "E2");
+  p.software.schedule = Schedule::kDualPipe;  // which overlaps them without chunks
+  EXPECT_EQ(rule(p, {.pipeline = 2, .expert = 8}), "");
+  EXPECT_EQ(reason(p, {}), "--software-features dualpipe needs expert above 1");
 }
 
 // "Expert bias for aux-loss-free routing only supports 'sigmoid' and 'sqrtsoftplus' score functions".

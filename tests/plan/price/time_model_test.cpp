@@ -190,5 +190,59 @@ TEST(StepTime, OfRecomputedLayersIsThatOfTheLayersThatRunAgain) {
   }
 }
 
+// What no fit has seen may be further off (docs/planner.md, "How far off").
+TEST(Interval, IsWiderForStrangers) {
+  const auto width = [](const char* device, const char* software) {
+    PlanProblem p = test::gpt_22b(64);
+    p.machine.device = find_accelerator(device);
+    p.software.code_base = software;
+    return interval(p, 1).high - 1;
+  };
+  const Coefficients& k = fitted_coefficients();
+  EXPECT_EQ(width("h100", "megatron"), width("a100-80", "torchtitan"));
+  EXPECT_NEAR(width("h100", "megatron"), k.spread, 1e-12);
+  EXPECT_NEAR(width("910b", "megatron"), k.stranger_spread, 1e-12);
+  EXPECT_NEAR(width("h100", "llmq"), k.stranger_spread, 1e-12);
+  EXPECT_GT(k.stranger_spread, k.spread);
+  PlanProblem adapted = test::gpt_22b(64);
+  adapted.tuning = {.finetunes = true, .lora_rank = 8};
+  EXPECT_NEAR(interval(adapted, 1).high - 1, k.stranger_spread, 1e-12);
+  adapted.measured = true;  // by runs without adapters
+  EXPECT_NEAR(interval(adapted, 1).high - 1, k.stranger_spread, 1e-12);
+  PlanProblem measured = test::gpt_22b(64);
+  measured.machine.device = find_accelerator("910b");
+  measured.measured = true;
+  EXPECT_NEAR(interval(measured, 1).high - 1, k.spread, 1e-12);
+}
+
+// DeepSeek-V3 (arXiv 2412.19437), table 2, for 16 stages whose backward pass takes twice the forward pass: 7
+// * 2 forward passes are left of 15 * 3, parameters and gradients are there twice.
+TEST(StepTime, OfDualPipeHasTheBubbleThatItsAuthorsState) {
+  PlanProblem p = test::gpt_22b(128);
+  p.global_batch = 256;
+  Candidate c{.tensor = 8, .pipeline = 16};
+  ASSERT_FALSE(complete(p, c));
+  const double plain = step_time(p, c).bubble;
+  const MemoryEstimate before = memory_estimate(p, c, 4);
+  p.software.schedule = Schedule::kDualPipe;
+  ASSERT_FALSE(complete(p, c));
+  EXPECT_NEAR(step_time(p, c).bubble / plain, 7.0 * 2 / (15 * 3), 1e-9);
+  EXPECT_EQ(memory_estimate(p, c, 4).parameters, 2 * before.parameters);
+}
+
+// The two ranks that have a copy of a stage share the state of the optimizer only where it is sharded.
+TEST(StepTime, OfDualPipeSharesTheStateOfBothCopies) {
+  PlanProblem p = test::gpt_22b(256);
+  p.global_batch = 256;
+  for (const auto& [sharding, times] : {std::pair(Sharding::kOptimizer, 1), {Sharding::kNone, 2}}) {
+    Candidate c{.tensor = 8, .pipeline = 16, .sharding = sharding};
+    p.software.schedule = Schedule::kOneForwardOneBackward;
+    ASSERT_FALSE(complete(p, c));
+    const double before = memory_estimate(p, c, 4).optimizer;
+    p.software.schedule = Schedule::kDualPipe;
+    EXPECT_EQ(memory_estimate(p, c, 4).optimizer, times * before);
+  }
+}
+
 }  // namespace
 }  // namespace megalith

@@ -1,10 +1,12 @@
 #include "libcore/plan/search/search.h"
 
+#include <algorithm>
 #include <set>
 
 #include <gtest/gtest.h>
 
 #include "libcore/plan/launch/launch_options.h"
+#include "libcore/plan/price/code_base.h"
 #include "libcore/plan/search/explain.h"
 #include "libcore/plan/search/goal.h"
 #include "libcore/plan/simulation/simulation.h"
@@ -209,6 +211,21 @@ TEST(Search, ListsNoRunTwice) {
     EXPECT_EQ(priced(some).memory.estimate.needed(), priced(same).memory.estimate.needed()) << some;
   }
   EXPECT_LT(priced(6).time.total(), priced(9).time.total());
+}
+
+// What our trainer has no option for is no plan of --software megalith, on any device.
+TEST(Search, PlansNoZero3ForOurTrainer) {
+  PlanProblem p = gpt_22b(64);
+  const auto shards_parameters = [](const PlanProblem& problem) {
+    const std::vector<Plan> plans = search_plans(problem, {.tensor = 1, .pipeline = 1}, 200).plans;
+    EXPECT_FALSE(plans.empty());
+    return std::any_of(plans.begin(), plans.end(),
+                       [](const Plan& plan) { return plan.candidate.sharding == Sharding::kParameters; });
+  };
+  p.global_batch = 64;
+  EXPECT_TRUE(shards_parameters(p));
+  p.software.code_base = kMegalithSoftware;
+  EXPECT_FALSE(shards_parameters(p));
 }
 
 // For a model with large layers, and for one with layers that wait for the host of a fast device.

@@ -1,0 +1,88 @@
+#include "libcore/plan/price/adapter_price.h"
+
+#include <initializer_list>
+
+namespace megalith {
+namespace {
+
+// "Count" and "belief": as in layer_price.cpp.
+
+/// Kernels that the host starts for an adapter in a forward pass: two products, dropout or a cast, the scale,
+/// the sum. Belief.
+constexpr double kAdapterKernels = 5;
+constexpr double kScaleBytes = 4;  // of the scale of each row of a matrix in 8 bits (ops: QuantizeRows)
+
+struct AdapterPricer {
+  const KernelRates& r;
+  const LayerShape& s;
+  const PlanProblem& p = r.p;
+  const ModelShape& m = p.model;
+  double n = static_cast<double>(m.seq_length) * s.micro_batch / s.context;  // tokens
+  double rank = p.tuning.lora_rank;
+
+  /// The sum of one(out, in) over the linear layers that have an adapter.
+  double sum(const auto& one) const {
+    const double h = m.hidden, q = m.query_width() / s.tensor, kv = local_key_width(m, s.tensor),
+                 f = static_cast<double>(m.ffn_hidden) / s.tensor;
+    const double heads = joins_projections(m) ? one(q + 2 * kv, h) : one(q, h) + 2 * one(kv, h);
+    return heads + one(h, q) + gates(m) * one(f, h) + one(h, f);
+  }
+  double product(double rows, double columns, double depth) const {
+    return r.product(rows, columns, depth, r.peak);
+  }
+  /// Adding a product to a tensor reads the tensor, too.
+  double added(double width) const { return n * width * r.e / r.bandwidth; }
+
+  double forward() const {
+    return sum(
+        [&](double out, double in) { return product(n, rank, in) + product(n, out, rank) + added(out); });
+  }
+  /// The gradients of both matrices, of what is between them, and of the input.
+  double backward() const {
+    return sum([&](double out, double in) {
+      return product(n, rank, out) + product(out, rank, n) + product(rank, in, n) + product(n, in, rank) +
+             added(in);
+    });
+  }
+  /// Each pass reads the matrices in 8 bits and writes them in the width of activations.
+  double decoded() const {
+    return p.tuning.eight_bits ? r.stream(count_linears(m, s.tensor).elements * (1 + r.e)) : 0;
+  }
+
+  AdapterPrice price() const {
+    AdapterPrice out{.forward = forward() + decoded(), .backward = backward() + decoded()};
+    const double adapters = sum([](double, double) { return 1; });
+    out.launches = kAdapterKernels * adapters;
+    out.kept = n * rank * r.e * adapters;
+    return out;
+  }
+};
+
+}  // namespace
+
+AdapterPrice price_adapters(const KernelRates& rates, const LayerShape& shape) {
+  return rates.p.tuning.adapts() ? AdapterPricer{rates, shape}.price() : AdapterPrice{};
+}
+
+ParameterCount trained_parameters(const PlanProblem& p, const ParameterCount& all, int tensor) {
+  if (!p.tuning.adapts()) return all;
+  return {.block = adapter_parameters(p.model, tensor, p.tuning.lora_rank)};
+}
+
+ParameterCount weight_bytes(const PlanProblem& p, const ParameterCount& all, int tensor) {
+  const double each = p.element();
+  ParameterCount out = all;
+  for (double ParameterCount::*part :
+       {&ParameterCount::block, &ParameterCount::experts, &ParameterCount::plain_block,
+        &ParameterCount::embedding, &ParameterCount::head, &ParameterCount::head_experts,
+        &ParameterCount::head_copy})
+    out.*part *= each;
+  if (!p.tuning.adapts()) return out;
+  out.block += each * adapter_parameters(p.model, tensor, p.tuning.lora_rank);
+  if (!p.tuning.eight_bits) return out;
+  const LinearCount linears = count_linears(p.model, tensor);
+  out.block += kScaleBytes * linears.rows - (each - 1) * linears.elements;
+  return out;
+}
+
+}  // namespace megalith
