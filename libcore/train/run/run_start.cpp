@@ -218,6 +218,23 @@ LrSchedule take_optimizer_state(const StartPoint& start, const CheckpointConfig&
   return schedule;
 }
 
+// The levels before the run's start may have been for fewer ranks.
+void require_whole_batches(const PretrainConfig& config, const TrainState& state) {
+  const TrainConfig& train = config.train;
+  const std::vector<BatchLevel> levels = train.batch_levels();
+  const int64_t step = int64_t{train.micro_batch} * config.parallel.data;
+  const int64_t end =
+      state.consumed_train +
+      train.samples_of_steps(std::max<int64_t>(0, *train.iters - state.iteration), state.consumed_train);
+  for (size_t i = 0; i < levels.size(); ++i) {
+    const bool past = i + 1 < levels.size() && levels[i + 1].from <= state.consumed_train;
+    if (past || levels[i].from >= end || levels[i].batch % step == 0) continue;
+    fail(ErrorKind::kUsage, "--step-batch-size-schedule: ", levels[i].batch, ", the batch from ",
+         levels[i].from, " samples on, is not a multiple of --micro-batch-size ", train.micro_batch,
+         " * data-parallel size ", config.parallel.data, nearest_multiples(levels[i].batch, step));
+  }
+}
+
 void require_enough_data(const RankInput& in, const TrainState& state) {
   const TrainConfig& train = in.config.train;
   const DataSet& data = in.data.train;
