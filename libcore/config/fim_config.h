@@ -7,7 +7,7 @@
 
 namespace megalith {
 
-/// Fill-in-the-middle in training data (data/samples/fim.h). Names and defaults are those of Megatron-LM's
+/// Fill-in-the-middle in training data (train/data/fim.h). Names and defaults are those of Megatron-LM's
 /// --fim-data.
 struct FimConfig {
   bool on = false;

@@ -4,9 +4,9 @@
 #include <memory>
 
 #include "libcore/data/samples/dataset_builder.h"
-#include "libcore/data/samples/fim.h"
 #include "libcore/text/tokenizer.h"
 #include "libcore/train/data/data_set.h"
+#include "libcore/train/data/fim.h"
 
 namespace megalith {
 

@@ -157,10 +157,12 @@ std::string advised_split(const std::string& split, int64_t sequences) {
 // As in Megatron, evaluations without data are left out.
 void warn_of_missing_evaluations(const PretrainConfig& config, const DataSets& data) {
   const bool tested = data.test.size > 0 || config.data.reads_texts();
-  if (config.train.eval_iters == 0 || (data.valid.size > 0 && tested)) return;
-  const char* parts = data.valid.size > 0  ? "test"
-                      : data.test.size > 0 ? "validation"
-                                           : "validation and test";
+  const bool only_valid = config.train.eval_iters == 0;  // the test set is read for --eval-iters batches
+  if (only_valid && !config.train.full_validation) return;
+  if (data.valid.size > 0 && (tested || only_valid)) return;
+  const char* parts = data.valid.size > 0                ? "test"
+                      : data.test.size > 0 || only_valid ? "validation"
+                                                         : "validation and test";
   if (config.data.has_own_paths())
     warn("no ", parts, " data are given: that evaluation is left out");
   else

@@ -1,4 +1,4 @@
-#include "libcore/data/samples/fim.h"
+#include "libcore/train/data/fim.h"
 
 #include <algorithm>
 #include <memory>
