@@ -5,6 +5,7 @@
 #include <limits>
 #include <optional>
 
+#include "libcore/base/error.h"
 #include "libcore/base/text.h"
 
 namespace megalith {
@@ -94,17 +95,15 @@ CountedSteps steps_in_levels(std::span<const BatchLevel> levels, int64_t consume
                              int64_t samples) {
   CountedSteps counted;
   for (size_t at = level_at(levels, consumed); at < levels.size(); ++at) {
-    const int64_t batch = levels[at].batch, end = end_of(levels, at), left = samples - consumed;
-    const int64_t fitting = std::max<int64_t>(left, 0) / batch;
-    int64_t steps = std::min(fitting, max_steps - counted.steps);
-    if (consumed < end)
-      steps = std::min(steps, (end - consumed - 1) / batch + 1);
-    else
-      steps = 0;
+    const int64_t batch = levels[at].batch, end = end_of(levels, at);
+    if (consumed >= end) continue;  // the last step of the level before went past this one
+    const int64_t begun = (end - consumed - 1) / batch + 1;  // the steps that begin in this level
+    const int64_t steps =
+        std::min({begun, max_steps - counted.steps, std::max<int64_t>(samples - consumed, 0) / batch});
     counted.steps += steps;
     counted.samples += steps * batch;
     consumed += steps * batch;
-    if (consumed < end) break;
+    if (steps < begun) break;
   }
   return counted;
 }
