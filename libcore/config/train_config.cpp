@@ -326,7 +326,7 @@ void validate_batch_schedule(const TrainConfig& t, Problems& problems) {
                  schedule.wrong.empty() ? "holds no THRESHOLD:BATCH" : schedule.wrong);
     return;
   }
-  if (t.global_batch != schedule.largest())
+  if (t.accumulation || t.global_batch != schedule.largest())
     problems.add(option, " and ", Opt{t.accumulation ? "gradient-accumulation-steps" : "global-batch-size"},
                  ' ', t.accumulation ? *t.accumulation : t.global_batch,
                  " contradict each other; give one of them");

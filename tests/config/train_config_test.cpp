@@ -26,8 +26,8 @@ PretrainConfig given(const std::string& line) {
   std::vector<std::string> words;
   for (const std::string& word : split(kModel + line, ' '))
     if (!word.empty()) words.push_back(word);
-  // A schedule of batches is one word.
-  for (std::string& word : words) std::replace(word.begin(), word.end(), '_', ' ');
+  // "0:4+640:8" stands for a schedule, which is one word with a blank in it.
+  for (std::string& word : words) std::replace(word.begin(), word.end(), '+', ' ');
   EXPECT_FALSE(options.read(words));
   const test::LogLines log;
   options.check();
@@ -68,7 +68,7 @@ TEST(TrainConfigWsd, NeedsTheLengthOfItsAnnealingPhase) {
 
 // Thresholds are tokens: 640 of them are 20 samples of 32.
 TEST(TrainConfigBatchSchedule, CountsTokensAndSetsTheLengthOfTheRun) {
-  const TrainConfig t = given("--train-samples 100 --step-batch-size-schedule 0:4_640:8_1920:16").train;
+  const TrainConfig t = given("--train-samples 100 --step-batch-size-schedule 0:4+640:8+1920:16").train;
   EXPECT_EQ(t.batch_levels(), (std::vector<BatchLevel>{{0, 4}, {20, 8}, {60, 16}}));
   EXPECT_EQ(t.global_batch, 16);
   EXPECT_EQ(t.iters, 5 + 5 + 2);  // 5 steps of 4, 5 of 8, 2 of 16; 8 samples are left
@@ -78,7 +78,7 @@ TEST(TrainConfigBatchSchedule, CountsTokensAndSetsTheLengthOfTheRun) {
 }
 
 TEST(TrainConfigBatchSchedule, ExcludesWhatElseSaysTheBatch) {
-  const std::string line = "--train-samples 100 --step-batch-size-schedule 0:4_640:8 ";
+  const std::string line = "--train-samples 100 --step-batch-size-schedule 0:4+640:8 ";
   expect_refused(line + "--global-batch-size 4",
                  "--step-batch-size-schedule and --global-batch-size 4 contradict each other");
   expect_refused(line + "--gradient-accumulation-steps 3",
@@ -89,11 +89,11 @@ TEST(TrainConfigBatchSchedule, ExcludesWhatElseSaysTheBatch) {
                  "epochs end within batches that grow (--step-batch-size-schedule)");
   expect_refused("--train-iters 10 --step-batch-size-schedule 0:4",
                  "--step-batch-size-schedule needs --train-samples N in place of --train-iters");
-  expect_refused("--train-samples 100 --step-batch-size-schedule 0:4_9",
+  expect_refused("--train-samples 100 --step-batch-size-schedule 0:4+9",
                  "--step-batch-size-schedule \"0:4 9\" holds \"9\"");
-  expect_refused("--train-samples 100 --step-batch-size-schedule 0:3_640:8",
+  expect_refused("--train-samples 100 --step-batch-size-schedule 0:3+640:8",
                  "--step-batch-size-schedule: 3 is not a multiple of --micro-batch-size 2");
-  given("--train-samples 100 --step-batch-size-schedule 0:3_640:8 --load run");  // it may be past the 3
+  given("--train-samples 100 --step-batch-size-schedule 0:3+640:8 --load run");  // it may be past the 3
 }
 
 TEST(TrainConfigValidation, OfSeveralSetsNeedsThemAndTheirNames) {
