@@ -21,7 +21,7 @@ void keep(ChartPoints& points, int64_t iteration, double value) {
   if (!std::isnan(value)) points[iteration] = value;
 }
 
-/// Of several validation sets, the mean counts as the validation loss.
+/// The mean of several validation sets counts as the validation loss.
 void take_validation(RunHistory& run, const EvaluationEntry& entry) {
   if (!entry.set) return keep(run.valid_loss, entry.iteration, entry.loss);
   std::map<std::string, double>& sets = run.valid_sets[entry.iteration];

@@ -126,7 +126,7 @@ TEST(SampleDraws, DependOnSeedPartAndSampleAlone) {
   EXPECT_EQ(all.size(), 5U);
 }
 
-// Of 20,000 draws, the bounds are more than five standard deviations away.
+// For 20,000 draws the bounds are more than five standard deviations away.
 TEST(SampleDraws, AreUniform) {
   int happened = 0;
   std::array<int, 4> counts = {};
