@@ -178,7 +178,7 @@ TEST_F(Loop, RefusesABatchOfItsScheduleThatItTakesAndCannotDivide) {
   c.checkpoint.save = c.checkpoint.load = dir_ / "another";
   EXPECT_EQ(complaint(c, ErrorKind::kUsage),
             "--step-batch-size-schedule: 4, the batch from 0 samples on, is not a multiple of "
-            "--micro-batch-size 8 * data-parallel size 1; nearest that works: 8");
+            "--micro-batch-size 8 * data-parallel size 1; nearest that work: 8");
 }
 
 TEST_F(Loop, TakesAFixedLossScaleAndAnotherPrecisionsCheckpoint) {
