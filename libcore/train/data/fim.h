@@ -42,9 +42,10 @@ class SampleDraws final : public FimDraws {
 /// Fill-in-the-middle, as Megatron-LM's GPTFIMDataset applies it to a sample (training/datasets/
 /// fim_dataset.py; Bavarian et al., arXiv:2207.14255): the text of a document, or of a fragment of it, is cut
 /// at two of its characters and becomes PREFIX prefix SUFFIX suffix MIDDLE middle, or PREFIX SUFFIX suffix
-/// MIDDLE prefix middle. Like there, a document without tokens goes with its end, except after the last end
-/// of the sample. Of the special tokens in a document that is changed, those of this class and those that the
-/// tokenizer puts around a text are left out; the others stay (there, they are left out, too).
+/// MIDDLE prefix middle. As there, the end of a document without tokens is left out, and what follows the
+/// last end of a sample is changed even if it is empty. The special tokens of this class, and those that the
+/// tokenizer puts around a text, are left out of a document that is changed; other special tokens stay
+/// (there, they are left out, too).
 class FimPermutation {
  public:
   /// The tokenizer must outlive it. kUsage for a token that the tokenizer does not have.
