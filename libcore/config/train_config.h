@@ -124,6 +124,15 @@ struct TrainConfig {
 
   template <class V>
   void fields(V&& v) {
+    step_fields(v);
+    run_fields(v);
+    device_fields(v);
+  }
+
+ private:
+  /// The options of a step: its batch, rate and update, and how many steps there are.
+  template <class V>
+  void step_fields(V&& v) {
     v("micro-batch-size", micro_batch, "Samples of one forward pass on one rank.", between(1, 1 << 20),
       alias({"per-device-train-batch-size"}));
     v("global-batch-size", global_batch, "Samples of one optimizer step over all ranks.", at_least(0),
@@ -172,6 +181,10 @@ struct TrainConfig {
     v("clip-grad", clip_grad, "Maximum norm of the gradient; 0: not clipped.", at_least(0),
       alias({"max-grad-norm"}));
     v("clip-grad-after-warmup", clip_after_warmup, "Clip the gradient only after the warm-up.");
+  }
+  /// The options of what a run does between its steps, and of what it writes.
+  template <class V>
+  void run_fields(V&& v) {
     v("seed", seed, "The seed of initial weights, sample order and dropout.", at_least(0));
     v("log-interval", log_interval, "Steps between two log lines.", at_least(1), alias({"logging-steps"}));
     v("eval-interval", eval_interval, "Steps between two evaluations.", at_least(1),
@@ -226,6 +239,10 @@ struct TrainConfig {
     v("profile-step-end", trace_end, "Steps done when --trace ends.", at_least(1));
     v("sample-prompt", sample_prompt, "Continue this text at each evaluation and log it.", metavar("TEXT"));
     v("sample-tokens", sample_tokens, "Tokens of that continuation.", at_least(1));
+  }
+  /// The options of how a step is computed.
+  template <class V>
+  void device_fields(V&& v) {
     v("fp16", fp16, "Train in 16-bit floating point with loss scaling.");
     v("loss-scale", loss_scale, "Fixed loss scale of --fp16 or --bf16; 0: a dynamic one with --fp16.",
       at_least(0), default_text("dynamic with --fp16, else 1"));
@@ -253,6 +270,8 @@ struct TrainConfig {
     v("threads", threads, "Threads of the CPU kernels.", at_least(0),
       default_text("all cores that the process may use"));
   }
+
+ public:
   void finish();
   void finish(const ParallelConfig&);  // also sets what depends on the number of ranks
   void validate(Problems&) const;
