@@ -134,7 +134,13 @@ std::vector<TrainingDataset> build_each(const OpenBlend& open, const DatasetRequ
          "--multiple-validation-sets");
   const SplitPart whole{open, request, part, true};
   std::vector<TrainingDataset> sets;
-  for (size_t i = 0; i < open.datasets.size(); ++i) sets.emplace_back(whole.build(i, request.samples[part]));
+  for (size_t i = 0; i < open.datasets.size(); ++i) {
+    sets.emplace_back(whole.build(i, request.samples[part]));
+    if (sets.back().size() == 0)
+      fail(ErrorKind::kData, open.datasets[i].prefix(), ": holds ", open.datasets[i].tokens(),
+           " tokens, too few for a sample of --seq-length ", request.seq_length,
+           ", so there is nothing to evaluate; leave this dataset out, or give it more documents");
+  }
   return sets;
 }
 

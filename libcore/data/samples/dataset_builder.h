@@ -65,7 +65,7 @@ TrainingDatasets build_datasets(const OpenBlend& open, const DatasetRequest& req
 /// takes all sequences of that path (Megatron's --train-data-path and so on).
 TrainingDataset build_whole(const OpenBlend& open, const DatasetRequest& request, size_t part);
 /// The datasets of such a path one by one, not blended (Megatron's --multiple-validation-sets). kUsage if
-/// they have weights.
+/// they have weights; kData if one of them has too few tokens for a sample.
 std::vector<TrainingDataset> build_each(const OpenBlend& open, const DatasetRequest& request, size_t part);
 
 }  // namespace megalith

@@ -77,11 +77,12 @@ TEST(DatasetBuilder, EqualsMegatronsForPartsOfTheirOwn) {
   for (const auto& [text, lines] : cases) EXPECT_EQ(built(parse_case(text)), lines) << text;
 }
 
-std::string refusal(const std::vector<std::string>& words) {
+std::string refusal(const std::vector<std::string>& words, int64_t seq_length = 16,
+                    ErrorKind kind = ErrorKind::kUsage) {
   try {
-    build_each(open_blend(words), {.seq_length = 16}, 1);
+    build_each(open_blend(words), {.seq_length = seq_length}, 1);
   } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+    EXPECT_EQ(error.kind(), kind);
     return error.what();
   }
   return {};
@@ -92,6 +93,17 @@ TEST(DatasetBuilder, EvaluatesNoWeightedDatasetsOneByOne) {
                     long_ = test::test_data("data/goldens/long");
   EXPECT_EQ(refusal({"1", mixed, "2", long_}).find("the valid data have weights"), 0U);
   EXPECT_EQ(refusal({mixed, long_}), "");
+}
+
+// A set without a sample would have the loss 0.
+TEST(DatasetBuilder, EvaluatesNoDatasetThatIsShorterThanASample) {
+  const std::string mixed = test::test_data("data/goldens/mixed");
+  const int64_t tokens = IndexedDataset(mixed).tokens();
+  EXPECT_EQ(refusal({mixed}, tokens - 1), "");  // a sample of L tokens takes L + 1 of the dataset
+  EXPECT_EQ(
+      refusal({mixed}, tokens, ErrorKind::kData)
+          .find(concat(mixed, ": holds ", tokens, " tokens, too few for a sample of --seq-length ", tokens)),
+      0U);
 }
 
 }  // namespace
