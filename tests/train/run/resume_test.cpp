@@ -181,6 +181,28 @@ TEST_F(Loop, RefusesABatchOfItsScheduleThatItTakesAndCannotDivide) {
             "--micro-batch-size 8 * data-parallel size 1; nearest that work: 8");
 }
 
+// Two steps of 12 are done, and steps of 8 are left; but an evaluation would leave out 4 of its 12 samples.
+TEST_F(Loop, RefusesAnEvaluationWhoseBatchItCannotDivide) {
+  PretrainConfig c = config("run");
+  c.train.global_batch = 0;
+  c.train.batch_schedule = "0:12 180:8";
+  c.train.iters.reset();
+  c.train.decay_iters.reset();
+  c.train.samples = 60;
+  c.train.warmup_iters = 0;
+  c.finish();
+  c.train.exit_interval = 2;
+  train(c, tiny_data(), nullptr);
+  c.train.exit_interval.reset();
+  c.train.micro_batch = 8;
+  EXPECT_EQ(complaint(c, ErrorKind::kUsage)
+                .find("--step-batch-size-schedule: 12, the largest batch, which evaluations take, is not a "
+                      "multiple of --micro-batch-size 8 * data-parallel size 1"),
+            0U);
+  c.train.eval_iters = 0;
+  EXPECT_EQ(train(c, tiny_data(), nullptr).iteration, 6);
+}
+
 TEST_F(Loop, TakesAFixedLossScaleAndAnotherPrecisionsCheckpoint) {
   PretrainConfig c = config("run");
   c.train.bf16 = true;
