@@ -206,6 +206,7 @@ void validate_wsd(const TrainConfig& t, Problems& problems) {
       problems.add(given ? length : Opt{"lr-wsd-decay-style"}, " needs ", Opt{"lr-decay-style"}, " WSD");
     return;
   }
+  if (t.eval_only) return;  // no step takes a rate
   if (!given) {
     problems.missing(length, " (the annealing phase of ", Opt{"lr-decay-style"}, " WSD)");
     return;
@@ -343,6 +344,10 @@ void validate_validation_sets(const TrainConfig& t, Problems& problems) {
   if (!t.validation_names.empty() && !t.multiple_validation)
     problems.add(Opt{"validation-set-names"}, ' ', join(t.validation_names, " "), " needs ",
                  Opt{"multiple-validation-sets"});
+  for (auto name = t.validation_names.begin(); name != t.validation_names.end(); ++name)
+    if (std::find(t.validation_names.begin(), name, *name) != name)
+      problems.add(Opt{"validation-set-names"}, ": two sets have the name ", quote(*name),
+                   "; their figures could not be told apart");
 }
 }  // namespace
 

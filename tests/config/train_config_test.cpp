@@ -60,6 +60,7 @@ TEST(TrainConfigWsd, NeedsTheLengthOfItsAnnealingPhase) {
   expect_refused(iters + "--lr-wsd-decay-iters 91 --lr-warmup-iters 10",
                  "--lr-wsd-decay-iters 91 and the warm-up are longer than the whole schedule, 100 steps");
   given(iters + "--lr-wsd-decay-iters 90 --lr-warmup-iters 10");
+  given("--eval-only --lr-decay-style WSD --lr-wsd-decay-iters 20 --load run");  // no step takes a rate
   expect_refused("--train-iters 100 --lr-wsd-decay-iters 5",
                  "--lr-wsd-decay-iters needs --lr-decay-style WSD");
   expect_refused("--train-iters 100 --lr-wsd-decay-style linear",
@@ -106,6 +107,9 @@ TEST(TrainConfigValidation, OfSeveralSetsNeedsThemAndTheirNames) {
       "--validation-set-names has 1 names for 2 datasets");
   expect_refused("--train-iters 10 --validation-set-names x",
                  "--validation-set-names x needs --multiple-validation-sets");
+  expect_refused(
+      line + "--full-validation --train-data-path a --valid-data-path b c --validation-set-names x x",
+      "--validation-set-names: two sets have the name \"x\"");
   expect_refused("--train-iters 10 --full-validation --mock-data",
                  "--full-validation needs datasets of tokens");
   given(line + "--full-validation --train-data-path a --valid-data-path b c --validation-set-names x y");
