@@ -227,7 +227,14 @@ LrSchedule agreed_schedule(const LrSchedule& ours, const StartPoint& start, cons
     theirs.wsd = ours.wsd;
     theirs.wsd_decay = ours.wsd_decay;
   }
-  if (config.use_checkpoint_scheduler) return theirs;
+  if (config.use_checkpoint_scheduler) {
+    if (theirs.decay == LrDecay::kWsd && theirs.wsd == 0)
+      fail(ErrorKind::kUsage, start.path,
+           ": the checkpoint's schedule is --lr-decay-style WSD, but it does not ",
+           "say how long the annealing phase is; give --lr-decay-style WSD with --lr-wsd-decay-iters N, or ",
+           "--lr-wsd-decay-samples N");
+    return theirs;
+  }
   std::string list;
   const auto compare = [&](const char* what, const auto& a, const auto& b) {
     if (a != b) list += concat("\n  ", what, ": checkpoint ", a, ", command line ", b);
