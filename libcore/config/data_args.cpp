@@ -1,5 +1,6 @@
 #include "libcore/config/data_args.h"
 
+#include <algorithm>
 #include <string_view>
 
 #include "libcore/base/error.h"
@@ -54,6 +55,10 @@ std::array<std::vector<std::string>, 3> read_split_data_args(const std::string& 
   const std::string option = concat("--per-split-data-args-path ", file);
   if (!json.is_object())
     fail(ErrorKind::kUsage, option, ": is no JSON object; wanted one with \"train\", \"valid\" and \"test\"");
+  for (const auto& [name, value] : json.as_object())
+    if (std::find(kMembers.begin(), kMembers.end(), name) == kMembers.end())
+      fail(ErrorKind::kUsage, option, ": ", quote(name),
+           " is no part of the data; wanted \"train\", \"valid\" and \"test\"");
   std::array<std::vector<std::string>, 3> parts;
   bool any = false;
   for (size_t i = 0; i < parts.size(); ++i) {

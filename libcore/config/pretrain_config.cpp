@@ -95,9 +95,18 @@ void check_validation_sets(const PretrainConfig& config, Problems& problems) {
     problems.add(Opt{"validation-set-names"}, " has ", train.validation_names.size(), " names for ",
                  data.valid_path.size(), " datasets of ", Opt{"valid-data-path"});
 }
+
+/// Counted from zero, saves are due after the steps 1, N + 1, …, none of which is a multiple.
+void check_retained_steps(const PretrainConfig& config, Problems& problems) {
+  if (!config.checkpoint.retain_interval || !config.train.from_zero) return;
+  problems.add(Opt{"save-retain-interval"}, ' ', *config.checkpoint.retain_interval, " and ",
+               Opt{"count-steps-from-zero"}, ", which saves after other steps than its multiples; leave out ",
+               "one of them, or give ", Opt{"keep-last"}, " N");
+}
 }  // namespace
 
 void PretrainConfig::validate_together(Problems& problems) const {
+  check_retained_steps(*this, problems);
   check_levels_from_the_start(*this, problems);
   check_validation_sets(*this, problems);
   parallel.validate(model, problems);

@@ -94,6 +94,10 @@ TEST_F(DataArgs, NameTheFileAndWhatIsWrong) {
   config.args_file.clear();
   config.split_args_file = file("[1]");
   EXPECT_NE(failure(config, ErrorKind::kUsage).find("is no JSON object"), std::string::npos);
+  file(R"({"train": "a", "val": "b"})");
+  EXPECT_NE(failure(config, ErrorKind::kUsage)
+                .find("\"val\" is no part of the data; wanted \"train\", \"valid\" and \"test\""),
+            std::string::npos);
   file(R"({"train": {"a": 1}})");
   EXPECT_NE(failure(config, ErrorKind::kUsage).find("\"train\" is {\"a\": 1}, wanted the words"),
             std::string::npos);

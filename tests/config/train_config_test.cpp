@@ -97,6 +97,17 @@ TEST(TrainConfigBatchSchedule, ExcludesWhatElseSaysTheBatch) {
   given("--train-samples 100 --step-batch-size-schedule 0:3+640:8 --load run");  // it may be past the 3
 }
 
+// Counted from zero, the saves of every third step come after the steps 1, 4, 7, …: all would be removed.
+TEST(TrainConfigSaves, AreRetainedAtMultiplesOfTheirInterval) {
+  const std::string line = "--train-iters 100 --save s --save-interval 3 --save-retain-interval ";
+  EXPECT_EQ(given(line + "6").checkpoint.retain_interval, 6);
+  expect_refused(line + "7", "--save-retain-interval 7 is not a multiple of --save-interval 3");
+  expect_refused(line + "6 --keep-last 2",
+                 "--save-retain-interval 6 and --keep-last 2 contradict each other");
+  expect_refused(line + "6 --count-steps-from-zero",
+                 "--save-retain-interval 6 and --count-steps-from-zero, which saves after other steps");
+}
+
 TEST(TrainConfigValidation, OfSeveralSetsNeedsThemAndTheirNames) {
   const std::string line = "--train-iters 10 --multiple-validation-sets ";
   expect_refused(line, "--multiple-validation-sets needs --full-validation");
