@@ -101,7 +101,9 @@ void TrainConfig::finish() {
     if (micro_batch == 0) micro_batch = 1;
     if (!iters && !samples) iters = 0;
   }
-  if (!iters && samples && global_batch > 0) iters = steps_of_samples(*this);
+  // A schedule counts tokens: its steps are known once the tokens of a sample are.
+  const bool countable = batch_schedule.empty() || tokens_of_a_sample > 0;
+  if (!iters && samples && global_batch > 0 && countable) iters = steps_of_samples(*this);
   if (!decay_iters && !samples && iters && *iters > 0) decay_iters = iters;
   if (!decay_samples && samples) decay_samples = samples;
   if (recompute_activations && recompute == Recompute::kNone) recompute = Recompute::kSelective;

@@ -76,6 +76,8 @@ TEST(TrainConfigBatchSchedule, CountsTokensAndSetsTheLengthOfTheRun) {
   EXPECT_EQ(t.batch_at(19), 4);
   EXPECT_EQ(t.batch_at(20), 8);
   EXPECT_EQ(t.samples_of_steps(3, 12), 4 + 4 + 8);
+  const std::string same = "--train-samples 100 --global-batch-size 16 --step-batch-size-schedule ";
+  EXPECT_EQ(given(same + "0:4+640:8+1920:16").train.iters, 5 + 5 + 2);
 }
 
 TEST(TrainConfigBatchSchedule, ExcludesWhatElseSaysTheBatch) {
