@@ -43,7 +43,10 @@ std::vector<std::string> words_of(const Json& value, const std::string& place) {
 }  // namespace
 
 std::vector<std::string> read_data_args(const std::string& file) {
-  std::vector<std::string> words = words_of(read_file(file));
+  const std::string text = read_file(file);
+  if (text.find('\0') != std::string::npos)
+    fail(ErrorKind::kUsage, "--data-args-path ", file, ": is no text; wanted the words of --data-path");
+  std::vector<std::string> words = words_of(text);
   if (words.empty())
     fail(ErrorKind::kUsage, "--data-args-path ", file, ": holds no word; wanted those of --data-path");
   return words;

@@ -7,7 +7,7 @@
 namespace megalith {
 
 /// The words in the file of --data-args-path, which stand for those of --data-path. kNoInput, kIo; kUsage if
-/// the file holds none.
+/// the file holds none, or is no text.
 std::vector<std::string> read_data_args(const std::string& file);
 
 /// The words in the file of --per-split-data-args-path, which stand for those of --train-data-path,

@@ -89,6 +89,9 @@ TEST_F(DataArgs, NameTheFileAndWhatIsWrong) {
   config.args_file = file(" \n");
   EXPECT_EQ(failure(config, ErrorKind::kUsage),
             "--data-args-path " + config.args_file + ": holds no word; wanted those of --data-path");
+  file(std::string("a\0b", 3));
+  EXPECT_EQ(failure(config, ErrorKind::kUsage),
+            "--data-args-path " + config.args_file + ": is no text; wanted the words of --data-path");
   config.args_file = dir_ / "none";
   EXPECT_NE(failure(config, ErrorKind::kNoInput).find("none"), std::string::npos);
   config.args_file.clear();
