@@ -6,6 +6,7 @@
 
 #include "libcore/base/shell_word.h"
 #include "libcore/base/text.h"
+#include "libcore/data/samples/budgets.h"
 
 namespace megalith {
 namespace {
@@ -55,13 +56,21 @@ bool has_flag(std::string_view option) {
   return option.starts_with("--no-") == among(name_of(option), kMegatronsNegatives);
 }
 
+/// Whether the words are a data path with budgets, which Megatron would read as prefixes.
+bool has_budgets(const std::vector<std::string>& words) {
+  return words.front().ends_with("data-path") &&
+         std::any_of(words.begin() + 1, words.end(),
+                     [](const std::string& word) { return parse_budget(word); });
+}
+
 void add_words(const std::vector<std::string>& words, RunWords& out) {
   const std::string_view name = name_of(words.front());
   if (among(name, kPlanned)) return;
   std::string line;
   for (const std::string& word : words) line += ' ' + shell_word(word);
   out.ours += line;
-  if (among(name, kMegatron) && (words.size() > 1 || has_flag(words.front()))) out.megatron += line;
+  const bool spelled = words.size() > 1 ? !has_budgets(words) : has_flag(words.front());
+  if (among(name, kMegatron) && spelled) out.megatron += line;
 }
 
 }  // namespace
