@@ -60,7 +60,7 @@ bool has_flag(std::string_view option) {
 bool has_budgets(const std::vector<std::string>& words) {
   return words.front().ends_with("data-path") &&
          std::any_of(words.begin() + 1, words.end(),
-                     [](const std::string& word) { return parse_budget(word); });
+                     [](const std::string& word) { return parse_budget(word).has_value(); });
 }
 
 void add_words(const std::vector<std::string>& words, RunWords& out) {
