@@ -1,6 +1,8 @@
 #include "libcore/train/data/token_data.h"
 
 #include <algorithm>
+#include <atomic>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -75,13 +77,24 @@ void tell_documents(DataSet& set, int32_t eod, bool mask_loss) {
   };
 }
 
+namespace {
+int64_t count_labels(const SampleReader& read, int64_t index, size_t length) {
+  std::vector<int32_t> tokens(length), targets(length), starts(length);
+  std::vector<float> mask(length);
+  read(index, {.tokens = tokens, .labels = targets, .loss_mask = mask, .starts = starts});
+  return std::count_if(mask.begin(), mask.end(), [](float in_loss) { return in_loss > 0; });
+}
+}  // namespace
+
+// All ranks count the labels of all samples, at every evaluation; so each sample is read for this only once.
 void read_as_a_whole(DataSet& set, int64_t labels) {
   set.whole = true;
-  set.read.counted = [read = set.read.read, length = static_cast<size_t>(labels)](int64_t index) {
-    std::vector<int32_t> tokens(length), targets(length), starts(length);
-    std::vector<float> mask(length);
-    read(index, {.tokens = tokens, .labels = targets, .loss_mask = mask, .starts = starts});
-    return std::count_if(mask.begin(), mask.end(), [](float in_loss) { return in_loss > 0; });
+  // One more than the labels of a sample; 0: not counted yet.
+  const auto known = std::make_shared<std::vector<std::atomic<int64_t>>>(static_cast<size_t>(set.size));
+  set.read.counted = [read = set.read.read, length = static_cast<size_t>(labels), known](int64_t index) {
+    std::atomic<int64_t>& one_more = (*known)[static_cast<size_t>(index)];
+    if (one_more == 0) one_more = 1 + count_labels(read, index, length);
+    return one_more - 1;
   };
 }
 

@@ -1,5 +1,6 @@
 #include "libcore/train/data/token_data.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -96,6 +97,19 @@ TEST_F(TokenData, ReadAsAWholeCountsTheLabelsInTheLoss) {
     for (const int32_t token : sample_of(set, i, kLength).tokens) in_loss += token != 0;
     EXPECT_EQ(set.read.counted(i), in_loss);
   }
+}
+
+TEST_F(TokenData, ReadAsAWholeIsReadOnceForItsCount) {
+  int reads = 0;
+  DataSet set;
+  set.size = 3;
+  set.read = [&reads](int64_t index, const SampleView& out) {
+    ++reads;
+    std::fill(out.loss_mask.begin(), out.loss_mask.begin() + index, 1.0f);
+  };
+  read_as_a_whole(set, kLength);
+  for (const int64_t index : {2, 0, 2, 2, 0}) EXPECT_EQ(set.read.counted(index), index);
+  EXPECT_EQ(reads, 2);
 }
 
 TEST_F(TokenData, HoldsOnlyIdsOfTheVocabulary) {
