@@ -1,5 +1,7 @@
 #include "libcore/config/checkpoint_config.h"
 
+#include "libcore/config/model_config.h"
+
 namespace megalith {
 
 void CheckpointConfig::finish() {
@@ -7,7 +9,27 @@ void CheckpointConfig::finish() {
     format = checkpoint_format(with_dist);
 }
 
+namespace {
+void validate_retention(const CheckpointConfig& c, Problems& problems) {
+  if (!c.retain_interval) return;
+  const Opt option{"save-retain-interval"};
+  if (c.save.empty() || !c.save_interval)
+    problems.add(option, ' ', *c.retain_interval, " needs ", Opt{"save"}, " DIR and ", Opt{"save-interval"},
+                 " N");
+  else if (*c.retain_interval % *c.save_interval != 0)
+    problems.add(option, ' ', *c.retain_interval, " is not a multiple of ", Opt{"save-interval"}, ' ',
+                 *c.save_interval, nearest_multiples(*c.retain_interval, *c.save_interval));
+  if (c.keep_last)
+    problems.add(option, ' ', *c.retain_interval, " and ", Opt{"keep-last"}, ' ', *c.keep_last,
+                 " contradict each other; give one of them");
+  if (!traits_of(c.format).tracked)
+    problems.add(option, ' ', *c.retain_interval, ": files of ", Opt{"ckpt-format"}, ' ', enum_name(c.format),
+                 " are all kept; leave one of them out");
+}
+}  // namespace
+
 void CheckpointConfig::validate(Problems& problems) const {
+  validate_retention(*this, problems);
   if (save_interval && save.empty())
     problems.add(Opt{"save-interval"}, ' ', *save_interval, " needs ", Opt{"save"}, " DIR");
   if (keep_last && save.empty())

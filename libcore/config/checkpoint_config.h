@@ -17,6 +17,8 @@ struct CheckpointConfig {
   std::string save, load;
   std::optional<int64_t> save_interval;  // steps between two saves; unset: saves only at the end
   std::optional<int> keep_last;          // number of checkpoints kept in --save; unset: all
+  /// Steps between two checkpoints that stay; each save removes the one before it unless that one stays.
+  std::optional<int64_t> retain_interval;
   /// Whether to write while training continues. Unset: if memory can hold the copy.
   std::optional<bool> async_save;
   bool overwrite = false;  // whether this run may replace checkpoints that --save already holds
@@ -56,6 +58,10 @@ struct CheckpointConfig {
     v("keep-last", keep_last,
       "Checkpoints to keep in --save: older ones are removed once a new one is complete.", at_least(1),
       alias({"save-total-limit"}), default_text("all"));
+    v("save-retain-interval", retain_interval,
+      "Keep the checkpoints whose step is a multiple of this; each save removes the one before it if that is "
+      "none of them, once the new one is complete.",
+      at_least(1), metavar("N"), default_text("all are kept"));
     v("async-save", async_save,
       "Copy the state and write it while training continues; --no-async-save waits for the disk.",
       default_text("where the machine's memory holds the copy"));

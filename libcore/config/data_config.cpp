@@ -2,8 +2,10 @@
 
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include "libcore/base/text.h"
+#include "libcore/config/data_args.h"
 
 namespace megalith {
 namespace {
@@ -56,6 +58,44 @@ void DataConfig::finish() {
   std::erase_if(split, [](char c) { return c == '\'' || c == '"'; });
 }
 
+void DataConfig::read_words() {
+  if (!args_file.empty() && !split_args_file.empty()) return;
+  if (!args_file.empty() && data_path.empty()) {
+    data_path = read_data_args(args_file);
+    words_read = true;
+  }
+  if (!split_args_file.empty() && !has_own_paths()) {
+    auto [train, valid, test] = read_split_data_args(split_args_file);
+    train_path = std::move(train);
+    valid_path = std::move(valid);
+    test_path = std::move(test);
+    words_read = true;
+  }
+}
+
+namespace {
+void validate_sources(const DataConfig& c, Problems& problems) {
+  const bool both_files = !c.args_file.empty() && !c.split_args_file.empty();
+  if (both_files)
+    problems.add(Opt{"data-args-path"}, " and ", Opt{"per-split-data-args-path"},
+                 " contradict each other; give one of them");
+  if (!c.args_file.empty() && !c.data_path.empty() && !c.words_read)
+    problems.add(Opt{"data-args-path"}, " and ", Opt{"data-path"},
+                 " contradict each other; give one of them");
+  if (!c.split_args_file.empty() && c.has_own_paths() && !c.words_read)
+    problems.add(Opt{"per-split-data-args-path"}, " and ", Opt{"train-data-path"}, ", ",
+                 Opt{"valid-data-path"}, " or ", Opt{"test-data-path"},
+                 " contradict each other; give one of them");
+  if (!c.data_path.empty() + c.has_own_paths() + c.mock > 1)
+    problems.add(Opt{"data-path"}, ", ", Opt{"train-data-path"}, " (with ", Opt{"valid-data-path"}, " and ",
+                 Opt{"test-data-path"}, ") and ", Opt{"mock-data"},
+                 " contradict each other; give one of them");
+  if (c.fim.on && (c.mock || c.reads_texts()))
+    problems.add(Opt{"fim-data"}, " needs datasets of tokens; leave out ",
+                 c.mock ? Opt{"mock-data"} : Opt{"fim-data"});
+}
+}  // namespace
+
 void DataConfig::validate(Problems& problems) const {
   const std::vector<std::string> parts = megalith::split(split, ',');
   double sum = 0;
@@ -81,11 +121,8 @@ void DataConfig::validate(Problems& problems) const {
   for (const std::string& path : data_path)
     if (const std::string wrong = no_dataset(path); !wrong.empty())
       problems.add(Opt{"data-path"}, ' ', path, wrong);
-  const bool one_path = !data_path.empty();
-  if (one_path + has_own_paths() + mock > 1)
-    problems.add(Opt{"data-path"}, ", ", Opt{"train-data-path"}, " (with ", Opt{"valid-data-path"}, " and ",
-                 Opt{"test-data-path"}, ") and ", Opt{"mock-data"},
-                 " contradict each other; give one of them");
+  validate_sources(*this, problems);
+  fim.validate(problems);
 }
 
 template std::vector<Field> fields_of<DataConfig>(DataConfig&);

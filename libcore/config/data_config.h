@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "libcore/config/fim_config.h"
 #include "libcore/options/fields.h"
 
 namespace megalith {
@@ -13,6 +14,8 @@ namespace megalith {
 struct DataConfig {
   std::vector<std::string> data_path;  // PREFIX, or WEIGHT PREFIX WEIGHT PREFIX …, or PREFIX PREFIX …
   std::vector<std::string> train_path, valid_path, test_path;  // used instead of data_path, in the same form
+  std::string args_file, split_args_file;  // files with the words of data_path, or of the three paths
+  bool words_read = false;                 // read_words() has taken the words of a file; not an option
   std::optional<int64_t> stride;     // tokens from one sample of a text to the next; derived: seq_length
   bool mock = false;                 // trains on consecutive numbers instead of a dataset
   std::string split = "969, 30, 1";  // weights of the training, validation and test parts
@@ -21,6 +24,7 @@ struct DataConfig {
   bool reset_position_ids = false, reset_attention_mask = false, eod_mask_loss = false;
   /// Whether the documents of a sample are distinguished, which requires the end token.
   bool marks_documents() const { return reset_position_ids || reset_attention_mask || eod_mask_loss; }
+  FimConfig fim;
   // Declared only so that it can be rejected by name.
   std::string dataloader = "single";
 
@@ -33,6 +37,15 @@ struct DataConfig {
       metavar("PREFIX"));
     v("valid-data-path", valid_path, "The same for validation, beside --train-data-path.", metavar("PREFIX"));
     v("test-data-path", test_path, "Datasets for the test, beside --train-data-path.", metavar("PREFIX"));
+    v("data-args-path", args_file,
+      "File with the words of --data-path. There, and in --data-path, each PREFIX may be followed by a "
+      "budget "
+      "of its own in place of a weight: tokens=5e9, or epochs=1.5.",
+      metavar("FILE"));
+    v("per-split-data-args-path", split_args_file,
+      "JSON file with the words of --train-data-path, --valid-data-path and --test-data-path, as \"train\", "
+      "\"valid\" and \"test\".",
+      metavar("FILE"));
     v("stride", stride, "Tokens from the start of one sample of --train-data-path's texts to the next.",
       at_least(1), default_text("seq-length"));
     v("mock-data", mock, "Train on consecutive numbers instead of a dataset, to try a run.");
@@ -49,8 +62,12 @@ struct DataConfig {
     v("reset-attention-mask", reset_attention_mask,
       "Let a token attend only to its own document of a sample.");
     v("eod-mask-loss", eod_mask_loss, "Exclude the token after an end token from the loss.");
+    fim.fields(v);
   }
   void finish();
+  /// Reads the files of --data-args-path and --per-split-data-args-path into the paths, unless the options
+  /// contradict each other. kNoInput, kIo, kUsage.
+  void read_words();
   void validate(Problems&) const;
   /// Whether train, valid and test have separate data paths.
   bool has_own_paths() const { return !train_path.empty() || !valid_path.empty() || !test_path.empty(); }

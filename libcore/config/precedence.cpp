@@ -16,8 +16,9 @@ struct Rule {
 };
 const std::vector<Rule>& rules() {
   static const std::vector<Rule> kList = {
-      {"global-batch-size", {"gradient-accumulation-steps"}},
-      {"gradient-accumulation-steps", {"global-batch-size"}},
+      {"global-batch-size", {"gradient-accumulation-steps", "step-batch-size-schedule"}},
+      {"gradient-accumulation-steps", {"global-batch-size", "step-batch-size-schedule"}},
+      {"step-batch-size-schedule", {"global-batch-size", "gradient-accumulation-steps", "rampup-batch-size"}},
       {"train-iters", {"num-epochs", "train-samples"}},
       {"train-samples", {"num-epochs", "train-iters"}},
       {"num-epochs", {"train-iters", "train-samples"}},

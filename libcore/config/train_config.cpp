@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "libcore/base/text.h"
 #include "libcore/config/model_config.h"
@@ -29,19 +30,15 @@ std::optional<BatchRamp> parse_ramp(const std::vector<std::string>& words) {
   return BatchRamp{*start, *increment, *samples};
 }
 
-struct Counted {
-  int64_t steps = 0, samples = 0;
-};
-
 /// Counts the steps of a ramp, and their samples: those that begin at or after `consumed` samples and not
 /// beyond `last`, at most `max_steps`. Steps of one size are counted together, so a ramp of any length takes
 /// little time.
-Counted steps_in_ramp(const BatchRamp& ramp, int64_t whole, int64_t consumed, int64_t max_steps,
-                      int64_t last) {
+CountedSteps steps_in_ramp(const BatchRamp& ramp, int64_t whole, int64_t consumed, int64_t max_steps,
+                           int64_t last) {
   const int64_t end = std::min(ramp.samples, last);
   const double level = static_cast<double>(ramp.samples) /
                        static_cast<double>(std::max<int64_t>(1, (whole - ramp.start) / ramp.increment));
-  Counted counted;
+  CountedSteps counted;
   while (counted.steps < max_steps && consumed <= end) {
     const int64_t batch = ramp.at(consumed, whole);
     const int64_t increments = (batch - ramp.start) / ramp.increment;
@@ -58,29 +55,43 @@ Counted steps_in_ramp(const BatchRamp& ramp, int64_t whole, int64_t consumed, in
   return counted;
 }
 
-/// The steps of a run of `samples` samples, as in Megatron's update_train_iters: first the ramp, then full
-/// batches; an incomplete last batch is dropped.
-int64_t steps_of(int64_t samples, int64_t batch, const std::optional<BatchRamp>& ramp) {
-  Counted growing;
-  if (ramp && ramp->start <= batch)
-    growing = steps_in_ramp(*ramp, batch, 0, std::numeric_limits<int64_t>::max(), samples);
-  return growing.steps + std::max<int64_t>(0, samples - growing.samples) / batch;
+constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
+
+/// The steps of a run of --train-samples, as in Megatron's update_train_iters: first the ramp, then full
+/// batches; an incomplete last batch is dropped. (Megatron begins an incomplete last batch of
+/// --step-batch-size-schedule, for which the data may have no samples.)
+int64_t steps_of_samples(const TrainConfig& t) {
+  if (const auto levels = t.batch_levels(); !levels.empty())
+    return steps_in_levels(levels, 0, kNoLimit, *t.samples).steps;
+  CountedSteps growing;
+  const auto ramp = t.ramp();
+  if (ramp && ramp->start <= t.global_batch)
+    growing = steps_in_ramp(*ramp, t.global_batch, 0, kNoLimit, *t.samples);
+  return growing.steps + std::max<int64_t>(0, *t.samples - growing.samples) / t.global_batch;
 }
 }  // namespace
+
+std::vector<BatchLevel> TrainConfig::batch_levels() const {
+  BatchSchedule schedule = parse_batch_schedule(batch_schedule, tokens_of_a_sample);
+  return schedule.wrong.empty() ? std::move(schedule.levels) : std::vector<BatchLevel>();
+}
 
 std::optional<BatchRamp> TrainConfig::ramp() const {
   return parse_ramp(rampup);
 }
 
 int64_t TrainConfig::batch_at(int64_t consumed) const {
+  if (const auto levels = batch_levels(); !levels.empty()) return megalith::batch_at(levels, consumed);
   const auto growing = ramp();
   return growing ? growing->at(consumed, global_batch) : global_batch;
 }
 
 int64_t TrainConfig::samples_of_steps(int64_t steps, int64_t consumed) const {
-  Counted growing;
+  if (const auto levels = batch_levels(); !levels.empty())
+    return steps_in_levels(levels, consumed, steps, kNoLimit).samples;
+  CountedSteps growing;
   if (const auto ramp_of_run = ramp())
-    growing = steps_in_ramp(*ramp_of_run, global_batch, consumed, steps, std::numeric_limits<int64_t>::max());
+    growing = steps_in_ramp(*ramp_of_run, global_batch, consumed, steps, kNoLimit);
   return growing.samples + (steps - growing.steps) * global_batch;
 }
 
@@ -90,7 +101,9 @@ void TrainConfig::finish() {
     if (micro_batch == 0) micro_batch = 1;
     if (!iters && !samples) iters = 0;
   }
-  if (!iters && samples && global_batch > 0) iters = steps_of(*samples, global_batch, ramp());
+  // A schedule counts tokens: its steps are known once the tokens of a sample are.
+  const bool countable = batch_schedule.empty() || tokens_of_a_sample > 0;
+  if (!iters && samples && global_batch > 0 && countable) iters = steps_of_samples(*this);
   if (!decay_iters && !samples && iters && *iters > 0) decay_iters = iters;
   if (!decay_samples && samples) decay_samples = samples;
   if (recompute_activations && recompute == Recompute::kNone) recompute = Recompute::kSelective;
@@ -102,6 +115,10 @@ void TrainConfig::finish() {
 }
 
 void TrainConfig::finish(const ParallelConfig& parallel) {
+  if (global_batch == 0) {
+    const BatchSchedule levels = parse_batch_schedule(batch_schedule, tokens_of_a_sample);
+    if (levels.wrong.empty()) global_batch = static_cast<int>(levels.largest());
+  }
   if (global_batch == 0)
     global_batch = static_cast<int>(std::min<int64_t>(
         int64_t{micro_batch} * parallel.data * accumulation.value_or(1), std::numeric_limits<int>::max()));
@@ -112,6 +129,14 @@ int64_t TrainConfig::decay_in_samples() const {
   int64_t product = 0;
   if (decay_samples) return *decay_samples;
   const bool beyond = __builtin_mul_overflow(decay_iters.value_or(iters.value_or(0)), global_batch, &product);
+  return beyond ? std::numeric_limits<int64_t>::max() : product;
+}
+
+int64_t TrainConfig::wsd_in_samples() const {
+  if (decay != LrDecay::kWsd) return 0;
+  if (wsd_samples) return *wsd_samples;
+  int64_t product = 0;
+  const bool beyond = __builtin_mul_overflow(wsd_iters.value_or(0), global_batch, &product);
   return beyond ? std::numeric_limits<int64_t>::max() : product;
 }
 
@@ -155,8 +180,7 @@ void validate_length(const TrainConfig& t, Problems& problems) {
                  // With --train-samples, iters is derived, so the message names --train-samples.
                  Opt{t.samples ? "train-samples" : "train-iters"}, ' ', t.samples ? *t.samples : *t.iters,
                  " contradict each other; give one of them");
-  if (t.iters && t.samples && t.global_batch > 0 &&
-      *t.iters != steps_of(*t.samples, t.global_batch, t.ramp()))
+  if (t.iters && t.samples && t.global_batch > 0 && *t.iters != steps_of_samples(t))
     problems.add(Opt{"train-iters"}, ' ', *t.iters, " and ", Opt{"train-samples"}, ' ', *t.samples,
                  " contradict each other; give one of them");
   const Opt length{t.samples ? "train-samples" : "train-iters"};
@@ -169,6 +193,32 @@ void validate_length(const TrainConfig& t, Problems& problems) {
   refuse(t.samples && t.warmup_iters > 0, {"lr-warmup-iters"}, {"lr-warmup-samples"});
   refuse(!t.samples && t.decay_samples, {"lr-decay-samples"}, {"lr-decay-iters"});
   refuse(!t.samples && t.warmup_samples > 0, {"lr-warmup-samples"}, {"lr-warmup-iters"});
+  refuse(t.samples && t.wsd_iters, {"lr-wsd-decay-iters"}, {"lr-wsd-decay-samples"});
+  refuse(!t.samples && t.wsd_samples, {"lr-wsd-decay-samples"}, {"lr-wsd-decay-iters"});
+}
+
+/// Megatron lets a longer annealing phase begin below the peak, right after the warm-up; here such lengths
+/// are taken for a mistake.
+void validate_wsd(const TrainConfig& t, Problems& problems) {
+  const Opt length{t.samples ? "lr-wsd-decay-samples" : "lr-wsd-decay-iters"};
+  const std::optional<int64_t> given = t.samples ? t.wsd_samples : t.wsd_iters;
+  const bool styled = t.wsd_decay != WsdDecay::kExponential;
+  if (t.decay != LrDecay::kWsd) {
+    if (given || styled)
+      problems.add(given ? length : Opt{"lr-wsd-decay-style"}, " needs ", Opt{"lr-decay-style"}, " WSD");
+    return;
+  }
+  if (t.eval_only) return;  // no step takes a rate
+  if (!given) {
+    problems.missing(length, " (the annealing phase of ", Opt{"lr-decay-style"}, " WSD)");
+    return;
+  }
+  if (!t.iters && !t.decay_samples && !t.decay_iters) return;  // the data will tell how long the decay is
+  const auto whole = static_cast<double>(t.decay_in_samples());
+  if (static_cast<double>(t.wsd_in_samples()) + t.warmup_in_samples() > whole)
+    problems.add(length, ' ', *given, " and the warm-up are longer than the whole schedule, ",
+                 t.samples ? Phrase(whole, " samples") : Phrase(whole / t.global_batch, " steps"),
+                 "; shorten one of them");
 }
 
 void validate_schedule(const TrainConfig& t, Problems& problems) {
@@ -234,6 +284,7 @@ void TrainConfig::validate(Problems& problems) const {
   if (micro_batch == 0) problems.missing({"micro-batch-size"});
   require_possible_threads(threads, "threads", problems);
   validate_length(*this, problems);
+  validate_wsd(*this, problems);
   validate_schedule(*this, problems);
   validate_loss_scale(*this, problems);
   validate_recompute(*this, problems);
@@ -267,14 +318,51 @@ void validate_ramp(const TrainConfig& t, int64_t step, Problems& problems) {
       return;
     }
 }
+
+/// Megatron lets steps be counted with a schedule, too, but then asks for too few samples of the data.
+void validate_batch_schedule(const TrainConfig& t, Problems& problems) {
+  if (t.batch_schedule.empty()) return;
+  const Opt option{"step-batch-size-schedule"};
+  const BatchSchedule schedule = parse_batch_schedule(t.batch_schedule, t.tokens_of_a_sample);
+  if (!schedule.wrong.empty() || schedule.levels.empty()) {
+    problems.add(option, ' ', quote(t.batch_schedule), ' ',
+                 schedule.wrong.empty() ? "holds no THRESHOLD:BATCH" : schedule.wrong);
+    return;
+  }
+  if (t.accumulation || t.global_batch != schedule.largest())
+    problems.add(option, " and ", Opt{t.accumulation ? "gradient-accumulation-steps" : "global-batch-size"},
+                 ' ', t.accumulation ? *t.accumulation : t.global_batch,
+                 " contradict each other; give one of them");
+  if (!t.rampup.empty())
+    problems.add(option, " and ", Opt{"rampup-batch-size"}, " contradict each other; give one of them");
+  if (!t.samples && !t.eval_only)
+    problems.add(option, " needs ", Opt{"train-samples"}, " N in place of ",
+                 Opt{t.epochs ? "num-epochs" : "train-iters"}, ": its steps have different sizes");
+}
+
+void validate_validation_sets(const TrainConfig& t, Problems& problems) {
+  if (t.multiple_validation && !t.full_validation)
+    problems.add(Opt{"multiple-validation-sets"}, " needs ", Opt{"full-validation"});
+  if (!t.validation_names.empty() && !t.multiple_validation)
+    problems.add(Opt{"validation-set-names"}, ' ', join(t.validation_names, " "), " needs ",
+                 Opt{"multiple-validation-sets"});
+  for (auto name = t.validation_names.begin(); name != t.validation_names.end(); ++name)
+    if (std::find(t.validation_names.begin(), name, *name) != name)
+      problems.add(Opt{"validation-set-names"}, ": two sets have the name ", quote(*name),
+                   "; their figures could not be told apart");
+}
 }  // namespace
 
 void TrainConfig::validate(const ParallelConfig& parallel, Problems& problems) const {
   const int64_t step = int64_t{micro_batch} * parallel.data;
   validate_ramp(*this, step, problems);
-  if (epoch_ends && !rampup.empty())
-    problems.add(Opt{"at-epoch-ends"}, ": epochs end within batches that grow (", Opt{"rampup-batch-size"},
+  validate_batch_schedule(*this, problems);
+  validate_validation_sets(*this, problems);
+  if (epoch_ends && !(rampup.empty() && batch_schedule.empty()))
+    problems.add(Opt{"at-epoch-ends"}, ": epochs end within batches that grow (",
+                 Opt{rampup.empty() ? "step-batch-size-schedule" : "rampup-batch-size"},
                  "); leave out one of them");
+  if (!batch_schedule.empty()) return;  // which levels a run takes depends on where it begins
   if (step > 0 && global_batch % step != 0)
     problems.add(Opt{"global-batch-size"}, ' ', global_batch, " is not a multiple of ",
                  Opt{"micro-batch-size"}, ' ', micro_batch, " * data-parallel size ", parallel.data,

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "libcore/config/batch_schedule.h"
 #include "libcore/options/fields.h"
 
 namespace megalith {
@@ -12,9 +13,22 @@ namespace megalith {
 struct ModelConfig;
 struct ParallelConfig;
 
-enum class LrDecay { kConstant, kLinear, kCosine };
+/// kWsd: warm-up, a stable phase at the peak, and an annealing phase of its own length and style.
+enum class LrDecay { kConstant, kLinear, kCosine, kWsd };
 inline std::vector<EnumName<LrDecay>> enum_names(LrDecay) {
-  return {{"constant", LrDecay::kConstant}, {"linear", LrDecay::kLinear}, {"cosine", LrDecay::kCosine}};
+  return {{"constant", LrDecay::kConstant},
+          {"linear", LrDecay::kLinear},
+          {"cosine", LrDecay::kCosine},
+          {"WSD", LrDecay::kWsd}};
+}
+
+/// How the rate falls in the annealing phase of LrDecay::kWsd.
+enum class WsdDecay { kExponential, kLinear, kCosine, kMinusSqrt };
+inline std::vector<EnumName<WsdDecay>> enum_names(WsdDecay) {
+  return {{"exponential", WsdDecay::kExponential},
+          {"linear", WsdDecay::kLinear},
+          {"cosine", WsdDecay::kCosine},
+          {"minus_sqrt", WsdDecay::kMinusSqrt}};
 }
 
 /// The program whose log lines a run prints in addition to Megatron's.
@@ -54,6 +68,8 @@ struct TrainConfig {
   std::optional<int64_t> iters, samples;  // one of iters, samples and epochs is given; iters is derived
   std::optional<double> epochs;  // passes through the training data; set_epoch_steps() converts them to iters
   std::vector<std::string> rampup;  // three numbers: start, increment, samples; see ramp()
+  std::string batch_schedule;       // "0:768 250B:1536", in place of global_batch; see batch_levels()
+  int64_t tokens_of_a_sample = 0;   // in which batch_schedule counts, not an option; 0: it counts samples
   double lr = 0, min_lr = 0;
   LrDecay decay = LrDecay::kLinear;
   std::optional<int64_t> decay_iters;  // derived: iters
@@ -61,7 +77,9 @@ struct TrainConfig {
   double warmup_init = 0;  // learning rate of the first step of the warm-up
   /// The length of the decay if the run is counted in samples; derived: samples.
   std::optional<int64_t> decay_samples;
-  int64_t warmup_samples = 0;             // length of the warm-up if the run is counted in samples
+  WsdDecay wsd_decay = WsdDecay::kExponential;
+  std::optional<int64_t> wsd_iters, wsd_samples;  // length of WSD's annealing phase; one of them is given
+  int64_t warmup_samples = 0;                     // length of the warm-up if the run is counted in samples
   std::optional<double> warmup_fraction;  // length of the warm-up as a share of decay_iters or decay_samples
   double weight_decay = 0.01, beta1 = 0.9, beta2 = 0.999, adam_eps = 1e-8;
   MomentType first_moments = MomentType::kFp32;
@@ -70,6 +88,9 @@ struct TrainConfig {
   bool clip_after_warmup = false;
   int64_t seed = 1234;
   int64_t log_interval = 100, eval_interval = 1000, eval_iters = 100;
+  bool full_validation = false;      // an evaluation reads each sample of the validation set once
+  bool multiple_validation = false;  // the datasets of the validation set are evaluated one by one
+  std::vector<std::string> validation_names = {};  // of these datasets; empty: their numbers from 0
   bool from_zero = false;   // evaluations and saves are due at steps that are counted from 0
   bool epoch_ends = false;  // evaluations and saves are also due at the end of each epoch
   std::optional<int64_t> exit_interval, exit_minutes;
@@ -104,6 +125,15 @@ struct TrainConfig {
 
   template <class V>
   void fields(V&& v) {
+    step_fields(v);
+    run_fields(v);
+    device_fields(v);
+  }
+
+ private:
+  /// The options of a step: its batch, rate and update, and how many steps there are.
+  template <class V>
+  void step_fields(V&& v) {
     v("micro-batch-size", micro_batch, "Samples of one forward pass on one rank.", between(1, 1 << 20),
       alias({"per-device-train-batch-size"}));
     v("global-batch-size", global_batch, "Samples of one optimizer step over all ranks.", at_least(0),
@@ -115,6 +145,10 @@ struct TrainConfig {
     v("rampup-batch-size", rampup,
       "Start with a global batch of START samples and add INCREMENT, in equal steps, until SAMPLES are read.",
       metavar("START INCREMENT SAMPLES"), last_counts());
+    v("step-batch-size-schedule", batch_schedule,
+      "The global batch by the tokens that are read, in place of --global-batch-size: \"0:768 250B:1536\" is "
+      "768 samples, and 1536 from 250e9 tokens on. Needs --train-samples.",
+      metavar("SCHEDULE"));
     v("num-epochs", epochs,
       "Passes over the training data, in place of --train-iters; a fraction is that share of its steps.",
       positive(), alias({"num-train-epochs", "epochs"}));
@@ -126,6 +160,10 @@ struct TrainConfig {
     v("lr-warmup-iters", warmup_iters, "Steps of linear warm-up.", at_least(0), alias({"warmup-steps"}));
     v("lr-decay-samples", decay_samples, "Samples at which --min-lr is reached, with --train-samples.",
       at_least(1), default_text("train-samples"));
+    v("lr-wsd-decay-style", wsd_decay, "How the rate falls in the annealing phase of --lr-decay-style WSD.");
+    v("lr-wsd-decay-iters", wsd_iters, "Steps of that phase, which ends at --lr-decay-iters.", at_least(1));
+    v("lr-wsd-decay-samples", wsd_samples, "Samples of that phase, which ends at --lr-decay-samples.",
+      at_least(1));
     v("lr-warmup-samples", warmup_samples, "Samples of linear warm-up, with --train-samples.", at_least(0));
     v("lr-warmup-fraction", warmup_fraction,
       "Warm-up as a fraction of the steps, or samples, until --min-lr is reached.", between(0, 1),
@@ -144,6 +182,10 @@ struct TrainConfig {
     v("clip-grad", clip_grad, "Maximum norm of the gradient; 0: not clipped.", at_least(0),
       alias({"max-grad-norm"}));
     v("clip-grad-after-warmup", clip_after_warmup, "Clip the gradient only after the warm-up.");
+  }
+  /// The options of what a run does between its steps, and of what it writes.
+  template <class V>
+  void run_fields(V&& v) {
     v("seed", seed, "The seed of initial weights, sample order and dropout.", at_least(0));
     v("log-interval", log_interval, "Steps between two log lines.", at_least(1), alias({"logging-steps"}));
     v("eval-interval", eval_interval, "Steps between two evaluations.", at_least(1),
@@ -154,6 +196,12 @@ struct TrainConfig {
       "Also evaluate, write the text of --sample-prompt, and save at the end of each epoch.");
     v("eval-iters", eval_iters, "Global batches of one evaluation; 0: none (megalith-finetune: all records).",
       at_least(0), alias({"eval-iter"}));
+    v("full-validation", full_validation,
+      "Read the whole validation set at each evaluation, once, in place of --eval-iters batches.");
+    v("multiple-validation-sets", multiple_validation,
+      "Evaluate each dataset of --valid-data-path by itself, with --full-validation.");
+    v("validation-set-names", validation_names, "Names of these datasets in the log, in place of 0, 1, ….",
+      metavar("NAME"));
     v("eval-tasks", eval_tasks,
       "Tasks for each evaluation, as megalith-eval's --tasks: NAME=FILE, or FILE.jsonl, with commas "
       "between. They take memory of their own, which a run counts before it begins.",
@@ -192,6 +240,10 @@ struct TrainConfig {
     v("profile-step-end", trace_end, "Steps done when --trace ends.", at_least(1));
     v("sample-prompt", sample_prompt, "Continue this text at each evaluation and log it.", metavar("TEXT"));
     v("sample-tokens", sample_tokens, "Tokens of that continuation.", at_least(1));
+  }
+  /// The options of how a step is computed.
+  template <class V>
+  void device_fields(V&& v) {
     v("fp16", fp16, "Train in 16-bit floating point with loss scaling.");
     v("loss-scale", loss_scale, "Fixed loss scale of --fp16 or --bf16; 0: a dynamic one with --fp16.",
       at_least(0), default_text("dynamic with --fp16, else 1"));
@@ -223,6 +275,8 @@ struct TrainConfig {
     v("threads", threads, "Threads of the CPU kernels.", at_least(0),
       default_text("all cores that the process may use"));
   }
+
+ public:
   void finish();
   void finish(const ParallelConfig&);  // also sets what depends on the number of ranks
   void validate(Problems&) const;
@@ -237,9 +291,13 @@ struct TrainConfig {
   /// rises until the run ends.
   bool decays_with_the_run() const;
   int64_t decay_in_samples() const;
+  /// The number of samples in the annealing phase of LrDecay::kWsd; 0 for another decay.
+  int64_t wsd_in_samples() const;
 
   /// The ramp of --rampup-batch-size; nothing if the batch is constant. Valid after validate().
   std::optional<BatchRamp> ramp() const;
+  /// The levels of --step-batch-size-schedule; none if it is not given. Valid after validate().
+  std::vector<BatchLevel> batch_levels() const;
   /// The global batch of the step that begins after `consumed` samples.
   int64_t batch_at(int64_t consumed) const;
   /// The number of samples in the next `steps` steps after `consumed` samples.

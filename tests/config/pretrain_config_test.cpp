@@ -508,7 +508,11 @@ TEST(PretrainConfig, SetsAsideAFilesWordThatContradictsTheCommandLine) {
   const TrainConfig epochs = with("train-samples: 80\nglobal-batch-size: 8\n", "--num-epochs 2");
   EXPECT_EQ(epochs.epochs, 2);
   EXPECT_FALSE(epochs.iters || epochs.samples || epochs.decay_iters || epochs.decay_samples);
-  ASSERT_EQ(log.size(), 6u) << join(log, "\n");
+  const TrainConfig levels =
+      with("global-batch-size: 8\ntrain-samples: 80\n", "--step-batch-size-schedule 0:4,640:6");
+  EXPECT_EQ(levels.global_batch, 6);
+  EXPECT_EQ(levels.iters, 15);
+  ASSERT_EQ(log.size(), 7u) << join(log, "\n");
   EXPECT_EQ(log[0], concat("--global-batch-size on the command line comes before "
                            "--gradient-accumulation-steps 3 (",
                            dir / "run.yaml", ":1)"));

@@ -10,6 +10,9 @@ Writes {mixed,wide,long}.{bin,idx}, merged.{bin,idx} (mixed and long by add_inde
                  index NAME KIND DTYPE SHAPE SHA256
                  sample NAME I SHA256-of-ids-as-little-endian-int64 SEQUENCES FIRST-EIGHT-IDS
                and per valid sample an 'item NAME I SHA256(tokens i64) SHA256(labels i64) SHA256(loss mask f32)'
+                 A budget after a name (tokens=3000, epochs=1.5) is ours: megatron-core gets the weight that it means here.
+  parts.txt    'case PART ARGUMENTS | WORDS OF THE PART', and the datasets that --train-data-path and so on give, as in
+               samples.txt; with --each, those of --multiple-validation-sets, with --full-validation when N is none
   splits.txt   'SPLIT|S|begin end or None, three times'
   sums.txt     'COUNT HEX': numpy.sum of the doubles ((7919 i + 13) mod 1000) / 7 for i < COUNT
 """
@@ -25,7 +28,7 @@ from megatron.core.datasets.blended_megatron_dataset_builder import BlendedMegat
 from megatron.core.datasets.blended_megatron_dataset_config import (
     convert_split_vector_to_split_matrix, parse_and_normalize_split)
 from megatron.core.datasets.gpt_dataset import GPTDataset, GPTDatasetConfig
-from megatron.core.datasets.indexed_dataset import IndexedDatasetBuilder
+from megatron.core.datasets.indexed_dataset import IndexedDataset, IndexedDatasetBuilder
 from megatron.core.datasets.utils import get_blend_from_list
 
 CASES = [
@@ -49,6 +52,18 @@ CASES = [
     "--data-path " + " ".join(f"{w} {p}" for w, p in zip(
         (0.1, 0.7, 0.3, 1.1, 0.013, 2.3, 0.9, 1e-1, 0.37, 0.21), ("mixed", "long") * 5))
     + " --seed 14 --seq-length 16 --split 8,2 --samples 500 90 1 --n 4",                                 # pairwise sums
+]
+CASES += [
+    "--data-path mixed tokens=3000 long epochs=1.5 --seed 15 --seq-length 16 --split 8,1,1 --samples 300 20 10 --n 4",
+    "--data-path long epochs=0.25 wide epochs=2 mixed tokens=1.5e3 --seed 16 --seq-length 8 --split 90,5,5 --samples 400 9 5"
+    " --n 4",
+]
+PARTS = [
+    "0 --seed 21 --seq-length 16 --samples 200 | 0.3 mixed 0.7 long", "0 --seed 21 --seq-length 16 --samples 90 | mixed",
+    "0 --seed 22 --seq-length 16 --samples 150 | 2.5 long", "0 --seed 21 --seq-length 16 --samples 60 | mixed long",
+    "0 --seed 23 --seq-length 8 --samples 200 | wide epochs=0.5 mixed tokens=900", "1 --seed 24 --seq-length 16 --samples none | mixed",
+    "1 --seed 24 --seq-length 16 --samples none | mixed long wide", "1 --seed 25 --seq-length 16 --samples none --each | mixed long wide",
+    "2 --seed 26 --seq-length 16 --samples 7 | mixed long",
 ]
 SPLITS = ["969, 30, 1", "99,1", "1,1,1", "100,0,0", "0.5,0.25,0.25", "98 1 1", "949,50,1", "0,1,0", "8/1/1", "0.1,0.7,0.3"]
 
@@ -78,6 +93,20 @@ def make_datasets():
     merged.finalize("merged.idx")
 
 
+def as_weights(words, split):
+    """The words of a data path with a weight of whole tokens for each budget; other words as they are."""
+    if not any("=" in word for word in words): return words
+    share = parse_and_normalize_split(split)[0]
+    out = []
+    for prefix, budget in zip(words[::2], words[1::2]):
+        kind, amount = budget.split("=")
+        data = IndexedDataset(prefix)   # whose lengths are a view of its map
+        lengths = data.sequence_lengths.astype(numpy.int64)
+        epoch = int(lengths[:int(round(share * len(lengths)))].sum())
+        out += [str(round(float(amount) * (epoch if kind == "epochs" else 1))), prefix]
+    return out
+
+
 def sha(array):
     return hashlib.sha256(numpy.ascontiguousarray(array).tobytes()).hexdigest()
 
@@ -98,7 +127,8 @@ def run_case(text, out, items=True):
         unique_identifiers = {"class": "Tokenizer"}
 
     config = GPTDatasetConfig(
-        random_seed=a.seed, sequence_length=a.seq_length, blend=get_blend_from_list(a.data_path), split=a.split,
+        random_seed=a.seed, sequence_length=a.seq_length, blend=get_blend_from_list(as_weights(a.data_path, a.split)),
+        split=a.split,
         path_to_cache=None, tokenizer=Tokenizer(), reset_position_ids=False, reset_attention_mask=False,
         eod_mask_loss=False, create_attention_mask=False, add_extra_token_to_sequence=not a.no_extra_token,
         drop_last_partial_validation_sequence=not a.keep_last_partial_valid)
@@ -138,6 +168,36 @@ def run_case(text, out, items=True):
                 sha(item["loss_mask"].numpy().astype("<f4")))
 
 
+def run_part(text, out):
+    arguments, words = text.split(" | ")
+    parser = argparse.ArgumentParser()
+    parser.add_argument("part", type=int)
+    for name in ("--seed", "--seq-length"): parser.add_argument(name, type=int)
+    parser.add_argument("--samples")
+    parser.add_argument("--each", action="store_true")
+    a = parser.parse_args(arguments.split())
+
+    class Tokenizer:
+        vocab_size, eod, eos, pad = 50257, 50256, 50256, -1
+        unique_identifiers = {"class": "Tokenizer"}
+
+    blends, sizes = [None, None, None], [0, 0, 0]
+    blends[a.part] = get_blend_from_list(as_weights(words.split(), "1"))
+    sizes[a.part] = None if a.samples == "none" else int(a.samples)
+    config = GPTDatasetConfig(
+        random_seed=a.seed, sequence_length=a.seq_length, blend_per_split=blends, path_to_cache=None, tokenizer=Tokenizer(),
+        reset_position_ids=False, reset_attention_mask=False, eod_mask_loss=False, create_attention_mask=False,
+        multiple_validation_sets=a.each, full_validation=a.each)
+    built = BlendedMegatronDatasetBuilder(GPTDataset, sizes, lambda: True, config).build()[a.part]
+    print("case", text, file=out)
+    for d in built if isinstance(built, list) else [built]:
+        members = d.datasets if isinstance(d, BlendedDataset) else [d]
+        for member in members:
+            print("dataset", len(member), sha(member.document_index), sha(member.sample_index), sha(member.shuffle_index), file=out)
+        if isinstance(d, BlendedDataset):
+            print("blend", len(d), sha(d.dataset_index), sha(d.dataset_sample_index), file=out)
+
+
 def main():
     target = os.path.abspath(sys.argv[1])
     os.makedirs(target, exist_ok=True)
@@ -150,6 +210,8 @@ def main():
         os.chdir(scratch)
         with open(os.path.join(target, "samples.txt"), "w") as out:
             for case in CASES: run_case(case, out)
+        with open(os.path.join(target, "parts.txt"), "w") as out:
+            for case in PARTS: run_part(case, out)
         os.chdir(target)
     with open("splits.txt", "w") as out:
         for split in SPLITS:

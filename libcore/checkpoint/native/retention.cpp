@@ -95,19 +95,27 @@ void turn_tracker(const std::string& root, const std::vector<int64_t>& gone,
 CheckpointUse::CheckpointUse(const std::string& folder) : fd_(open_folder(folder)) {
   if (fd_ < 0 || ::flock(fd_, LOCK_SH | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
   ::close(fd_);
-  fail(ErrorKind::kComm, folder, ": is just being removed by the run that wrote it (--keep-last); try again");
+  fail(ErrorKind::kComm, folder,
+       ": is just being removed by the run that wrote it (--keep-last, --save-retain-interval); try again");
 }
 
 CheckpointUse::~CheckpointUse() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-std::vector<int64_t> remove_old_checkpoints(const std::string& root, int64_t newest, int keep,
-                                            const std::vector<std::string>& used) {
-  std::vector<int64_t> removed, old = saved_iterations(root);
+namespace {
+
+/// The iterations of the checkpoints before `newest`, in ascending order.
+std::vector<int64_t> saved_before(const std::string& root, int64_t newest) {
+  std::vector<int64_t> old = saved_iterations(root);
   std::erase_if(old, [&](int64_t iteration) { return iteration >= newest; });
-  const auto kept = std::min(old.size(), static_cast<size_t>(std::max(keep - 1, 0)));
-  old.resize(old.size() - kept);
+  return old;
+}
+
+/// Removes those of the checkpoints `old` that nothing protects.
+std::vector<int64_t> remove_unprotected(const std::string& root, const std::vector<int64_t>& old,
+                                        const std::vector<std::string>& used) {
+  std::vector<int64_t> removed;
   const std::string latest = latest_checkpoint(root).value_or(std::string());
   for (const int64_t iteration : old) {
     const std::string name = iteration_folder(iteration), path = concat(root, "/", name);
@@ -124,6 +132,23 @@ std::vector<int64_t> remove_old_checkpoints(const std::string& root, int64_t new
     }
   }
   return removed;
+}
+
+}  // namespace
+
+std::vector<int64_t> remove_old_checkpoints(const std::string& root, int64_t newest, int keep,
+                                            const std::vector<std::string>& used) {
+  std::vector<int64_t> old = saved_before(root, newest);
+  const auto kept = std::min(old.size(), static_cast<size_t>(std::max(keep - 1, 0)));
+  old.resize(old.size() - kept);
+  return remove_unprotected(root, old, used);
+}
+
+std::vector<int64_t> remove_previous_checkpoint(const std::string& root, int64_t newest, int64_t interval,
+                                                const std::vector<std::string>& used) {
+  const std::vector<int64_t> old = saved_before(root, newest);
+  if (old.empty() || old.back() % interval == 0) return {};
+  return remove_unprotected(root, {old.back()}, used);
 }
 
 void remove_checkpoints(const std::string& root, const std::function<bool(int64_t iteration)>& gone) {

@@ -34,6 +34,12 @@ class CheckpointUse {
 std::vector<int64_t> remove_old_checkpoints(const std::string& root, int64_t newest, int keep,
                                             const std::vector<std::string>& used = {});
 
+/// Megatron's --save-retain-interval: removes the checkpoint before `newest` (which the tracker already
+/// names), unless its iteration is a multiple of `interval`. Keeps and returns what
+/// remove_old_checkpoints() does.
+std::vector<int64_t> remove_previous_checkpoint(const std::string& root, int64_t newest, int64_t interval,
+                                                const std::vector<std::string>& used = {});
+
 /// Removes the checkpoints below `root` whose iterations `gone` selects, for a run that replaces them, and
 /// the links to such checkpoints. A tracker that names one of them is first set to the newest of the others,
 /// or removed if there is none. Warns about those that cannot be removed, or that a CheckpointUse holds.

@@ -51,7 +51,30 @@ std::vector<size_t> all_of(size_t n) {
 
 }  // namespace
 
+namespace {
+/// A path of PREFIX BUDGET pairs; nothing if no word is a budget.
+std::optional<Blend> parse_budgets(std::span<const std::string> words) {
+  Blend blend;
+  bool any = false;
+  for (size_t i = 0; i < words.size(); ++i) {
+    const auto budget = parse_budget(trim(words[i]));
+    any |= budget.has_value();
+    if (budget && i % 2 == 1)
+      blend.budgets.push_back(*budget);
+    else if (!budget && i % 2 == 0)
+      blend.prefixes.emplace_back(trim(words[i]));
+  }
+  if (!any) return std::nullopt;
+  if (2 * blend.budgets.size() != words.size() || blend.prefixes.size() != blend.budgets.size())
+    fail(ErrorKind::kUsage, "--data-path: ", join(words, " "),
+         " gives a budget to some of its datasets; give PREFIX BUDGET pairs, where BUDGET is tokens=N or "
+         "epochs=N, or no budget");
+  return blend;
+}
+}  // namespace
+
 Blend parse_blend(std::span<const std::string> words) {
+  if (auto budgeted = parse_budgets(words)) return *std::move(budgeted);
   Blend blend;
   const auto add_prefix = [&](const std::string& word) { blend.prefixes.emplace_back(trim(word)); };
   std::vector<std::optional<double>> weights;

@@ -7,20 +7,23 @@
 #include <vector>
 
 #include "libcore/base/shared_array.h"
+#include "libcore/data/samples/budgets.h"
 #include "libcore/data/samples/gpt_dataset.h"
 
 namespace megalith {
 
-/// What --data-path names: prefixes, either all with a weight or all without.
+/// What --data-path names: prefixes, either all with a weight, all with a budget, or all with neither.
 struct Blend {
-  std::vector<std::string> prefixes;
-  std::vector<double> weights;  // as the user gave them, all above 0; empty: no weights
+  std::vector<std::string> prefixes = {};
+  std::vector<double> weights = {};  // as the user gave them, all above 0; empty: no weights
+  std::vector<Budget> budgets = {};  // open_blend() sets the weights that they mean
 };
 
 /// Reads the words of --data-path as Megatron's get_blend_from_list does. An odd number of words is a list of
 /// prefixes. An even number is a list of WEIGHT PREFIX pairs if the first word of every pair is a number, and
-/// a list of prefixes if no first word is. Throws kUsage if only some first words are numbers, or if a weight
-/// is not above 0.
+/// a list of prefixes if no first word is. If a word is a budget, all words are PREFIX BUDGET pairs. Throws
+/// kUsage if only some first words are numbers, only some prefixes have a budget, or a weight or budget is
+/// not above 0.
 Blend parse_blend(std::span<const std::string> words);
 
 /// The sum that numpy.sum computes, to the bit: pairwise, with the additions in numpy's order. So normalized

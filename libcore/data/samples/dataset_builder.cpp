@@ -43,8 +43,9 @@ constexpr double kSurplus = 0.005;  // Megatron's mid_level_dataset_surplus
 
 BlendedDataset blend_weighted(const SplitPart& part) {
   if (!part.samples())
-    fail(ErrorKind::kUsage, "--data-path has weights, so the number of ", kSplitNames[part.split],
-         " samples must be given; only a blend without weights can take one epoch");
+    fail(ErrorKind::kUsage, "the data path has weights, so the number of ", kSplitNames[part.split],
+         " samples must be given; only a blend without weights can take one epoch (as --full-validation "
+         "does: give --valid-data-path without weights)");
   const std::vector<double> weights = normalized(part.open.blend.weights);
   std::vector<GptDataset> datasets;
   int64_t size = 0;
@@ -89,7 +90,7 @@ int64_t usable_pad(std::optional<int64_t> pad, int64_t eod) {
   return pad && *pad != eod ? *pad : -1;
 }
 
-OpenBlend open_blend(const std::vector<std::string>& data_path) {
+OpenBlend open_blend(const std::vector<std::string>& data_path, const std::string& split) {
   if (data_path.empty()) fail(ErrorKind::kUsage, "--data-path is missing; give the prefix of a dataset");
   OpenBlend open{.blend = parse_blend(data_path), .datasets = {}};
   constexpr size_t kMax = std::numeric_limits<int16_t>::max() - 1;
@@ -101,6 +102,8 @@ OpenBlend open_blend(const std::vector<std::string>& data_path) {
                                    [&](const IndexedDataset& d) { return d.prefix() == prefix; });
     open.datasets.push_back(same != open.datasets.end() ? *same : IndexedDataset(prefix));
   }
+  if (!open.blend.budgets.empty())
+    open.blend.weights = weights_of_budgets(open.blend.budgets, open.datasets, split);
   return open;
 }
 
@@ -117,7 +120,28 @@ void TrainingDataset::get(int64_t sample, const SampleView& out) const {
 }
 
 TrainingDataset build_whole(const OpenBlend& open, const DatasetRequest& request, size_t part) {
+  if (open.datasets.size() == 1) {  // as in Megatron, its weight has no effect
+    const SplitPart whole{open, request, part, true};
+    return TrainingDataset(whole.build(0, request.samples[part]));
+  }
   return build_part({open, request, part, true});
+}
+
+std::vector<TrainingDataset> build_each(const OpenBlend& open, const DatasetRequest& request, size_t part) {
+  if (!open.blend.weights.empty())
+    fail(ErrorKind::kUsage, "the ", kSplitNames[part],
+         " data have weights, although their datasets are evaluated one by one; leave out the weights, or "
+         "--multiple-validation-sets");
+  const SplitPart whole{open, request, part, true};
+  std::vector<TrainingDataset> sets;
+  for (size_t i = 0; i < open.datasets.size(); ++i) {
+    sets.emplace_back(whole.build(i, request.samples[part]));
+    if (sets.back().size() == 0)
+      fail(ErrorKind::kData, open.datasets[i].prefix(), ": holds ", open.datasets[i].tokens(),
+           " tokens, too few for a sample of --seq-length ", request.seq_length,
+           ", so there is nothing to evaluate; leave this dataset out, or give it more documents");
+  }
+  return sets;
 }
 
 namespace {

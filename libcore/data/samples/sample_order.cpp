@@ -96,7 +96,7 @@ void SampleOrderOptions::validate(Problems& problems) const {
 }
 
 void dump_sample_order(const SampleOrderOptions& options, std::ostream& out) {
-  const OpenBlend open = open_blend(options.data_path);
+  const OpenBlend open = open_blend(options.data_path, options.split);
   const TrainingDatasets datasets = build_datasets(open, request_of(options));
   out << "config " << to_json(options).dump() << '\n';
   Printer printer(out, options.lines);

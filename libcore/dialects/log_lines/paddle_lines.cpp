@@ -47,26 +47,29 @@ class PaddleLines final : public RunObserver {
     const StepFigures& step = report.figures;
     loss_ += step.loss;
     seconds_ += step.seconds;
+    samples_ += step.samples;
     ++steps_;
     if (step.iteration % log_interval_ != 0) return;
     const auto steps = static_cast<double>(steps_);
     log(line_head(), "loss: ", format_fixed(loss_ / steps, 8),
         ", learning_rate: ", format_double(step.next_rate), ", global_step: ", step.iteration,
         ", interval_runtime: ", four_digits(seconds_),
-        ", interval_samples_per_second: ", rate(steps * static_cast<double>(global_batch_), seconds_),
+        ", interval_samples_per_second: ", rate(static_cast<double>(samples_), seconds_),
         ", interval_steps_per_second: ", rate(steps, seconds_), epoch(step.iteration));
     loss_ = seconds_ = 0;
-    steps_ = 0;
+    steps_ = samples_ = 0;
   }
 
   void evaluation(const EvaluationReport& report) override {
     if (report.test) return;
     const auto batches = static_cast<double>(report.batches);
-    log(line_head(), "eval_loss: ", format_fixed(report.loss, 8),
-        report.accuracy ? concat(", eval_accuracy: ", format_fixed(*report.accuracy, 8)) : std::string(),
-        ", eval_ppl: ", four_digits(perplexity(report.loss)), ", eval_runtime: ", four_digits(report.seconds),
-        ", eval_samples_per_second: ", rate(batches * static_cast<double>(global_batch_), report.seconds),
-        ", eval_steps_per_second: ", rate(batches, report.seconds), epoch(report.iteration));
+    const std::string eval = report.set.empty() ? "eval_" : concat("eval_", report.set, "_");
+    log(line_head(), eval, "loss: ", format_fixed(report.loss, 8),
+        report.accuracy ? concat(", ", eval, "accuracy: ", format_fixed(*report.accuracy, 8)) : std::string(),
+        ", ", eval, "ppl: ", four_digits(perplexity(report.loss)), ", ", eval,
+        "runtime: ", four_digits(report.seconds), ", ", eval,
+        "samples_per_second: ", rate(batches * static_cast<double>(global_batch_), report.seconds), ", ",
+        eval, "steps_per_second: ", rate(batches, report.seconds), epoch(report.iteration));
   }
 
  private:
@@ -77,7 +80,7 @@ class PaddleLines final : public RunObserver {
 
   int64_t log_interval_, global_batch_, epoch_steps_;
   double loss_ = 0, seconds_ = 0;  // sums over the steps since the last line
-  int64_t steps_ = 0;
+  int64_t steps_ = 0, samples_ = 0;
 };
 
 [[maybe_unused]] const bool kAdded =

@@ -63,7 +63,7 @@ class TutorialLines final : public RunObserver {
     const std::string train =
         report.train_loss ? concat("Train loss ", loss_text(*report.train_loss), ", ") : std::string();
     log("Epoch ", epoch_of(number) + 1, " (Step ", six_digits(number), "): ", train, "Val loss ",
-        loss_text(report.loss));
+        report.set.empty() ? std::string() : concat("(", report.set, ") "), loss_text(report.loss));
   }
 
  private:

@@ -179,10 +179,9 @@ constexpr Row kRows[] = {
     ignored("calculate-per-token-loss ckpt-convert-update-legacy-dist-opt-format data-parallel-random-init "
             "init-method-xavier-uniform no-initialization replication",
             kAutoplan),
-    ignored("ckpt-convert-format ckpt-convert-save data-args-path decoupled-lr decoupled-min-lr "
+    ignored("ckpt-convert-format ckpt-convert-save decoupled-lr decoupled-min-lr "
             "end-weight-decay fp8-amax-compute-algo fp8-amax-history-len fp8-interval fp8-margin "
-            "lr-wsd-decay-iters lr-wsd-decay-samples lr-wsd-decay-style mamba-* non-persistent-* "
-            "per-split-data-args-path persistent-save-interval pretrained-checkpoint relative-attention-* "
+            "mamba-* non-persistent-* persistent-save-interval pretrained-checkpoint relative-attention-* "
             "replication-factor replication-jump start-weight-decay warmup weight-decay-incr-style",
             kAutoplan, kOne),
     ignored("iterations-to-skip", kAutoplan, kSeveral),
@@ -195,7 +194,6 @@ constexpr Row kRows[] = {
     refused("ckpt-convert-*", kPretrain, "use megalith-convert"),
     refused("cpu-offloading cpu-offloading-num-layers fine-grained-activation-offloading", kTraining,
             "leave it out: activations stay where they are computed", {.plain = "0|false"}),
-    refused("data-args-path per-split-data-args-path", kPretrain, "give --data-path and --split"),
     refused("data-parallel-random-init", kPretrain, "leave it out: replicas begin equal"),
     refused("data-parallel-sharding-strategy use-custom-fsdp", kPretrain, "give --use-distributed-optimizer"),
     refused("use-torch-fsdp2", kTraining, "give --use-distributed-optimizer"),
@@ -244,7 +242,6 @@ constexpr Row kRows[] = {
             "leave it out: weights are drawn from a normal distribution"),
     refused("kv-lora-rank", kPretrain, "leave it out: keys and values are not compressed"),
     refused("multi-latent-attention", kPretrain, "leave it out"),
-    refused("lr-wsd-*", kPretrain, "give --lr-decay-style constant, linear or cosine"),
     refused("main-grads-dtype", kTraining, "leave it out: gradients are summed in fp32",
             {.plain = "fp32|torch.float32"}),
     refused("main-params-dtype", kTraining, "leave it out: the masters are fp32",
@@ -285,6 +282,13 @@ constexpr Row kRows[] = {
     // order.
     ignored("keep-sequential-samples", kPreprocess),
     ignored("partitions", kPreprocess, kOne),
+    // Its other implementation of the same tokenizers (tools/preprocess_data_fast.py), and its search for the
+    // best number of processes.
+    ignored("use-gigatoken", kTraining | kPreprocess),
+    refused("find-optimal-num-workers", kPreprocess,
+            "leave it out: without --workers as many threads run as the process may use"),
+    refused("max-documents workers-to-check", kPreprocess,
+            "leave it out: it belongs to --find-optimal-num-workers, and all documents are read"),
     refused("multimodal", kMerge, "leave it out: datasets with sequence modes cannot be joined"),
 };
 

@@ -57,9 +57,10 @@ void refuse_unplanned(const PlanCommand& command) {
       !command.given.on_command_line.contains("moe-ffn-hidden-size"))
     fail(ErrorKind::kUsage, "--ffn-hidden-size ", m.ffn_hidden, " changes nothing of ", command.plan.hf,
          ", whose layers all have experts; give --moe-ffn-hidden-size");
-  if (command.gives("rampup-batch-size"))
-    fail(ErrorKind::kUsage,
-         "--rampup-batch-size: a plan is for one global batch; give --global-batch-size alone");
+  for (const char* const growing : {"rampup-batch-size", "step-batch-size-schedule"})
+    if (command.gives(growing))
+      fail(ErrorKind::kUsage, "--", growing,
+           ": a plan is for one global batch; give --global-batch-size alone");
 }
 
 /// What is tuned. kUsage for adapters in a model whose layers have none here.

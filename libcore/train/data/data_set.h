@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <utility>
+#include <vector>
 
 #include "libcore/data/samples/gpt_dataset.h"
 
@@ -44,9 +45,12 @@ struct DataSet {
   /// If true, every evaluation starts at the first sample. Otherwise it starts where the previous evaluation
   /// ended.
   bool from_the_beginning = false;
+  /// If true, every evaluation reads each sample once. `read.counted` must then be set.
+  bool whole = false;
 };
 struct DataSets {
   DataSet train, valid, test;
+  std::vector<DataSet> more_valid = {};  // further validation sets, evaluated one by one
   int64_t divided = 0;  // sequences of the smallest dataset that --split divides; 0: it divides none
 };
 

@@ -76,8 +76,9 @@ double perplexity(double loss) {
   return std::exp(std::min(20.0, loss));
 }
 
-std::string evaluation_line(std::string_view where, double loss) {
-  return concat(" validation loss at ", where, " | lm loss value: ", format_scientific(loss, 6),
+std::string evaluation_line(std::string_view where, double loss, std::string_view set) {
+  return concat(" validation", set.empty() ? "" : "-", set, " loss at ", where,
+                " | lm loss value: ", format_scientific(loss, 6),
                 " | lm loss PPL: ", format_scientific(perplexity(loss), 6), " |");
 }
 
@@ -187,13 +188,18 @@ void RunLog::step(const StepReport& report) {
 void RunLog::evaluation(const EvaluationReport& report) {
   const double ppl = perplexity(report.loss);
   if (events_) {
-    const std::string tag = report.test ? "lm loss test" : "lm loss validation";
+    const std::string tag = report.test          ? "lm loss test"
+                            : report.set.empty() ? "lm loss validation"
+                                                 : concat("lm loss validation-", report.set);
     events_->scalar(tag, report.iteration, report.loss);
     events_->scalar(tag + " ppl", report.iteration, ppl);
   }
   write(report.test ? kTestEntry : kValidEntry,
-        EvaluationEntry{
-            .iteration = report.iteration, .loss = report.loss, .ppl = ppl, .accuracy = report.accuracy});
+        EvaluationEntry{.iteration = report.iteration,
+                        .set = report.set.empty() ? std::nullopt : std::optional(report.set),
+                        .loss = report.loss,
+                        .ppl = ppl,
+                        .accuracy = report.accuracy});
 }
 
 void RunLog::tasks(const TasksReport& report) {

@@ -40,8 +40,8 @@ class TrainLine {
 };
 
 /// Megatron's line about an evaluation; `where` is "iteration 100", "iteration 100 on validation set" or "…
-/// on test set".
-std::string evaluation_line(std::string_view where, double loss);
+/// on test set"; `set`: name of the validation set, if there are several.
+std::string evaluation_line(std::string_view where, double loss, std::string_view set = {});
 /// Our line about the figures of --eval-tasks, in the form of Megatron's lines.
 std::string tasks_line(const TasksReport&);
 /// The number, padded to seven columns as in Megatron's lines about checkpoints.

@@ -82,11 +82,13 @@ struct StepEntry {
 /// An evaluation on the validation or the test set.
 struct EvaluationEntry {
   int64_t iteration = 0;
+  std::optional<std::string> set = {};  // of several validation sets, see EvaluationReport
   double loss = 0, ppl = 0;
   std::optional<double> accuracy = {};  // of labels, with megalith-finetune --metric-for-best-model accuracy
   template <class V>
   void fields(V&& v) {
     v("iteration", iteration);
+    v("set", set);
     v("loss", Figure{loss});
     v("ppl", Figure{ppl});
     v("accuracy", accuracy);

@@ -21,11 +21,22 @@ void keep(ChartPoints& points, int64_t iteration, double value) {
   if (!std::isnan(value)) points[iteration] = value;
 }
 
+/// The mean of several validation sets counts as the validation loss.
+void take_validation(RunHistory& run, const EvaluationEntry& entry) {
+  if (!entry.set) return keep(run.valid_loss, entry.iteration, entry.loss);
+  std::map<std::string, double>& sets = run.valid_sets[entry.iteration];
+  sets[*entry.set] = entry.loss;
+  double sum = 0;
+  for (const auto& [name, loss] : sets) sum += loss;
+  keep(run.valid_loss, entry.iteration, sum / static_cast<double>(sets.size()));
+}
+
 /// Drops what a run did after the iteration at which it is resumed.
 void forget_after(RunHistory& run, int64_t iteration) {
   for (ChartPoints* points : {&run.loss, &run.valid_loss, &run.test_loss, &run.rate, &run.grad_norm,
                               &run.speed, &run.tokens, &run.seconds})
     points->erase(points->upper_bound(iteration), points->end());
+  run.valid_sets.erase(run.valid_sets.upper_bound(iteration), run.valid_sets.end());
   for (auto& [name, points] : run.tasks) points.erase(points.upper_bound(iteration), points.end());
   std::erase_if(run.samples, [&](const SampleEntry& sample) { return sample.iteration > iteration; });
   std::erase_if(run.saves, [&](const SaveEntry& save) { return save.iteration > iteration; });
@@ -90,7 +101,7 @@ void RunReader::take_line(const Json& line) {
     const RunStart& start = run.starts.back();
     if (start.time > 0) run.seconds[iteration] = start.before + std::max(0.0, head.time - start.time);
   } else if (head.type == kValidEntry) {
-    keep(run.valid_loss, iteration, read_fields<EvaluationEntry>(line).loss);
+    take_validation(run, read_fields<EvaluationEntry>(line));
   } else if (head.type == kTestEntry) {
     keep(run.test_loss, iteration, read_fields<EvaluationEntry>(line).loss);
   } else if (head.type == kTasksEntry) {

@@ -23,7 +23,8 @@ struct RunHistory {
   std::string name;              // set by whoever read the file
   std::vector<RunStart> starts;  // at least one once a line was read
   ChartPoints loss, valid_loss, test_loss, rate, grad_norm, speed;
-  ChartPoints tokens;                        // read up to the iteration
+  std::map<int64_t, std::map<std::string, double>> valid_sets;  // by iteration and set, if there are several
+  ChartPoints tokens;                                           // read up to the iteration
   ChartPoints seconds;                       // that the run had taken, without the time between its processes
   std::map<std::string, ChartPoints> tasks;  // "hellaswag acc": the figures of --eval-tasks
   std::vector<SampleEntry> samples;

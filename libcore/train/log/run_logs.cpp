@@ -19,7 +19,7 @@ namespace {
 class EventLines final : public RunObserver {
  public:
   void evaluation(const EvaluationReport& report) override {
-    log(evaluation_line(report.where, report.loss),
+    log(evaluation_line(report.where, report.loss, report.set),
         report.accuracy ? concat(" accuracy: ", format_fixed(*report.accuracy, 6), " |") : std::string());
   }
   void tasks(const TasksReport& report) override { log(tasks_line(report)); }

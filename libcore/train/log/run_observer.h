@@ -39,6 +39,7 @@ struct StepReport {
 struct EvaluationReport {
   std::string where = {};  // "iteration 100", "iteration 100 on validation set" or "… on test set"
   bool test = false;       // on the test set instead of the validation set
+  std::string set = {};    // name or number of the validation set, if there are several
   int64_t iteration = 0;
   double loss = 0;
   std::optional<double> train_loss = {};  // set if an observer needs it and there are training data

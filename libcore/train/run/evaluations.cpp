@@ -24,6 +24,23 @@ SampleSource repeated(const DataSet& set) {
   return out;
 }
 
+/// A sample that has no label.
+void read_nothing(const SampleView& out) {
+  std::ranges::fill(out.tokens, 0);
+  std::ranges::fill(out.labels, 0);
+  std::ranges::fill(out.loss_mask, 0.0f);
+  std::ranges::fill(out.starts, 0);
+}
+
+/// The samples of a set, followed by samples without labels, which fill its last batch.
+SampleSource filled_up(const DataSet& set) {
+  SampleSource out = [&](int64_t index, const SampleView& view) {
+    index < set.size ? set.read.read(index, view) : read_nothing(view);
+  };
+  out.counted = [&](int64_t index) { return index < set.size ? set.read.counted(index) : 0; };
+  return out;
+}
+
 /// The weight of one step's loss in the mean over several steps: the number of the step's counted labels if
 /// known, so that each label has the same weight.
 double weight_of(const SampleSource& source, int64_t first, int64_t end) {
@@ -51,12 +68,17 @@ bool Evaluations::any_rank_stops() const {
   return std::ranges::find(stops, 1) != stops.end();
 }
 
+int64_t Evaluations::batches_of(const DataSet& set) const {
+  const int64_t batch = train_.global_batch;
+  if (set.whole) return (set.size + batch - 1) / batch;
+  if (set.from_the_beginning) return std::clamp<int64_t>(set.size / batch, 1, train_.eval_iters);
+  return train_.eval_iters;
+}
+
 std::optional<double> Evaluations::mean_loss(const DataSet& set, int64_t first_sample,
                                              Trainer::LabelCounts* counts) const {
-  const SampleSource source = repeated(set);
-  const int64_t batch = train_.global_batch;
-  int64_t batches = train_.eval_iters;
-  if (set.from_the_beginning) batches = std::clamp<int64_t>(set.size / batch, 1, batches);
+  const SampleSource source = set.whole ? filled_up(set) : repeated(set);
+  const int64_t batch = train_.global_batch, batches = batches_of(set);
   double sum = 0, all = 0;
   for (int64_t i = 0; i < batches; ++i) {
     if (any_rank_stops()) return std::nullopt;
@@ -68,22 +90,43 @@ std::optional<double> Evaluations::mean_loss(const DataSet& set, int64_t first_s
   return sum / std::max(all, 1.0);
 }
 
-std::optional<EvaluationReport> Evaluations::validation(const TrainState& state, std::string where) const {
+std::string Evaluations::name_of_set(size_t set) const {
+  if (!train_.multiple_validation) return {};
+  return train_.validation_names.empty() ? std::to_string(set) : train_.validation_names[set];
+}
+
+std::optional<EvaluationReport> Evaluations::validation_of(size_t set, const TrainState& state,
+                                                           const std::string& where) const {
   const auto began = std::chrono::steady_clock::now();
-  EvaluationReport report{
-      .where = std::move(where), .iteration = state.iteration, .batches = train_.eval_iters};
+  const DataSet& data = validation_set(set);
+  EvaluationReport report{.where = where,
+                          .set = name_of_set(set),
+                          .iteration = state.iteration,
+                          .batches = data.whole ? batches_of(data) : train_.eval_iters};
   Trainer::LabelCounts labels;
-  const auto loss = mean_loss(data_.valid, data_.valid.from_the_beginning ? 0 : state.consumed_valid,
-                              options_.accuracy ? &labels : nullptr);
+  const bool first_samples = data.from_the_beginning || data.whole;
+  const auto loss =
+      mean_loss(data, first_samples ? 0 : state.consumed_valid, options_.accuracy ? &labels : nullptr);
   if (!loss) return std::nullopt;
   report.loss = *loss;
   if (options_.accuracy) report.accuracy = labels.chosen / std::max(labels.counted, 1.0);
-  if (options_.train_loss && data_.train.size > 0) {
+  if (options_.train_loss && data_.train.size > 0 && set == 0 && train_.eval_iters > 0) {
     report.train_loss = mean_loss(data_.train, epoch_begin(data_.train, state));
     if (!report.train_loss) return std::nullopt;
   }
   report.seconds = seconds_since(began);
   return report;
+}
+
+std::optional<std::vector<EvaluationReport>> Evaluations::validation(const TrainState& state,
+                                                                     const std::string& where) const {
+  std::vector<EvaluationReport> reports;
+  for (size_t set = 0; set <= data_.more_valid.size(); ++set) {
+    auto report = validation_of(set, state, where);
+    if (!report) return std::nullopt;
+    reports.push_back(*std::move(report));
+  }
+  return reports;
 }
 
 std::optional<EvaluationReport> Evaluations::test(const TrainState& state) const {
@@ -114,10 +157,12 @@ std::string advised_split(const std::string& split, int64_t sequences) {
 // As in Megatron, evaluations without data are left out.
 void warn_of_missing_evaluations(const PretrainConfig& config, const DataSets& data) {
   const bool tested = data.test.size > 0 || config.data.reads_texts();
-  if (config.train.eval_iters == 0 || (data.valid.size > 0 && tested)) return;
-  const char* parts = data.valid.size > 0  ? "test"
-                      : data.test.size > 0 ? "validation"
-                                           : "validation and test";
+  const bool only_valid = config.train.eval_iters == 0;  // the test set is read for --eval-iters batches
+  if (only_valid && !config.train.full_validation) return;
+  if (data.valid.size > 0 && (tested || only_valid)) return;
+  const char* parts = data.valid.size > 0                ? "test"
+                      : data.test.size > 0 || only_valid ? "validation"
+                                                         : "validation and test";
   if (config.data.has_own_paths())
     warn("no ", parts, " data are given: that evaluation is left out");
   else

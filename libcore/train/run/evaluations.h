@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "libcore/config/pretrain_config.h"
 #include "libcore/train/data/data_set.h"
@@ -25,15 +26,23 @@ class Evaluations {
  public:
   Evaluations(const TrainConfig&, const DataSets&, Trainer&, EvaluationOptions);
 
-  bool has_validation() const { return train_.eval_iters > 0 && data_.valid.size > 0; }
+  bool has_validation() const { return (train_.eval_iters > 0 || data_.valid.whole) && data_.valid.size > 0; }
   bool has_test() const { return train_.eval_iters > 0 && data_.test.size > 0; }
-  /// The loss on the validation samples after TrainState::consumed_valid. Before each batch the ranks agree
-  /// whether one of them wants the run to end; if so, all return nothing.
-  std::optional<EvaluationReport> validation(const TrainState&, std::string where) const;
+  /// The loss on the samples of each validation set, after TrainState::consumed_valid where a set is not read
+  /// as a whole. Before each batch the ranks agree whether one of them wants the run to end; if so, all
+  /// return nothing.
+  std::optional<std::vector<EvaluationReport>> validation(const TrainState&, const std::string& where) const;
   /// The same on the test samples.
   std::optional<EvaluationReport> test(const TrainState&) const;
 
  private:
+  std::optional<EvaluationReport> validation_of(size_t set, const TrainState&,
+                                                const std::string& where) const;
+  const DataSet& validation_set(size_t set) const {
+    return set == 0 ? data_.valid : data_.more_valid[set - 1];
+  }
+  std::string name_of_set(size_t set) const;
+  int64_t batches_of(const DataSet&) const;
   std::optional<double> mean_loss(const DataSet&, int64_t first_sample,
                                   Trainer::LabelCounts* counts = nullptr) const;
   bool any_rank_stops() const;

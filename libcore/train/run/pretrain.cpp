@@ -28,6 +28,7 @@
 #include "libcore/text/formats/make_tokenizer.h"
 #include "libcore/train/data/mock_data.h"
 #include "libcore/train/data/run_texts.h"
+#include "libcore/train/data/token_data.h"
 #include "libcore/train/devices/trained_where.h"
 #include "libcore/train/run/dry_run.h"
 #include "libcore/train/run/same_data.h"
@@ -81,38 +82,6 @@ std::unique_ptr<Tokenizer> open_tokenizer(PretrainConfig& config) {
   return tokenizer;
 }
 
-/// The dataset that a sample comes from, and its number there: "corpus: sample 7 of split train".
-std::string origin_of(const TrainingDataset& data, int64_t index) {
-  const GptDataset* from = std::get_if<GptDataset>(&data.source());
-  if (const auto* blend = std::get_if<BlendedDataset>(&data.source())) {
-    const auto at = static_cast<size_t>(index);
-    from = &blend->datasets()[static_cast<size_t>(blend->index().dataset[at])];
-    index = blend->index().sample[at];
-  }
-  return concat(from->data().prefix(), ": sample ", index, " of split ", from->spec().name);
-}
-
-/// Throws kData if a sample holds an id outside the vocabulary. The .bin may have changed since its ids were
-/// checked at the start, by the sidecar or by a scan.
-void require_known_ids(const TrainingDataset& data, int64_t index, const SampleView& sample,
-                       int64_t vocab_size) {
-  for (const std::span<const int32_t> ids : {sample.tokens, sample.labels})
-    for (const int32_t id : ids)
-      if (id < 0 || id >= vocab_size)
-        fail(ErrorKind::kData, origin_of(data, index), " holds the id ", id, ", the vocabulary has ",
-             vocab_size, " (0 to ", vocab_size - 1,
-             "); the .bin was changed after it was written: compare it with megalith-data verify");
-}
-
-/// Changes the set's reader so that it marks the documents within a sample. A document ends with `eod`.
-void tell_documents(DataSet& set, int32_t eod, bool mask_loss) {
-  if (set.size == 0) return;
-  set.read.read = [read = set.read.read, eod, mask_loss](int64_t index, const SampleView& out) {
-    read(index, out);
-    mark_documents(out, eod, mask_loss);
-  };
-}
-
 /// Warns if the run tells documents apart, but they end without the token that it looks for.
 void warn_of_missing_ends(const std::vector<IndexedDataset>& files, int32_t eod, const DataConfig& data) {
   std::vector<std::string> lacking, options;
@@ -129,23 +98,6 @@ void warn_of_missing_ends(const std::vector<IndexedDataset>& files, int32_t eod,
        "; make the dataset again with megalith-preprocess --append-eod");
 }
 
-/// Samples of one pass over the data; 0 for a blend, whose parts end at different times.
-int64_t epoch_of(const TrainingDataset& data) {
-  const GptDataset* one = std::get_if<GptDataset>(&data.source());
-  return one ? one->size() / one->index().epochs : 0;
-}
-
-DataSet data_set_of(const std::optional<TrainingDataset>& data, int64_t vocab_size) {
-  if (!data) return {};
-  return {.read =
-              [&data, vocab_size](int64_t index, const SampleView& out) {
-                data->get(index, out);
-                require_known_ids(*data, index, out, vocab_size);
-              },
-          .size = data->size(),
-          .epoch = epoch_of(*data)};
-}
-
 /// The number of training samples in one epoch; 0 if `split` has none. kUsage for a blend by weights, which
 /// has no epochs.
 int64_t samples_of_an_epoch(const OpenBlend& blend, const PretrainConfig& config, const std::string& split) {
@@ -158,8 +110,8 @@ int64_t samples_of_an_epoch(const OpenBlend& blend, const PretrainConfig& config
   return data[0] ? data[0]->size() : 0;
 }
 
-/// The numbers of train, valid and test samples to request.
-std::array<int64_t, 3> wanted_samples(const TrainConfig& train) {
+/// The numbers of train, valid and test samples to request; nothing: one epoch.
+std::array<std::optional<int64_t>, 3> wanted_samples(const TrainConfig& train) {
   const std::array<int64_t, 3> samples = requested_samples({.train_iters = *train.iters,
                                                             .global_batch = train.global_batch,
                                                             .train_samples = train.samples,
@@ -167,9 +119,10 @@ std::array<int64_t, 3> wanted_samples(const TrainConfig& train) {
                                                             .eval_iters = train.eval_iters});
   log(" > datasets target sizes (minimum size):");
   log("    train:      ", samples[0]);
-  log("    validation: ", samples[1]);
+  log("    validation: ", train.full_validation ? "one epoch" : concat(samples[1]));
   log("    test:       ", samples[2]);
-  return samples;
+  const auto valid = train.full_validation ? std::nullopt : std::optional(samples[1]);
+  return {samples[0], valid, samples[2]};
 }
 
 /// How this process opens the run's data, which several processes may open.
@@ -206,7 +159,9 @@ TokenizerCheck tokenizer_check(const Tokenizer* tokenizer, const PretrainConfig&
 /// take long.
 OpenBlend open_checked(const std::vector<std::string>& data_path, const PretrainConfig& config,
                        TokenizerCheck& tokenizers, const OpenRules& rules) {
-  OpenBlend blend = open_blend(data_path);
+  OpenBlend blend = open_blend(data_path, config.data.has_own_paths() ? "1" : config.data.split);
+  if (!blend.blend.budgets.empty())
+    log(" > the budgets as weights: ", printable(weights_text(blend.blend.weights, blend.blend.prefixes)));
   tokenizers.check(blend.datasets);
   for (const IndexedDataset& data : blend.datasets) {
     if (rules.scans) check_token_ids(data, config.model.vocab_size, config.data.cache, rules.check);
@@ -219,11 +174,14 @@ OpenBlend open_checked(const std::vector<std::string>& data_path, const Pretrain
 struct OpenData {
   std::vector<IndexedDataset> files = {};  // all that the options name, in their order
   TrainingDatasets splits = {};
+  std::vector<TrainingDataset> valid_sets = {};  // in place of splits[1], with --multiple-validation-sets
 
   void add_files(const OpenBlend& blend) {
     files.insert(files.end(), blend.datasets.begin(), blend.datasets.end());
   }
 };
+
+constexpr size_t kValid = 1;  // of kSplitNames
 
 /// Opens the datasets of all splits. `tokenizers` checks their tokenizers against each other.
 OpenData open_data(PretrainConfig& config, TokenizerCheck tokenizers, const OpenRules& rules) {
@@ -234,8 +192,8 @@ OpenData open_data(PretrainConfig& config, TokenizerCheck tokenizers, const Open
                                .index_folder = rules.index_folder};
   const auto asked = [&] {
     DatasetRequest with_samples = request;
-    const std::array<int64_t, 3> samples = wanted_samples(config.train);
-    with_samples.samples = {samples[0], samples[1], samples[2]};
+    const auto samples = wanted_samples(config.train);
+    with_samples.samples = samples;
     return with_samples;
   };
   OpenData data;
@@ -251,8 +209,13 @@ OpenData open_data(PretrainConfig& config, TokenizerCheck tokenizers, const Open
       config.train.set_epoch_steps(samples_of_an_epoch(*blends[0], config, "1,0,0") /
                                    config.train.global_batch);
     const DatasetRequest whole = asked();
-    for (size_t part = 0; part < paths.size(); ++part)
-      if (blends[part]) data.splits[part] = build_whole(*blends[part], whole, part);
+    for (size_t part = 0; part < paths.size(); ++part) {
+      if (!blends[part]) continue;
+      if (part == kValid && config.train.multiple_validation)
+        data.valid_sets = build_each(*blends[part], whole, part);
+      else
+        data.splits[part] = build_whole(*blends[part], whole, part);
+    }
   } else {
     const OpenBlend blend = open_checked(config.data.data_path, config, tokenizers, rules);
     data.add_files(blend);
@@ -278,15 +241,15 @@ class Opened {
     const int64_t vocab = config.model.vocab_size;
     if (config.data.mock) {
       const auto eod = tokenizer ? tokenizer->eod() : static_cast<int32_t>(vocab - 1);
-      sets = mock_data(vocab, eod, static_cast<uint32_t>(config.train.seed), wanted_samples(config.train));
+      const auto samples = wanted_samples(config.train);
+      sets = mock_data(vocab, eod, static_cast<uint32_t>(config.train.seed),
+                       {*samples[0], *samples[1], *samples[2]});
     } else {
       open_files(tokenizer_check(tokenizer.get(), config), rules);
     }
-    if (!config.data.marks_documents()) return;
-    const int32_t eod = tokenizer->eod();
-    for (DataSet* const set : {&sets.train, &sets.valid, &sets.test})
-      tell_documents(*set, eod, config.data.eod_mask_loss);
-    warn_of_missing_ends(data.files, eod, config.data);
+    mark_all_documents();
+    if (config.train.full_validation)
+      for (DataSet* const set : validation_sets()) read_as_a_whole(*set, config.model.seq_length);
   }
 
   /// The hash of the texts that the run reads; empty if it reads none.
@@ -304,14 +267,34 @@ class Opened {
       sets = texts_->sets();
       return;
     }
-    const int64_t vocab = config.model.vocab_size;
     data = open_data(config, tokenizers, rules);
-    sets = {.train = data_set_of(data.splits[0], vocab),
-            .valid = data_set_of(data.splits[1], vocab),
-            .test = data_set_of(data.splits[2], vocab)};
+    TokenRules samples{.vocab_size = config.model.vocab_size, .seed = config.train.seed};
+    if (config.data.fim.on) samples.fim = std::make_shared<FimPermutation>(config.data.fim, *tokenizer);
+    const std::array places = {&sets.train, &sets.valid, &sets.test};
+    for (uint32_t part = 0; part < places.size(); ++part)
+      if (data.splits[part]) *places[part] = data_set_of(*data.splits[part], samples, part);
+    for (uint32_t i = 0; i < data.valid_sets.size(); ++i) {
+      DataSet set = data_set_of(data.valid_sets[i], samples, i == 0 ? kValid : kSplitNames.size() - 1 + i);
+      (i == 0 ? sets.valid : sets.more_valid.emplace_back()) = std::move(set);
+    }
     if (config.data.has_own_paths()) return;
     sets.divided = data.files.front().sequences();
     for (const IndexedDataset& file : data.files) sets.divided = std::min(sets.divided, file.sequences());
+  }
+
+  std::vector<DataSet*> validation_sets() {
+    std::vector<DataSet*> all{&sets.valid};
+    for (DataSet& set : sets.more_valid) all.push_back(&set);
+    return all;
+  }
+
+  void mark_all_documents() {
+    if (!config.data.marks_documents()) return;
+    const int32_t eod = tokenizer->eod();
+    std::vector<DataSet*> all = validation_sets();
+    all.insert(all.end(), {&sets.train, &sets.test});
+    for (DataSet* const set : all) tell_documents(*set, eod, config.data.eod_mask_loss);
+    warn_of_missing_ends(data.files, eod, config.data);
   }
 
   std::unique_ptr<RunTexts> texts_;
@@ -334,15 +317,18 @@ Json agreed_options(const PretrainConfig& config) {
   shared.data.cache = "";
   for (std::vector<std::string>* paths :
        {&shared.data.data_path, &shared.data.train_path, &shared.data.valid_path, &shared.data.test_path}) {
-    const std::vector<double> weights = parse_blend(*paths).weights;
+    const Blend blend = parse_blend(*paths);
     paths->clear();
-    for (const double weight : weights) paths->push_back(concat(weight));
+    for (const double weight : blend.weights) paths->push_back(concat(weight));
+    for (const auto& [amount, epochs] : blend.budgets)
+      paths->push_back(concat(epochs ? "epochs=" : "tokens=", amount));
   }
   for (std::vector<std::string>* paths : {&shared.train.eval_tasks, &shared.train.eval_fewshot_data})
     paths->assign(paths->empty() ? 0 : 1, "given");
   const auto given = [](std::string& path) { path = path.empty() ? "" : "given"; };
-  for (std::string* path : {&shared.checkpoint.save, &shared.checkpoint.load, &shared.tokenizer.vocab,
-                            &shared.tokenizer.merges, &shared.tokenizer.model, &shared.train.trace})
+  for (std::string* path : {&shared.data.args_file, &shared.data.split_args_file, &shared.checkpoint.save,
+                            &shared.checkpoint.load, &shared.tokenizer.vocab, &shared.tokenizer.merges,
+                            &shared.tokenizer.model, &shared.train.trace})
     given(*path);
   return to_json(shared);
 }

@@ -57,7 +57,8 @@ StepFigures RunProgress::advance(const Next& step, const Trainer::StepResult& re
 }
 
 void RunProgress::add_validation(double loss) {
-  state_.consumed_valid += config_.train.eval_iters * config_.train.global_batch;
+  if (!config_.train.full_validation)
+    state_.consumed_valid += config_.train.eval_iters * config_.train.global_batch;
   losses_.add_valid(state_.iteration, loss);
 }
 

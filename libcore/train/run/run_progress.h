@@ -34,7 +34,8 @@ class RunProgress {
   Next next(const Next* before = nullptr) const;
   /// Counts the step that was just done, and returns its figures except `seconds`.
   StepFigures advance(const Next&, const Trainer::StepResult&);
-  /// Counts an evaluation on the validation set, and the samples that it read.
+  /// Counts an evaluation, and the samples that it read of a validation set that is not read as a whole.
+  /// `loss`: of the validation set; the mean over the sets if there are several.
   void add_validation(double loss);
   /// Records what a signal left undone of the evaluation after the last step; nothing once it is done.
   void set_evaluation_left(std::optional<EvaluationPart> part) { state_.evaluation_left = part; }

@@ -48,7 +48,8 @@ void check_data(const PretrainConfig& config, Problems& problems) {
   if (config.data.mock && config.train.epochs)
     problems.add(Opt{"num-epochs"}, ' ', *config.train.epochs, " and ", Opt{"mock-data"},
                  ", which has no end; give ", Opt{"train-iters"});
-  if (config.train.eval_only && config.train.eval_iters == 0 && config.train.eval_tasks.empty())
+  if (config.train.eval_only && config.train.eval_iters == 0 && !config.train.full_validation &&
+      config.train.eval_tasks.empty())
     problems.add(Opt{"eval-only"}, " and ", Opt{"eval-iters"},
                  " 0 leave nothing to do; leave one of them out");
 }
@@ -69,6 +70,7 @@ void check_need_of_tokenizer(const PretrainConfig& config, Problems& problems) {
   if (config.model.vocab_size == 0)
     problems.add("the vocabulary's size is not known; give a tokenizer (", Opt{"vocab-file"}, " and ",
                  Opt{"merge-file"}, ", or ", Opt{"tokenizer-model"}, "), or ", Opt{"vocab-size"});
+  if (config.data.fim.on) problems.add(Opt{"fim-data"}, " needs a tokenizer, which cuts texts anew");
   if (config.data.marks_documents())
     problems.add(Opt{"reset-position-ids"}, ", ", Opt{"reset-attention-mask"}, " and ", Opt{"eod-mask-loss"},
                  " need a tokenizer, which knows the token that ends a document");
@@ -108,6 +110,8 @@ void check_files(const PretrainConfig& config, RunFiles files) {
         std::pair{"--valid-data-path", &data.valid_path}, std::pair{"--test-data-path", &data.test_path}})
     for (const std::string& prefix : *paths)
       data.reads_texts() ? files.reads(option, prefix) : files.reads_dataset(option, prefix);
+  files.reads("--data-args-path", data.args_file);
+  files.reads("--per-split-data-args-path", data.split_args_file);
   reads_tokenizer(files, config.tokenizer);
   reads_eval_tasks(files, config.train);
   add_run_outputs(files, config);
@@ -160,6 +164,7 @@ std::vector<Difference> sample_order_differences(const PretrainConfig& config, c
   changed.data.split = theirs.data.split;
   changed.data.train_path = theirs.data.train_path;
   changed.data.stride = theirs.data.stride;
+  changed.data.fim = theirs.data.fim;
   changed.train.seed = theirs.train.seed;
   changed.model.seq_length = theirs.model.seq_length;
   return differences(changed, config);

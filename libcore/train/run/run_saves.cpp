@@ -89,6 +89,7 @@ void RunSaves::begin(Trainer& trainer, RunObserver& observer) {
                        .store = store_of(config.format),
                        .first_number = first_number(),
                        .keep_last = config.keep_last,
+                       .retain_interval = config.retain_interval,
                        .peer_timeout = config_.parallel.peer_timeout()};
   if (!base_.empty()) options.used.push_back(base_);
   options.complete = [this, &observer](const SaveReport& report) {

@@ -218,6 +218,29 @@ LrSchedule take_optimizer_state(const StartPoint& start, const CheckpointConfig&
   return schedule;
 }
 
+// The levels before the run's start may have been for fewer ranks. An evaluation takes the largest batch,
+// even if no step that is left does.
+void require_whole_batches(const PretrainConfig& config, const TrainState& state) {
+  const TrainConfig& train = config.train;
+  const std::vector<BatchLevel> levels = train.batch_levels();
+  const int64_t step = int64_t{train.micro_batch} * config.parallel.data;
+  const int64_t end =
+      state.consumed_train +
+      train.samples_of_steps(std::max<int64_t>(0, *train.iters - state.iteration), state.consumed_train);
+  const bool evaluates = train.eval_iters > 0 || train.full_validation;
+  for (size_t i = 0; i < levels.size(); ++i) {
+    const auto [from, batch] = levels[i];
+    const bool past = i + 1 < levels.size() && levels[i + 1].from <= state.consumed_train;
+    const bool taken = !past && from < end, evaluated = evaluates && batch == train.global_batch;
+    if ((!taken && !evaluated) || batch % step == 0) continue;
+    const std::string use = taken ? concat("the batch from ", from, " samples on")
+                                  : std::string("the largest batch, which evaluations take");
+    fail(ErrorKind::kUsage, "--step-batch-size-schedule: ", batch, ", ", use,
+         ", is not a multiple of --micro-batch-size ", train.micro_batch, " * data-parallel size ",
+         config.parallel.data, nearest_multiples(batch, step));
+  }
+}
+
 void require_enough_data(const RankInput& in, const TrainState& state) {
   const TrainConfig& train = in.config.train;
   const DataSet& data = in.data.train;

@@ -39,6 +39,10 @@ void take_start_values(const StartPoint&, Trainer&, bool resumed);
 /// see agreed_schedule(). kData when the checkpoint holds no moments and does not say why.
 LrSchedule take_optimizer_state(const StartPoint&, const CheckpointConfig&, const LrSchedule& ours, Trainer&);
 
+/// kUsage when a batch of --step-batch-size-schedule that a step or an evaluation of this run takes cannot be
+/// divided among its ranks.
+void require_whole_batches(const PretrainConfig&, const TrainState&);
+
 /// kUsage when the data have fewer training samples than the remaining steps need.
 void require_enough_data(const RankInput&, const TrainState&);
 

@@ -35,6 +35,16 @@ void warn_of_long_warmup(const TrainConfig& train) {
        ": the learning rate does not reach ", train.lr);
 }
 
+/// As Megatron logs the schedule.
+void log_batch_levels(const TrainConfig& train, int64_t step) {
+  const std::vector<BatchLevel> levels = train.batch_levels();
+  if (levels.empty()) return;
+  log("step batch size schedule (", levels.size(), " steps):");
+  for (const auto& [from, batch] : levels)
+    log("  >= ", format_count(from * train.tokens_of_a_sample), " tokens (", format_count(from),
+        " samples) -> batch_size=", batch, ", num_microbatches=", batch / step);
+}
+
 /// The option that says how long the run is.
 const char* option_of_length(const TrainConfig& train) {
   return train.epochs ? "--num-epochs" : train.samples ? "--train-samples" : "--train-iters";
@@ -75,6 +85,7 @@ TrainRun::TrainRun(const RankInput& in)
     else if (in_.tuning)
       take_adapters(*in_.tuning, *trainer_);
   });
+  require_whole_batches(config_, progress_.state());
   require_enough_data(in_, progress_.state());
   observe(std::move(outputs));
   saves_.begin(*trainer_, observers_);
@@ -150,7 +161,10 @@ PretrainResult TrainRun::go() {
   // As in the constructor.
   const Drain drain(trainer_->stream());
   if (!in_.tuning) warn_of_missing_evaluations(config_, in_.data);  // fine-tuning has no splits to warn of
-  if (!config_.train.eval_only) warn_of_long_warmup(config_.train);
+  if (!config_.train.eval_only) {
+    warn_of_long_warmup(config_.train);
+    log_batch_levels(config_.train, int64_t{config_.train.micro_batch} * config_.parallel.data);
+  }
   if (!config_.train.eval_only) run_steps();
   if (!end_.ended_early()) final_evaluations();
   saves_.finish();
@@ -285,16 +299,19 @@ bool TrainRun::evaluate_tasks() {
 /// Returns false if the run is to end and the validation set was not read to the end.
 bool TrainRun::validate(const std::string& where) {
   if (!evaluations_->has_validation()) return true;
-  const auto report = evaluations_->validation(progress_.state(), where);
-  if (!report) {
+  const auto reports = evaluations_->validation(progress_.state(), where);
+  if (!reports) {
     log("evaluation at ", where, ": stopped before its end, no figures");
     return false;
   }
-  progress_.add_validation(report->loss);
-  observers_.evaluation(*report);
+  double sum = 0;
+  for (const EvaluationReport& report : *reports) sum += report.loss;
+  const double loss = sum / static_cast<double>(reports->size());
+  progress_.add_validation(loss);
+  for (const EvaluationReport& report : *reports) observers_.evaluation(report);
   if (!in_.tuning) return true;
   // Every rank has the same loss, so all decide alike.
-  const double figure = in_.tuning->by_accuracy ? 1 - *report->accuracy : report->loss;
+  const double figure = in_.tuning->by_accuracy ? 1 - *reports->front().accuracy : loss;
   if (progress_.note_figure(figure, in_.tuning->threshold))
     saves_.save_best(progress_);
   else

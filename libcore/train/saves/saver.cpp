@@ -25,7 +25,9 @@ constexpr size_t kPage = 4096;
 /// Removes old checkpoints. A failure causes only a warning: the new checkpoint is complete all the same.
 void tidy(const SaverOptions& options, int64_t newest) {
   try {
-    remove_old_checkpoints(options.root, newest, *options.keep_last, options.used);
+    if (options.keep_last) remove_old_checkpoints(options.root, newest, *options.keep_last, options.used);
+    if (options.retain_interval)
+      remove_previous_checkpoint(options.root, newest, *options.retain_interval, options.used);
   } catch (const std::exception& error) {
     warn("old checkpoints were not removed: ", error.what());
   }
@@ -119,14 +121,14 @@ void Saver::save_through_ours(std::unique_ptr<CheckpointWriter> writer, const Sa
     std::error_code ignored;
     std::filesystem::remove_all(plan.root, ignored);
   });
-  if (options_.keep_last && world.rank() == 0) tidy(options_, begun_);
+  if (options_.removes() && world.rank() == 0) tidy(options_, begun_);
   note_complete();
 }
 
 void Saver::save_ours(std::unique_ptr<CheckpointWriter> writer) {
   if (in_background()) take_copy(*writer);
   std::unique_ptr<CheckpointJob> job = std::move(writer);
-  if (options_.keep_last) job = std::make_unique<SaveAndTidy>(std::move(job), begun_, options_);
+  if (options_.removes()) job = std::make_unique<SaveAndTidy>(std::move(job), begun_, options_);
   if (copying_) {
     copied_later_ = std::move(job);
     return;

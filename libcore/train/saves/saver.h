@@ -23,9 +23,11 @@ struct SavePlan;
 
 struct SaverOptions {
   std::string root;
-  const CheckpointStore& store;        // store of the format to write
-  int64_t first_number = 0;            // of the first save, in a format that counts them
-  std::optional<int> keep_last = {};   // number of checkpoints to keep in `root`; unset: all
+  const CheckpointStore& store;                 // store of the format to write
+  int64_t first_number = 0;                     // of the first save, in a format that counts them
+  std::optional<int> keep_last = {};            // number of checkpoints to keep in `root`; unset: all
+  std::optional<int64_t> retain_interval = {};  // see remove_previous_checkpoint(); unset: all are kept
+  bool removes() const { return keep_last || retain_interval; }
   std::vector<std::string> used = {};  // checkpoints that are never removed
   std::chrono::milliseconds peer_timeout;
   /// Called on every rank when a checkpoint is complete.

@@ -202,6 +202,7 @@ void count_in_steps(LrSchedule& schedule, int64_t theirs, const TrainConfig& tra
       schedule.decay_end > epochs * (epoch - theirs) && schedule.decay_end < epochs * (epoch + ours);
   schedule.decay_end = same_epochs ? whole : schedule.decay_end / theirs * ours;
   schedule.warmup = schedule.warmup / static_cast<double>(theirs) * static_cast<double>(ours);
+  schedule.wsd = schedule.wsd / theirs * ours;
 }
 }  // namespace
 
@@ -221,8 +222,19 @@ void count_in_steps(StartPoint& start, const TrainConfig& train, int64_t epoch) 
 
 LrSchedule agreed_schedule(const LrSchedule& ours, const StartPoint& start, const CheckpointConfig& config) {
   if (!start.schedule || config.override_scheduler) return ours;
-  const LrSchedule& theirs = *start.schedule;
-  if (config.use_checkpoint_scheduler) return theirs;
+  LrSchedule theirs = *start.schedule;
+  if (theirs.wsd == 0) {  // Megatron's checkpoints do not say
+    theirs.wsd = ours.wsd;
+    theirs.wsd_decay = ours.wsd_decay;
+  }
+  if (config.use_checkpoint_scheduler) {
+    if (theirs.decay == LrDecay::kWsd && theirs.wsd == 0)
+      fail(ErrorKind::kUsage, start.path,
+           ": the checkpoint's schedule is --lr-decay-style WSD, but it does not ",
+           "say how long the annealing phase is; give --lr-decay-style WSD with --lr-wsd-decay-iters N, or ",
+           "--lr-wsd-decay-samples N");
+    return theirs;
+  }
   std::string list;
   const auto compare = [&](const char* what, const auto& a, const auto& b) {
     if (a != b) list += concat("\n  ", what, ": checkpoint ", a, ", command line ", b);
@@ -234,6 +246,10 @@ LrSchedule agreed_schedule(const LrSchedule& ours, const StartPoint& start, cons
   compare("--lr-warmup-iters, in samples", theirs.warmup, ours.warmup);
   if (ours.decay != LrDecay::kConstant)  // a constant rate has no end, so that a run can be made longer
     compare("--lr-decay-iters, in samples", theirs.decay_end, ours.decay_end);
+  compare("--lr-wsd-decay-iters, in samples", theirs.wsd, ours.wsd);
+  if (ours.decay == LrDecay::kWsd)
+    compare("--lr-wsd-decay-style", std::string(enum_name(theirs.wsd_decay)),
+            std::string(enum_name(ours.wsd_decay)));
   if (!list.empty())
     fail(ErrorKind::kUsage, start.path,
          ": the checkpoint has another learning rate schedule; give --override-opt_param-scheduler to "

@@ -93,7 +93,7 @@ OptionsToResume options_to_resume(const CheckpointConfig&, int64_t iteration);
 void count_in_steps(StartPoint& start, const TrainConfig&, int64_t epoch);
 
 /// The schedule to continue with. kUsage when `ours` differs from the checkpoint's and no option says which
-/// of the two applies.
+/// of the two applies; also for a WSD whose annealing phase neither of them gives a length.
 LrSchedule agreed_schedule(const LrSchedule& ours, const StartPoint&, const CheckpointConfig&);
 
 /// The options that --use-checkpoint-args takes from the checkpoint of --load or --checkpoint, and where they

@@ -8,15 +8,43 @@
 
 namespace megalith {
 
+namespace {
+
+/// The share of the way from `min` to `max` that is left when `ratio` of a phase is over.
+double linear_share(double ratio) {
+  return 1.0 - ratio;
+}
+double cosine_share(double ratio) {
+  return 0.5 * (std::cos(std::numbers::pi * ratio) + 1.0);
+}
+double wsd_share(WsdDecay style, double ratio) {
+  switch (style) {
+    case WsdDecay::kExponential:
+      return 2.0 * std::pow(0.5, ratio) - 1.0;
+    case WsdDecay::kLinear:
+      return linear_share(ratio);
+    case WsdDecay::kCosine:
+      return cosine_share(ratio);
+    case WsdDecay::kMinusSqrt:
+      return 1.0 - std::sqrt(ratio);
+  }
+  fail(ErrorKind::kInternal, "no such style of the annealing phase");
+}
+
+}  // namespace
+
 double LrSchedule::at(int64_t samples) const {
   const auto done = static_cast<double>(samples);
   if (warmup > 0 && done <= warmup) return first + (max - first) * done / warmup;
   if (decay == LrDecay::kConstant) return max;
   if (samples > decay_end) return min;
+  if (decay == LrDecay::kWsd) {
+    const int64_t annealed = samples - (decay_end - wsd);
+    if (annealed <= 0) return max;
+    return min + wsd_share(wsd_decay, static_cast<double>(annealed) / static_cast<double>(wsd)) * (max - min);
+  }
   const double ratio = (done - warmup) / (static_cast<double>(decay_end) - warmup);
-  const double share =
-      decay == LrDecay::kLinear ? 1.0 - ratio : 0.5 * (std::cos(std::numbers::pi * ratio) + 1.0);
-  return min + share * (max - min);
+  return min + (decay == LrDecay::kLinear ? linear_share(ratio) : cosine_share(ratio)) * (max - min);
 }
 
 Json LrSchedule::to_json() const {
@@ -51,20 +79,30 @@ class ScheduleReader {
   void operator()(const char* name, int64_t& out) const {
     out = static_cast<int64_t>(value_of(scheduler_, name, true, where_).as_double());
   }
-  void operator()(const char* name, IfPresent<double> out) const {
+  template <class T>
+  void operator()(const char* name, IfPresent<T> out) const {
     if (scheduler_.find(name)) (*this)(name, out.value);
   }
-  void operator()(const char* name, LrDecayName out) const {
-    const std::string& style = value_of(scheduler_, name, false, where_).as_string();
-    for (const auto& [word, decay] : enum_names(LrDecay{}))
-      if (style == word) {
-        out.decay = decay;
-        return;
-      }
-    fail(ErrorKind::kData, where_, ": ", name, " ", quote(style), " is not one of constant, linear, cosine");
+  void operator()(const char* name, LrDecayName out) const { read_style(name, out.decay); }
+  void operator()(const char* name, WsdDecayName out) const {
+    if (scheduler_.find(name)) read_style(name, out.decay);
   }
 
  private:
+  template <class Style>
+  void read_style(const char* name, Style& out) const {
+    const std::string& style = value_of(scheduler_, name, false, where_).as_string();
+    std::string words;
+    for (const auto& [word, value] : enum_names(Style{})) {
+      if (style == word) {
+        out = value;
+        return;
+      }
+      words += concat(words.empty() ? "" : ", ", word);
+    }
+    fail(ErrorKind::kData, where_, ": ", name, " ", quote(style), " is not one of ", words);
+  }
+
   const Json& scheduler_;
   const std::string& where_;
 };
@@ -83,7 +121,9 @@ LrSchedule make_lr_schedule(const TrainConfig& config) {
           .decay = config.decay,
           .first = config.warmup_init,
           .warmup = config.warmup_in_samples(),
-          .decay_end = config.decay_in_samples()};
+          .decay_end = config.decay_in_samples(),
+          .wsd = config.wsd_in_samples(),
+          .wsd_decay = config.wsd_decay};
 }
 
 }  // namespace megalith

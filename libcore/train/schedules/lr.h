@@ -15,6 +15,12 @@ struct LrDecayName {
   Json to_json() const { return enum_name(decay); }
 };
 
+/// A style of the annealing phase that JSON stores as its name.
+struct WsdDecayName {
+  WsdDecay& decay;
+  Json to_json() const { return enum_name(decay); }
+};
+
 /// Megatron's OptimizerParamScheduler: the learning rate as a function of the samples that the optimizer has
 /// consumed before the step. So the first step of a warm-up has the rate `first`, by default 0.
 struct LrSchedule {
@@ -25,10 +31,14 @@ struct LrSchedule {
   // be a fraction of decay_end.
   double warmup = 0;
   int64_t decay_end = 1;  // samples at which `min` is reached
+  // With LrDecay::kWsd: the number of samples before decay_end over which the rate falls from `max`, and how.
+  int64_t wsd = 0;
+  WsdDecay wsd_decay = WsdDecay::kExponential;
 
   double at(int64_t samples) const;
   /// The members have the names of Megatron's opt_param_scheduler: max_lr, min_lr, lr_decay_style,
-  /// lr_warmup_steps, lr_decay_steps. Only lr_warmup_init is our own.
+  /// lr_warmup_steps, lr_decay_steps. lr_warmup_init and, with LrDecay::kWsd, wsd_decay_steps and
+  /// lr_wsd_decay_style are our own: Megatron takes them from the command line.
   Json to_json() const;
   static LrSchedule from_json(const Json&, const std::string& where);  // kData
 
@@ -40,6 +50,9 @@ struct LrSchedule {
     v("lr_warmup_init", IfPresent<double>{first});
     v("lr_warmup_steps", warmup);
     v("lr_decay_steps", decay_end);
+    if (decay != LrDecay::kWsd) return;
+    v("wsd_decay_steps", IfPresent<int64_t>{wsd});
+    v("lr_wsd_decay_style", WsdDecayName{wsd_decay});
   }
 };
 

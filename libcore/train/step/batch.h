@@ -23,6 +23,7 @@ struct BatchShape {
   int data_rank = 0, data_size = 1;
   int context_rank = 0, context_size = 1;  // position among the ranks that share each sample
   std::optional<BatchRamp> ramp = {};      // if set, the first steps have fewer microbatches
+  std::vector<BatchLevel> levels = {};     // if not empty, the batch of each step; `microbatches` is the most
   /// The number of rows of a micro-batch shorter than seq_length is rounded up to a multiple of this.
   int64_t length_step = 1;
   bool attention_starts = false, position_starts = false;  // whether documents are told apart
@@ -34,6 +35,7 @@ struct BatchShape {
 
   /// Microbatches of this rank in the step that begins after `consumed` samples.
   int microbatches_at(int64_t consumed) const {
+    if (!levels.empty()) return static_cast<int>(batch_at(levels, consumed) / (micro_batch * data_size));
     if (!ramp) return microbatches;
     return static_cast<int>(ramp->at(consumed, samples()) / (micro_batch * data_size));
   }

@@ -48,6 +48,7 @@ BatchShape batch_shape(const RunShape& run, const Coord& at) {
           .context_rank = at.context,
           .context_size = run.parallel.context,
           .ramp = run.train.ramp(),
+          .levels = run.train.batch_levels(),
           .length_step = (run.parallel.context > 1 ? int64_t{2} * run.parallel.context : 1) *
                          (run.parallel.sequence ? run.parallel.tensor : 1),
           .attention_starts = run.samples.attention_starts,

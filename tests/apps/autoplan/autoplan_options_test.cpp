@@ -346,6 +346,13 @@ TEST(Autoplan, PrintsLinesOfTheRunThatWasAskedFor) {
   }
   EXPECT_EQ(megatron.find("--log-json"), std::string::npos) << megatron;
   EXPECT_NE(ours.find("--log-json figures.jsonl"), std::string::npos) << ours;
+  const std::string budgets = lines(" --world-size 1 --global-batch-size 32 --gpu h100" + model +
+                                    "--lr 3e-4 --train-iters 500 --data-path a tokens=5e9 b epochs=2 ");
+  EXPECT_EQ(line_of(budgets, "pretrain_gpt.py").find("--data-path"), std::string::npos)
+      << "Megatron has no budgets: " << budgets;
+  EXPECT_NE(line_of(budgets, "megalith-pretrain").find(" --data-path a tokens=5e9 b epochs=2"),
+            std::string::npos)
+      << budgets;
 }
 
 }  // namespace

@@ -601,6 +601,8 @@ TEST(Autoplan, ObeysOrRefusesEachParallelOption) {
   EXPECT_NE(refusal("--gradient-accumulation-steps 2").find("--gradient-accumulation-steps"),
             std::string::npos);
   EXPECT_NE(refusal("--rampup-batch-size 8 8 1000").find("--rampup-batch-size"), std::string::npos) << "B2";
+  EXPECT_NE(refusal("--step-batch-size-schedule 0:8").find("--step-batch-size-schedule: a plan is for one"),
+            std::string::npos);
   EXPECT_NE(refusal("--num-distributed-optimizer-instances 2").find("--num-distributed-optimizer-instances"),
             std::string::npos)
       << "X1";

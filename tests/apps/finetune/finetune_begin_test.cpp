@@ -459,9 +459,11 @@ TEST_F(FinetuneBegin, ListsNoOptionThatItAlwaysRefuses) {
     return false;
   };
   for (const char* known : {"model", "do-train", "max-length"}) ASSERT_TRUE(names(known)) << known;
-  for (const char* name : {"load", "finetune", "use-checkpoint-args", "exit-on-missing-checkpoint",
-                           "checkpoint", "train-samples", "lr-decay-samples", "lr-warmup-samples",
-                           "rampup-batch-size", "eval-only", "sample-prompt", "sample-tokens"}) {
+  for (const char* name :
+       {"load", "finetune", "use-checkpoint-args", "exit-on-missing-checkpoint", "checkpoint",
+        "train-samples", "lr-decay-samples", "lr-warmup-samples", "rampup-batch-size",
+        "step-batch-size-schedule", "full-validation", "multiple-validation-sets", "validation-set-names",
+        "lr-wsd-decay-samples", "eval-only", "sample-prompt", "sample-tokens"}) {
     EXPECT_FALSE(names(name)) << name;
     expect_refused(tune(concat("--", name, " 1")), concat("--", name, " is not supported; "));
   }

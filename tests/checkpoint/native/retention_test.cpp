@@ -54,6 +54,17 @@ TEST_F(Retention, KeepsTheLastOnes) {
   EXPECT_EQ(CheckpointReader(root_).iteration(), 40);
 }
 
+// As in iter_finalize_fn of Megatron's checkpointing.py: only the one before is looked at, so that 10, which
+// a killed run may have left, stays.
+TEST_F(Retention, RemovesTheOneBeforeUnlessItsIterationIsAMultiple) {
+  EXPECT_EQ(remove_previous_checkpoint(root_, 40, 30), (std::vector<int64_t>{}));
+  EXPECT_EQ(remove_previous_checkpoint(root_, 40, 20), (std::vector<int64_t>{30}));
+  EXPECT_EQ(remove_previous_checkpoint(root_, 40, 20), (std::vector<int64_t>{}));
+  EXPECT_EQ(names_in(root_), (Names{"iter_0000010", "iter_0000020", "iter_0000040", kTracker}));
+  EXPECT_EQ(remove_previous_checkpoint(root_, 10, 20), (std::vector<int64_t>{}));
+  EXPECT_EQ(remove_previous_checkpoint(root_, 20, 20, {root_ + "/iter_0000010"}), (std::vector<int64_t>{}));
+}
+
 TEST_F(Retention, LeavesAloneWhatTheTrackerNamesAndWhatIsNewer) {
   write_file(root_ + "/" + kTracker, "20");  // as a user would write it to resume from there
   EXPECT_EQ(remove_old_checkpoints(root_, 30, 1), (std::vector<int64_t>{10}));

@@ -70,9 +70,11 @@ TEST(TutorialLines, CountStepsFromZeroAtEvaluations) {
   test::LogLines log;
   lines->evaluation({.iteration = 1, .loss = 9.14, .train_loss = 9.1312});
   lines->evaluation({.iteration = 0, .loss = 9.5});
+  lines->evaluation({.set = "wiki", .iteration = 0, .loss = 9.25});
   lines->evaluation({.test = true, .iteration = 1, .loss = 9.14});
   EXPECT_EQ(log.lines, (std::vector<std::string>{"Epoch 1 (Step 000000): Train loss 9.131, Val loss 9.140",
-                                                 "Epoch 1 (Step 000000): Val loss 9.500"}));
+                                                 "Epoch 1 (Step 000000): Val loss 9.500",
+                                                 "Epoch 1 (Step 000000): Val loss (wiki) 9.250"}));
 }
 
 // The end of an epoch names the pair that was saved then, not an earlier one, and not another format's

@@ -102,6 +102,8 @@ TEST(TrainLine, HasTheRateThatItsLogStyleLogs) {
 TEST(EvaluationLine, IsMegatronsLine) {
   EXPECT_EQ(evaluation_line("iteration 100", 5.1),
             " validation loss at iteration 100 | lm loss value: 5.100000E+00 | lm loss PPL: 1.640219E+02 |");
+  EXPECT_EQ(evaluation_line("iteration 100", 5.1, "wiki").find(" validation-wiki loss at iteration 100 | "),
+            0U);
   EXPECT_NE(evaluation_line("iteration 1 on test set", 30).find("PPL: 4.851652E+08"),
             std::string::npos);  // exp(20)
 }

@@ -36,6 +36,21 @@ TEST(RunReader, CountsTheTimeOfARunWithoutItsPauses) {
   EXPECT_EQ(runs[0].starts.size(), 2u);
 }
 
+TEST(RunReader, TakesTheMeanOfSeveralValidationSets) {
+  const auto valid = [](int iteration, const char* set, double loss) {
+    return concat(R"({"type": "valid", "iteration": )", iteration, R"(, "set": ")", set, R"(", "loss": )",
+                  loss, R"(, "ppl": 1})", "\n");
+  };
+  const std::string before = start(100, 0) + step(110, 1, 5) + valid(1, "wiki", 4) + valid(1, "code", 2);
+  const std::vector<RunHistory> runs = runs_of(before + step(120, 2, 4) + valid(2, "wiki", 7));
+  EXPECT_EQ(runs[0].valid_loss, (ChartPoints{{1, 3}, {2, 7}}));
+  EXPECT_EQ(runs[0].valid_sets.at(1).at("code"), 2);
+  const std::vector<RunHistory> resumed =
+      runs_of(before + step(120, 2, 4) + valid(2, "wiki", 7) + start(200, 1) + step(210, 2, 4) +
+              valid(2, "wiki", 5) + valid(2, "code", 1));
+  EXPECT_EQ(resumed[0].valid_loss, (ChartPoints{{1, 3}, {2, 3}}));
+}
+
 TEST(RunReader, TellsRunsInAFileApart) {
   const std::vector<RunHistory> runs =
       runs_of(start(100, 0) + step(110, 1, 5) + start(200, 0) + start(300, 0) + step(310, 1, 7));

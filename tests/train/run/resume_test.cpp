@@ -118,6 +118,91 @@ TEST_F(Loop, GrowsItsBatchAndResumesBitForBit) {
   EXPECT_EQ(figures("whole", "train").back()["consumed_samples"].as_int(), 92);
 }
 
+// Samples of 9 tokens: batches of 4 from 0 on, of 8 from 20 samples on, of 12 from 48 on (432 tokens).
+// Counted by hand: five steps of 4, four of 8 (to 52 samples), four of 12. The rate of WSD is the peak until
+// the last 40 samples.
+TEST_F(Loop, TakesItsBatchesFromAScheduleAndResumesBitForBit) {
+  for (const char* name : {"whole", "parts"}) {
+    PretrainConfig c = config(name);
+    c.train.global_batch = 0;
+    c.train.batch_schedule = "0:4 180:8 432:12";
+    c.train.iters.reset();
+    c.train.decay_iters.reset();
+    c.train.samples = 100;
+    c.train.warmup_iters = 0;
+    c.train.warmup_samples = 8;
+    c.train.decay = LrDecay::kWsd;
+    c.train.wsd_samples = 40;
+    c.train.wsd_decay = WsdDecay::kLinear;
+    c.finish();
+    ASSERT_EQ(c.train.iters, 13);
+    Problems problems;
+    c.validate(problems);
+    problems.throw_if_any();
+    for (const int64_t part : {3, 7})
+      if (std::string(name) == "parts") {
+        c.train.exit_interval = part;
+        train(c, tiny_data(), nullptr);
+        c.train.exit_interval.reset();
+      }
+    EXPECT_EQ(train(c, tiny_data(), nullptr).iteration, 13);
+  }
+  expect_same_checkpoint("whole", "parts", 13);
+  expect_same_figures("whole", "parts");
+  std::vector<int64_t> batches;
+  for (const Json& step : figures("whole", "train")) batches.push_back(step["batch"].as_int());
+  EXPECT_EQ(batches, (std::vector<int64_t>{4, 4, 4, 4, 4, 8, 8, 8, 8, 12, 12, 12, 12}));
+  EXPECT_EQ(figures("whole", "train").back()["consumed_samples"].as_int(), 100);
+  EXPECT_TRUE(logged("step batch size schedule (3 steps):"));
+  EXPECT_TRUE(logged("  >= 180 tokens (20 samples) -> batch_size=8, num_microbatches=4"));
+  // After 52 + 12 samples, 4 of the 40 are over.
+  EXPECT_DOUBLE_EQ(figures("whole", "train")[9]["lr"].as_double(), 1e-3 + 0.9 * 9e-3);
+  EXPECT_DOUBLE_EQ(figures("whole", "train")[8]["lr"].as_double(), 1e-2);
+}
+
+// The first level cannot be divided by micro-batches of 2, but the run that resumes is past it.
+TEST_F(Loop, RefusesABatchOfItsScheduleThatItTakesAndCannotDivide) {
+  PretrainConfig c = config("run");
+  c.train.global_batch = 0;
+  c.train.batch_schedule = "0:4 180:8";
+  c.train.iters.reset();
+  c.train.decay_iters.reset();
+  c.train.samples = 60;
+  c.train.warmup_iters = 0;
+  c.finish();
+  c.train.exit_interval = 5;
+  train(c, tiny_data(), nullptr);
+  c.train.exit_interval.reset();
+  c.train.micro_batch = 8;
+  EXPECT_EQ(train(c, tiny_data(), nullptr).iteration, 10);
+  c.checkpoint.save = c.checkpoint.load = dir_ / "another";
+  EXPECT_EQ(complaint(c, ErrorKind::kUsage),
+            "--step-batch-size-schedule: 4, the batch from 0 samples on, is not a multiple of "
+            "--micro-batch-size 8 * data-parallel size 1; nearest that work: 8");
+}
+
+// Two steps of 12 are done, and steps of 8 are left; but an evaluation would leave out 4 of its 12 samples.
+TEST_F(Loop, RefusesAnEvaluationWhoseBatchItCannotDivide) {
+  PretrainConfig c = config("run");
+  c.train.global_batch = 0;
+  c.train.batch_schedule = "0:12 180:8";
+  c.train.iters.reset();
+  c.train.decay_iters.reset();
+  c.train.samples = 60;
+  c.train.warmup_iters = 0;
+  c.finish();
+  c.train.exit_interval = 2;
+  train(c, tiny_data(), nullptr);
+  c.train.exit_interval.reset();
+  c.train.micro_batch = 8;
+  EXPECT_EQ(complaint(c, ErrorKind::kUsage)
+                .find("--step-batch-size-schedule: 12, the largest batch, which evaluations take, is not a "
+                      "multiple of --micro-batch-size 8 * data-parallel size 1"),
+            0U);
+  c.train.eval_iters = 0;
+  EXPECT_EQ(train(c, tiny_data(), nullptr).iteration, 6);
+}
+
 TEST_F(Loop, TakesAFixedLossScaleAndAnotherPrecisionsCheckpoint) {
   PretrainConfig c = config("run");
   c.train.bf16 = true;

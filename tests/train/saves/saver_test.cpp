@@ -143,6 +143,23 @@ TEST_F(SaverTest, OneSaveIsUnderWayAtATimeAndOldOnesGo) {
   for (const char* kept : {"run/iter_0000003", "run/iter_0000004"}) CheckpointReader(dir_ / kept).verify();
 }
 
+TEST_F(SaverTest, EachSaveRemovesTheOneBeforeThatIsNotRetained) {
+  const auto trainer = trained(SaveCopy::kNone);
+  SaverOptions o = options("run");
+  o.retain_interval = 2;
+  Saver saver(*trainer, o);
+  std::vector<std::string> left;
+  for (int64_t iteration = 1; iteration <= 5; ++iteration) {
+    saver.start({.iteration = iteration}, extras());
+    saver.finish();
+    std::string now;
+    for (int64_t old = 1; old <= iteration; ++old)
+      if (fs::exists(concat(dir_ / "run", "/", iteration_folder(old)))) now += std::to_string(old);
+    left.push_back(now);
+  }
+  EXPECT_EQ(left, (std::vector<std::string>{"1", "2", "23", "24", "245"}));
+}
+
 TEST_F(SaverTest, ParametersAloneTakeTheirOwnCopy) {
   const auto trainer = trained(SaveCopy::kParameters);
   // Computed by hand: 7328 parameters (see memory_test.cpp) of four bytes, without gaps.

@@ -454,5 +454,28 @@ TEST_F(Start, TellsTheArgsOfEachKind) {
   EXPECT_FALSE(saved_args(from));
 }
 
+// As Megatron's checkpoints, which do not hold the length. Without one the rate would never fall.
+TEST(AgreedSchedule, TakesTheLengthOfAnAnnealingPhaseFromTheCommandLine) {
+  StartPoint start;
+  start.path = "c";
+  start.schedule = LrSchedule{.max = 1, .decay = LrDecay::kWsd, .decay_end = 100};
+  CheckpointConfig config;
+  config.use_checkpoint_scheduler = true;
+  try {
+    agreed_schedule({.max = 1, .decay = LrDecay::kLinear, .decay_end = 100}, start, config);
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+    EXPECT_EQ(
+        std::string(error.what()).find("c: the checkpoint's schedule is --lr-decay-style WSD, but it does"),
+        0U)
+        << error.what();
+  }
+  const LrSchedule ours{.max = 2, .decay = LrDecay::kWsd, .decay_end = 100, .wsd = 20};
+  const LrSchedule taken = agreed_schedule(ours, start, config);
+  EXPECT_EQ(taken.max, 1);
+  EXPECT_EQ(taken.wsd, 20);
+}
+
 }  // namespace
 }  // namespace megalith

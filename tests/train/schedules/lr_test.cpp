@@ -5,10 +5,12 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
+#include "libcore/base/text.h"
 #include "tests/support/files.h"
 
 namespace megalith {
@@ -24,10 +26,20 @@ std::string complaint(const Json& scheduler) {
   return "accepted";
 }
 
-LrDecay decay_of(const std::string& style) {
-  for (const auto& [name, value] : enum_names(LrDecay{}))
-    if (style == name) return value;
-  fail(ErrorKind::kInternal, "no such style: ", style);
+template <class Style>
+Style style_of(const std::string& word) {
+  for (const auto& [name, value] : enum_names(Style{}))
+    if (word == name) return value;
+  fail(ErrorKind::kInternal, "no such style: ", word);
+}
+
+/// Sets the style of a golden: cosine, or WSD:cosine:300.
+void set_style(LrSchedule& schedule, const std::string& words) {
+  const std::vector<std::string> parts = split(words, ':');
+  schedule.decay = style_of<LrDecay>(parts[0]);
+  if (parts.size() < 3) return;
+  schedule.wsd_decay = style_of<WsdDecay>(parts[1]);
+  schedule.wsd = *parse_int(parts[2]);
 }
 
 // The tolerance, 2 ulp: Megatron computes in Python doubles with the same libm, but evaluates max * done /
@@ -45,12 +57,12 @@ TEST(LrSchedule, EqualsMegatronsScheduler) {
     int64_t samples = 0;
     in >> style >> schedule.max >> schedule.min >> schedule.warmup >> schedule.decay_end >> samples >>
         colon >> hex;
-    schedule.decay = decay_of(style);
+    set_style(schedule, style);
     const double want = std::strtod(hex.c_str(), nullptr);
     EXPECT_NEAR(schedule.at(samples), want, kTwoUlp * std::fabs(want) + 1e-19) << line;
     ++cases;
   }
-  EXPECT_EQ(cases, 63);
+  EXPECT_EQ(cases, 223);
 }
 
 TrainConfig config(int64_t iters, int batch) {
@@ -104,6 +116,33 @@ TEST(LrSchedule, WarmsUpFromItsFirstRate) {
   EXPECT_DOUBLE_EQ(schedule.at(1), 3e-5 + 5.7e-5);
   EXPECT_DOUBLE_EQ(schedule.at(10), 6e-4);
   EXPECT_EQ(LrSchedule::from_json(schedule.to_json(), "x").first, 3e-5);
+}
+
+// Megatron's checkpoints do not hold the length of the annealing phase.
+TEST(LrSchedule, SavesTheAnnealingPhase) {
+  const LrSchedule schedule{
+      .max = 1, .decay = LrDecay::kWsd, .decay_end = 100, .wsd = 20, .wsd_decay = WsdDecay::kMinusSqrt};
+  const LrSchedule read = LrSchedule::from_json(schedule.to_json(), "x");
+  EXPECT_EQ(read.wsd, 20);
+  EXPECT_EQ(read.wsd_decay, WsdDecay::kMinusSqrt);
+  const Json megatrons = Json::parse(
+      R"({"max_lr": 1, "min_lr": 0, "lr_decay_style": "WSD", "lr_warmup_steps": 0, "lr_decay_steps": 100})",
+      "x");
+  EXPECT_EQ(LrSchedule::from_json(megatrons, "x").wsd, 0);
+  Json odd = schedule.to_json();
+  odd.set("lr_wsd_decay_style", "steep");
+  EXPECT_EQ(complaint(odd),
+            "here: lr_wsd_decay_style \"steep\" is not one of exponential, linear, cosine, minus_sqrt");
+}
+
+TEST(MakeLrSchedule, CountsTheAnnealingPhaseInSamples) {
+  TrainConfig c = config(100, 16);
+  c.decay = LrDecay::kWsd;
+  c.wsd_iters = 10;
+  EXPECT_EQ(make_lr_schedule(c).wsd, 160);
+  EXPECT_EQ(make_lr_schedule(c).at(90 * 16), 1e-3);
+  c.decay = LrDecay::kLinear;
+  EXPECT_EQ(make_lr_schedule(c).wsd, 0);
 }
 
 TEST(LrSchedule, NamesTheFileAndWhatIsMissing) {
