@@ -69,7 +69,7 @@ size_t DocumentSource::batch_bytes() const {
   constexpr size_t kMin = size_t{1} << 14;
   const size_t bytes = limits_.lines.bytes;
   const InputFile& file = files_[at_];
-  const uint64_t consumed = reader_->input().consumed();
+  const uint64_t consumed = reader_->consumed();
   if (limits_.workers == 1 || at_ + 1 < files_.size() || file.pipe || consumed > file.size) return bytes;
   return std::clamp<size_t>((file.size - consumed) / (2 * limits_.workers), std::min(kMin, bytes), bytes);
 }
@@ -82,8 +82,8 @@ bool DocumentSource::next(DocumentBatch& batch, const std::function<void(size_t)
     reader_->close_batches_at(batch_bytes());
     const bool more = reader_->next(batch.lines, grow);
     batch.bytes = batch.lines.bytes();
-    batch.consumed = finished_ + reader_->input().consumed();
-    batch.decoder_memory = reader_->input().decoder_memory();
+    batch.consumed = finished_ + reader_->consumed();
+    batch.decoder_memory = reader_->decoder_memory();
     batch.end = {.input = at_, .reader = batch.lines.end(), .finished = finished_};
     if (more) return true;
     finished_ = batch.consumed;

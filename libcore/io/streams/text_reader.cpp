@@ -9,7 +9,7 @@ namespace megalith {
 
 TextReader::TextReader(std::string path, TextUnit unit, LineLimits limits, const Interrupt* interrupt,
                        const ReaderMark& from, const StreamPart& part)
-    : RecordReader(std::move(path), limits, interrupt, from.bytes, part),
+    : StreamRecords(std::move(path), limits, interrupt, from.bytes, part),
       unit_(unit),
       place_(from.place),
       at_start_(from.bytes == 0 && part.begin == StreamPlace{}) {}

@@ -17,7 +17,7 @@ enum class TextUnit { kNone, kFile, kParagraph };
 /// Lines end as for LineReader; the bytes themselves are not checked. An input without bytes has no text. Of
 /// a text longer than LineLimits::longest, the batch keeps little more than that many bytes. Memory: one
 /// batch and a window of 256 KiB. Throws kData if a text is longer than LineLimits::refused.
-class TextReader final : public RecordReader {
+class TextReader final : public StreamRecords {
  public:
   /// Begins at `from`, a position of an earlier reader of the same input. `unit` is not kNone. `part`: as for
   /// LineReader.

@@ -49,13 +49,13 @@ class LineSource {
 
   bool next(Lines& lines, const std::function<void(size_t)>& grow) {
     while (!reader_ || !reader_->next(lines.batch, grow)) {
-      if (reader_) bytes_before_ += reader_->input().consumed();
+      if (reader_) bytes_before_ += reader_->consumed();
       if (next_file_ == corpus_.files.size()) return false;
       const std::string& path = corpus_.files[next_file_++];
       reader_ = open_records(path, corpus_.text, LineLimits{.refused = longest(path, corpus_.text)});
     }
     lines.path = corpus_.files[next_file_ - 1];
-    lines.bytes_done = bytes_before_ + reader_->input().consumed();
+    lines.bytes_done = bytes_before_ + reader_->consumed();
     return true;
   }
 
