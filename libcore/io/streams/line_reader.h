@@ -64,6 +64,7 @@ class LineBatch {
  private:
   friend class LineReader;
   friend class TextReader;
+  friend class ParquetRecords;
   enum class Form : uint8_t { kLines, kParagraphs, kFile };  // elements count as lines
   void clear();
   size_t begin(size_t i) const { return i == 0 ? 0 : ends_[i - 1]; }
