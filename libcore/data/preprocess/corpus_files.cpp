@@ -37,7 +37,7 @@ std::vector<std::string> expand(const std::string& input) {
   return paths;
 }
 
-/// Whether a file in an input folder holds texts or loose JSON, perhaps compressed, according to its name. A
+/// Whether a file in an input folder holds texts or records (loose JSON, Parquet), according to its name. A
 /// hidden file holds neither.
 struct CorpusName {
   bool is_text = false, is_json = false, is_hidden = false;
@@ -46,7 +46,7 @@ struct CorpusName {
     if (is_hidden) return;
     name = uncompressed_name(name);
     is_text = name.ends_with(".txt");
-    is_json = name.ends_with(".json") || name.ends_with(".jsonl");
+    is_json = name.ends_with(".json") || name.ends_with(".jsonl") || name.ends_with(".parquet");
   }
 };
 
@@ -130,7 +130,7 @@ class FolderSearch {
   }
 
   [[noreturn]] void fail_without_files(const std::string& folder) const {
-    constexpr const char* kJson = ".json or .jsonl";
+    constexpr const char* kJson = ".json, .jsonl or .parquet";
     std::string others;
     if (others_ > 0)
       others = texts_

@@ -72,8 +72,10 @@ class DocumentPipeline {
         output_(output),
         limits_(limits_of(job.config, files)),
         batch_bytes_(std::clamp(kBytesInFlight / limits_.items, kMinBatch, kBatchBytes)),
-        lines_(files, {line_limits(job.config, batch_bytes_), limits_.workers, job.config.text},
-               job.interrupt, output.start()),
+        lines_(
+            files,
+            {line_limits(job.config, batch_bytes_), limits_.workers, job.config.text, job.config.json_keys},
+            job.interrupt, output.start()),
         pipeline_(limits_, {.source = [this](size_t worker, DocumentBatch& batch,
                                              const auto& grow) { return source(worker, batch, grow); },
                             .work = [this](size_t worker, DocumentBatch& batch) { encode(worker, batch); },

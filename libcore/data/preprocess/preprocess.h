@@ -57,8 +57,9 @@ struct PreprocessConfig {
   void fields(V&& v) {
     v("input", inputs,
       "Files of one JSON object a line, or of one array of objects; plain or compressed by gzip, zstd, bzip2 "
-      "or xz. A folder stands for the .json and .jsonl files below it (with --text: the .txt files), a "
-      "quoted pattern for the files that match; - is stdin.",
+      "or xz; or Parquet. A folder stands for the .json, .jsonl and .parquet files below it (with --text: "
+      "the "
+      ".txt files), a quoted pattern for the files that match; - is stdin.",
       required(), metavar("FILE"));
     v("output-prefix", output_prefix,
       "Path of the datasets: PREFIX_KEY_document.bin and .idx (PREFIX_KEY_sentence with --split-sentences). "
@@ -66,8 +67,8 @@ struct PreprocessConfig {
       required(), metavar("PREFIX"));
     v("text", text, kTextHelp);
     v("json-keys", json_keys,
-      "Keys to take; each yields its own dataset. If a line has no key \"meta.text\", that means key "
-      "\"text\" of the object \"meta\".",
+      "Keys (of Parquet: columns) to take; each yields its own dataset. If a line has no key \"meta.text\", "
+      "that means key \"text\" of the object \"meta\".",
       metavar("KEY"));
     v("split-sentences", split_sentences,
       "Make each sentence a sequence, as split by NLTK's Punkt with its model for --lang (punkt_tab, from "

@@ -12,6 +12,7 @@
 #include "libcore/base/text.h"
 #include "libcore/data/preprocess/corpus_files.h"
 #include "libcore/data/preprocess/preprocess_stages.h"
+#include "libcore/io/parquet/parquet_records.h"
 #include "libcore/io/streams/input_stream.h"
 
 namespace megalith {
@@ -24,10 +25,12 @@ InputFile look_at(const std::string& path) {
   if (path == "-" && ::fstat(STDIN_FILENO, &info) != 0)
     fail(ErrorKind::kNoInput, "stdin: cannot read: ", std::strerror(errno));
   if (path == "-" || !S_ISREG(info.st_mode)) return {.path = path, .pipe = true};
+  const bool parquet = is_parquet(path);
   return {.path = path,
           .size = static_cast<uint64_t>(info.st_size),
           .modified = int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec,
-          .compressed = is_compressed(path)};
+          .compressed = parquet || is_compressed(path),
+          .parquet = parquet};
 }
 
 }  // namespace
@@ -37,6 +40,7 @@ std::string shown_input(const std::string& path) {
 }
 
 std::string shown_place(const InputFile& file, const TextPlace& at) {
+  if (file.parquet) return concat(file.path, ": row ", at.line);
   std::string place = concat(shown_input(file.path), ":", at.line, ":", at.byte);
   const StreamPlace& begin = file.part.begin;
   if (begin == StreamPlace{}) return place;
@@ -77,8 +81,8 @@ size_t DocumentSource::batch_bytes() const {
 bool DocumentSource::next(DocumentBatch& batch, const std::function<void(size_t)>& grow) {
   for (; at_ < files_.size(); ++at_) {
     if (!reader_)
-      reader_ = open_records(files_[at_].path, limits_.text, limits_.lines, &interrupt_,
-                             std::exchange(from_, {}), files_[at_].part);
+      reader_ = open_corpus(files_[at_].path, limits_.text, limits_.keys, limits_.lines, &interrupt_,
+                            std::exchange(from_, {}), files_[at_].part);
     reader_->close_batches_at(batch_bytes());
     const bool more = reader_->next(batch.lines, grow);
     batch.bytes = batch.lines.bytes();

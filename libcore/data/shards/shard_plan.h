@@ -31,10 +31,11 @@ struct ShardPart {
 };
 
 /// How the work on files is divided. The files' bytes, end to end, are cut at the multiples of 1/count; a cut
-/// moves to the next place between two records (see record_behind()). A file that cannot be cut (an array,
-/// one that is compressed and not told apart by a MemberIndex, a text that is one document) belongs to the
-/// shard in which its middle lies. The division depends on the files' names, sizes and bytes only, so that
-/// processes on any machines that make this plan do all of the work, each part of it once.
+/// moves to the next place between two records (see record_behind()), or between two row groups of Parquet. A
+/// file that cannot be cut (an array, one that is compressed and not told apart by a MemberIndex, a text that
+/// is one document) belongs to the shard in which its middle lies. The division depends on the files' names,
+/// sizes and bytes only, so that processes on any machines that make this plan do all of the work, each part
+/// of it once.
 ///
 /// Files are opened only where a cut lies in them. An object keeps the last two cuts that it found, those at
 /// both ends of a shard, so it must not be shared by threads.

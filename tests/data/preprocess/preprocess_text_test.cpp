@@ -360,7 +360,7 @@ TEST_F(PreprocessText, IsRecognisedWhereJsonWasWanted) {
   expect("{\n\"text\": \"a\"\n}\n", "it looks like indented JSON");
   expect("id,text\n1,a\n", "it looks like a table (CSV)");
   expect(std::string("\xFF\xFE{\0", 4), "it looks like UTF-16");
-  expect(std::string("PAR1\x15\0\x15", 7), "it is a Parquet file");
+  expect(std::string("PAR1\x15\0\x15", 7), "damaged Parquet data in its last bytes");
   expect("[Verse 1]\nAh\n", "it looks like plain text");
   expect("{\"text\":\"caf\xE9\"}\n", "it looks like Latin-1");
   expect("{\"text\":\"a\"}\nbad\n", "correct the line, or leave such lines out");
