@@ -1,13 +1,18 @@
 #include "libcore/io/parquet/parquet_records.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
+#include "libcore/io/files/temporary_folder.h"
 #include "libcore/io/streams/stop_signal.h"
 
 namespace megalith {
@@ -112,22 +117,75 @@ uint64_t ParquetRecords::decoder_memory() const {
                          [](uint64_t sum, const ColumnReader& column) { return sum + column.memory(); });
 }
 
-std::unique_ptr<RecordReader> open_corpus(const std::string& path, TextUnit unit,
+namespace {
+
+constexpr std::string_view kExtension = ".parquet";
+
+/// Copies what a command writes to a file in a folder that only this user can read, which ends with this
+/// object.
+class Spool {
+ public:
+  Spool(const InputOrigin& origin, const Interrupt* interrupt)
+      : folder_((temporary_folder() / "megalith-XXXXXX").string()) {
+    if (!::mkdtemp(folder_.data()))
+      fail(ErrorKind::kIo, folder_, ": cannot make this folder: ", std::strerror(errno));
+    path_ = folder_ + "/" + std::filesystem::path(origin.path).filename().string();
+    try {
+      copy(origin, interrupt);
+    } catch (...) {
+      remove();
+      throw;
+    }
+  }
+  ~Spool() { remove(); }
+  Spool(const Spool&) = delete;
+  Spool& operator=(const Spool&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  void copy(const InputOrigin& origin, const Interrupt* interrupt) const {
+    constexpr size_t kBlock = size_t{1} << 18;
+    const std::unique_ptr<char[]> block(new char[kBlock]);
+    InputStream stream(origin, interrupt);
+    AtomicFile file(path_);
+    while (const size_t n = stream.read(block.get(), kBlock)) file.write({block.get(), n});
+    stop_if_asked();  // which ends the stream, too
+    file.publish();
+  }
+  void remove() const {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
+  }
+
+  std::string folder_, path_;
+};
+
+/// Whether the origin is Parquet, by its content or, of a command, by its name.
+bool holds_parquet(const InputOrigin& origin) {
+  if (!origin.command.empty()) return origin.path.ends_with(kExtension);
+  if (is_parquet(origin.path)) return true;
+  if (origin.path.ends_with(kExtension) && std::filesystem::is_regular_file(origin.path))
+    fail(ErrorKind::kData, origin.path,
+         ": is named as Parquet, but does not begin with \"PAR1\"; restore the file, or rename it");
+  return false;
+}
+
+}  // namespace
+
+std::unique_ptr<RecordReader> open_corpus(const InputOrigin& origin, TextUnit unit,
                                           const std::vector<std::string>& keys, const LineLimits& limits,
                                           const Interrupt* interrupt, const ReaderMark& from,
                                           const StreamPart& part) {
-  if (!is_parquet(path)) {
-    if (path.ends_with(".parquet") && std::filesystem::is_regular_file(path))
-      fail(ErrorKind::kData, path,
-           ": is named as Parquet, but does not begin with \"PAR1\"; restore the file, or ", "rename it");
-    return open_records(path, unit, limits, interrupt, from, part);
-  }
+  if (!holds_parquet(origin)) return open_records(origin, unit, limits, interrupt, from, part);
   if (unit != TextUnit::kNone)
-    fail(ErrorKind::kUsage, path,
+    fail(ErrorKind::kUsage, origin.path,
          ": is a Parquet file, not plain text; leave --text out, and name its columns");
-  auto records = std::make_unique<ParquetRecords>(path, keys, limits, from, part);
+  std::optional<Spool> spool;
+  if (!origin.command.empty()) spool.emplace(origin, interrupt);
+  auto records =
+      std::make_unique<ParquetRecords>(spool ? spool->path() : origin.path, keys, limits, from, part);
   if (!records->left_out().empty())
-    log(path, ": not read, since JSON cannot express them: ", join(records->left_out(), ", "));
+    log(origin.path, ": not read, since JSON cannot express them: ", join(records->left_out(), ", "));
   return records;
 }
 

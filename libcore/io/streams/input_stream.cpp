@@ -48,14 +48,22 @@ bool is_compressed(const std::string& path) {
   return n > 0 && make_decoder({head.data(), static_cast<size_t>(n)}) != nullptr;
 }
 
-InputStream::InputStream(std::string path, const Interrupt* interrupt, const StreamPart& part)
-    : path_(std::move(path)), interrupt_(interrupt), part_(part), raw_(new char[kRawBytes]) {
-  descriptor_ = path_ == "-" ? ::dup(STDIN_FILENO) : ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor_ < 0) {
-    const bool absent =
-        errno == ENOENT || errno == ENOTDIR || errno == EACCES || errno == ELOOP || errno == ENAMETOOLONG;
-    fail(absent ? ErrorKind::kNoInput : ErrorKind::kIo, path_, ": cannot open: ", std::strerror(errno));
+void InputStream::open(const std::string& command) {
+  if (!command.empty()) {
+    command_.emplace(command);
+    descriptor_ = ::fcntl(command_->descriptor(), F_DUPFD_CLOEXEC, 0);
+  } else {
+    descriptor_ = path_ == "-" ? ::dup(STDIN_FILENO) : ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
   }
+  if (descriptor_ >= 0) return;
+  const bool absent =
+      errno == ENOENT || errno == ENOTDIR || errno == EACCES || errno == ELOOP || errno == ENAMETOOLONG;
+  fail(absent ? ErrorKind::kNoInput : ErrorKind::kIo, path_, ": cannot open: ", std::strerror(errno));
+}
+
+InputStream::InputStream(InputOrigin origin, const Interrupt* interrupt, const StreamPart& part)
+    : path_(std::move(origin.path)), interrupt_(interrupt), part_(part), raw_(new char[kRawBytes]) {
+  open(origin.command);
   try {
     struct stat info {};
     if (::fstat(descriptor_, &info) != 0)
@@ -167,6 +175,7 @@ size_t InputStream::read_raw(char* out, size_t room) {
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) fail(ErrorKind::kIo, path_, ": cannot read: ", std::strerror(errno));
     consumed_ += static_cast<uint64_t>(n);
+    if (n == 0 && command_) command_->finish(path_);
     return static_cast<size_t>(n);
   }
 }

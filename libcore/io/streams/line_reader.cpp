@@ -85,9 +85,9 @@ TextPlace LineBatch::place(size_t i, size_t offset) const {
   return place;
 }
 
-StreamRecords::StreamRecords(std::string path, LineLimits limits, const Interrupt* interrupt, uint64_t from,
+StreamRecords::StreamRecords(InputOrigin origin, LineLimits limits, const Interrupt* interrupt, uint64_t from,
                              const StreamPart& part)
-    : RecordReader(limits), input_(std::move(path), interrupt, part), read_(from) {
+    : RecordReader(limits), input_(std::move(origin), interrupt, part), read_(from) {
   storage_.reserve(kWindowBytes);
   input_.skip(from);
 }
@@ -104,9 +104,9 @@ std::string_view StreamRecords::take(size_t bytes) {
   return taken;
 }
 
-LineReader::LineReader(std::string path, LineLimits limits, const Interrupt* interrupt, ReaderMark from,
+LineReader::LineReader(InputOrigin origin, LineLimits limits, const Interrupt* interrupt, ReaderMark from,
                        const StreamPart& part)
-    : StreamRecords(std::move(path), limits, interrupt, from.bytes, part),
+    : StreamRecords(std::move(origin), limits, interrupt, from.bytes, part),
       place_(from.place),
       mode_(from.mode),
       at_start_(from.bytes == 0 && part.begin == StreamPlace{}) {}

@@ -121,7 +121,7 @@ class StreamRecords : public RecordReader {
   uint64_t decoder_memory() const override { return input_.decoder_memory(); }
 
  protected:
-  StreamRecords(std::string path, LineLimits limits, const Interrupt* interrupt, uint64_t from,
+  StreamRecords(InputOrigin origin, LineLimits limits, const Interrupt* interrupt, uint64_t from,
                 const StreamPart& part);
   static constexpr size_t kWindowBytes = size_t{1} << 18;
   bool refill(size_t room);  // reads up to `room` bytes to the window, which is empty; false at the end
@@ -144,8 +144,8 @@ class LineReader final : public StreamRecords {
   /// Begins at `from`, a position of an earlier reader of the same input. `part`: the input is this part of
   /// the file. Its lines and bytes are counted from its own beginning, and only a part that begins with the
   /// file may begin with an array.
-  LineReader(std::string path, LineLimits limits, const Interrupt* interrupt = nullptr, ReaderMark from = {},
-             const StreamPart& part = {});
+  LineReader(InputOrigin origin, LineLimits limits, const Interrupt* interrupt = nullptr,
+             ReaderMark from = {}, const StreamPart& part = {});
 
   bool next(LineBatch& batch, const Grow& grow) override;
 

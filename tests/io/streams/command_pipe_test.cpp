@@ -1,0 +1,75 @@
+#include "libcore/io/streams/command_pipe.h"
+
+#include <csignal>
+#include <filesystem>
+#include <string>
+#include <thread>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "libcore/base/error.h"
+#include "libcore/io/files/file.h"
+#include "libcore/io/streams/input_stream.h"
+#include "tests/support/files.h"
+
+namespace megalith {
+namespace {
+
+std::string all_of(const std::string& command) {
+  InputStream stream({"the object", command});
+  std::string text;
+  char block[7];
+  while (const size_t n = stream.read(block, sizeof block)) text.append(block, n);
+  return text;
+}
+
+/// The message of the kComm that reading ends with.
+std::string error_of(const std::string& command) {
+  try {
+    all_of(command);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kComm);
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(CommandPipe, IsAnInputStream) {
+  EXPECT_EQ(all_of("echo one; echo two"), "one\ntwo\n");
+  EXPECT_EQ(all_of("true"), "");
+  EXPECT_EQ(all_of("echo compressed | gzip"), "compressed\n");
+  EXPECT_EQ(all_of("cat"), "") << "it has no stdin";
+}
+
+TEST(CommandPipe, FailsIfItsCommandFails) {
+  EXPECT_EQ(
+      error_of("echo half; exit 3"),
+      "the object: `echo half; exit 3` ended with exit code 3; its own messages are on stderr; try again");
+  EXPECT_NE(error_of("no-such-command-here 2> /dev/null").find("exit code 127"), std::string::npos);
+  EXPECT_NE(error_of("kill -9 $$").find("was ended by signal 9"), std::string::npos);
+  EXPECT_NE(error_of("echo x | gzip | head -c 12; exit 1").find("exit code 1"), std::string::npos)
+      << "not a damaged file: the command failed";
+}
+
+TEST(CommandPipe, EndsItsWholeGroupWithTheStream) {
+  const test::TempDir dir;
+  {
+    InputStream stream({"x", "(sleep 1000 & echo $! > '" + dir / "pid" + "'; echo ready; wait) | cat"});
+    char block[16];
+    EXPECT_EQ(stream.read(block, sizeof block), 6U);
+  }
+  const pid_t sleeper = std::stoi(read_file(dir / "pid"));
+  // its parent is gone, so that init reaps it
+  for (int i = 0; i < 500 && ::kill(sleeper, 0) == 0; ++i) {
+    const std::string stat = std::filesystem::exists(concat("/proc/", sleeper, "/stat"))
+                                 ? read_file(concat("/proc/", sleeper, "/stat"))
+                                 : std::string();
+    if (stat.find(") Z ") != std::string::npos) return;  // dead, where nobody reaps
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_NE(::kill(sleeper, 0), 0);
+}
+
+}  // namespace
+}  // namespace megalith
