@@ -16,6 +16,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
+#include "libcore/base/text.h"
 #include "libcore/io/files/file.h"
 #include "libcore/io/streams/decoder.h"
 
@@ -158,6 +159,17 @@ void require_no_keys(const std::vector<std::string>& json_keys, TextUnit unit, P
   if (unit != TextUnit::kNone && json_keys != std::vector<std::string>{"text"})
     problems.add(Opt{"text"}, " and ", Opt{"json-keys"},
                  " contradict each other: plain text has no keys; leave one of them out");
+}
+
+std::vector<std::string> listed_objects(const std::vector<std::string>& lists) {
+  std::vector<std::string> names;
+  for (const std::string& list : lists) {
+    const size_t before = names.size();
+    for (const std::string& line : split(read_file(list), '\n'))
+      if (const std::string_view name = trim(line); !name.empty()) names.emplace_back(name);
+    if (names.size() == before) fail(ErrorKind::kNoInput, list, ": names no object; wanted one name a line");
+  }
+  return names;
 }
 
 std::vector<PlannedFile> planned_files(const std::vector<std::string>& inputs, TextUnit unit) {

@@ -29,6 +29,10 @@ void require_no_keys(const std::vector<std::string>& json_keys, TextUnit unit, P
 /// a folder has no file.
 std::vector<std::string> corpus_files(const std::vector<std::string>& inputs, TextUnit unit);
 
+/// The names of objects in these lists, files of one name a line; blank lines are left out. kNoInput if a
+/// list does not exist or has no name.
+std::vector<std::string> listed_objects(const std::vector<std::string>& lists);
+
 /// The files of corpus_files() as shards divide them. kNoInput if one does not exist, kUsage if one is not a
 /// regular file.
 std::vector<PlannedFile> planned_files(const std::vector<std::string>& inputs, TextUnit unit);

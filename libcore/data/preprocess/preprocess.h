@@ -29,6 +29,7 @@ inline std::vector<EnumName<Dedup>> enum_names(Dedup) {
 /// are those of Megatron's tools/preprocess_data.py, in the versions that the documented commands use.
 struct PreprocessConfig {
   std::vector<std::string> inputs, json_keys = {"text"};
+  std::string input_command;  // empty: inputs are files
   std::string output_prefix;
   TextUnit text = TextUnit::kNone;
   bool append_eod = false;
@@ -61,6 +62,12 @@ struct PreprocessConfig {
       "the "
       ".txt files), a quoted pattern for the files that match; - is stdin.",
       required(), metavar("FILE"));
+    v("input-command", input_command,
+      "Read objects, not files: each --input is a list of one name a line, and this shell command writes the "
+      "object whose (quoted) name takes the place of {} to its stdout, as 'aws s3 cp {} -' does. With "
+      "--shard "
+      "whole objects are dealt out. If it fails, the exit code is 75.",
+      metavar("COMMAND"));
     v("output-prefix", output_prefix,
       "Path of the datasets: PREFIX_KEY_document.bin and .idx (PREFIX_KEY_sentence with --split-sentences). "
       "With --shard I/N, - is a tar archive of the shard's files on stdout.",

@@ -156,7 +156,7 @@ class ShardRun {
       log(name(), ": already complete");
       return;
     }
-    for (const ShardPart& part : parts) inputs_.files.push_back(look_at_part(files[part.file], part));
+    look_at(parts, files);
     if (reads_stdin(config_)) inputs_.files = look_at_inputs(config_.inputs, config_.text);
     check();
     remove_file(failure_path(config_.output_prefix));
@@ -182,6 +182,16 @@ class ShardRun {
     write_hashes(config_.dedup_write, of, std::move(hashes));
   }
 
+  void look_at(const std::vector<ShardPart>& parts, const std::vector<PlannedFile>& files) {
+    std::vector<std::string> names;
+    for (const ShardPart& part : parts)
+      if (files[part.file].object)
+        names.push_back(files[part.file].path);
+      else
+        inputs_.files.push_back(look_at_part(files[part.file], part));
+    if (!names.empty()) inputs_.files = look_at_objects(config_, names);
+  }
+
   ShardRecord record(const ShardPlan& plan) const {
     return {.index = shard_.index,
             .count = shard_.count,
@@ -205,6 +215,8 @@ class ShardRun {
   }
 
   std::string describe(const std::vector<ShardPart>& parts) const {
+    if (!config_.input_command.empty())
+      return concat(parts.size(), parts.size() == 1 ? " object" : " objects");
     uint64_t bytes = 0;
     for (const ShardPart& part : parts) bytes += part.bytes;
     return concat(format_bytes(static_cast<double>(bytes)), " of ", parts.size(),
@@ -240,13 +252,20 @@ void leave_reason(const PreprocessConfig& config, const ShardRange& shards, cons
   }
 }
 
+std::vector<PlannedFile> planned_inputs(const PreprocessConfig& config) {
+  if (reads_stdin(config)) return {};
+  if (config.input_command.empty()) return planned_files(config.inputs, config.text);
+  std::vector<PlannedFile> objects;
+  for (std::string& name : listed_objects(config.inputs)) objects.push_back({std::move(name), 1, true});
+  return objects;
+}
+
 /// Does the shards, also those after one that cannot be done. Returns the exit code of the first that failed.
 int run_each(const PreprocessConfig& config, const TokenizerConfig& tokenizer_config,
              const ShardRange& shards, const RunFiles& files, const Interrupt& interrupt) {
-  const std::vector<PlannedFile> planned =
-      reads_stdin(config) ? std::vector<PlannedFile>() : planned_files(config.inputs, config.text);
+  const std::vector<PlannedFile> planned = planned_inputs(config);
   const ShardPlan plan(planned, config.text, shards.count, config.shard_by);
-  InputFile all;
+  InputFile all{.path = {}, .pipe = !config.input_command.empty()};
   for (const PlannedFile& file : planned) all.size += file.size / static_cast<uint64_t>(shards.count);
   const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(config, tokenizer_config, {all});
   const TextTools tools = text_tools(config, *tokenizer);

@@ -8,6 +8,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
+#include "libcore/base/shell_word.h"
 #include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
 #include "libcore/data/preprocess/corpus_files.h"
@@ -67,6 +68,30 @@ std::vector<InputFile> look_at_inputs(const std::vector<std::string>& inputs, Te
   return files;
 }
 
+std::vector<InputFile> look_at_objects(const PreprocessConfig& config,
+                                       const std::vector<std::string>& names) {
+  constexpr std::string_view kPlace = "{}";
+  std::vector<InputFile> objects;
+  for (const std::string& name : names) {
+    InputFile object{.path = name, .pipe = true};
+    std::string_view rest = config.input_command;
+    for (size_t at = rest.find(kPlace); at != std::string_view::npos; at = rest.find(kPlace)) {
+      object.command.append(rest.substr(0, at)).append(single_quoted(name));
+      rest.remove_prefix(at + kPlace.size());
+    }
+    object.command.append(rest);
+    objects.push_back(std::move(object));
+  }
+  log("Reading ", format_count(static_cast<int64_t>(objects.size())), " objects by `", config.input_command,
+      "`");
+  return objects;
+}
+
+std::vector<InputFile> look_at_all(const PreprocessConfig& config) {
+  if (config.input_command.empty()) return look_at_inputs(config.inputs, config.text);
+  return look_at_objects(config, listed_objects(config.inputs));
+}
+
 /// The size of the next batch. Batches become smaller towards the end of the last file, so that no worker
 /// ends long after the others.
 size_t DocumentSource::batch_bytes() const {
@@ -81,8 +106,8 @@ size_t DocumentSource::batch_bytes() const {
 bool DocumentSource::next(DocumentBatch& batch, const std::function<void(size_t)>& grow) {
   for (; at_ < files_.size(); ++at_) {
     if (!reader_)
-      reader_ = open_corpus(files_[at_].path, limits_.text, limits_.keys, limits_.lines, &interrupt_,
-                            std::exchange(from_, {}), files_[at_].part);
+      reader_ = open_corpus({files_[at_].path, files_[at_].command}, limits_.text, limits_.keys,
+                            limits_.lines, &interrupt_, std::exchange(from_, {}), files_[at_].part);
     reader_->close_batches_at(batch_bytes());
     const bool more = reader_->next(batch.lines, grow);
     batch.bytes = batch.lines.bytes();

@@ -48,12 +48,17 @@ struct InputFile {
   bool pipe = false;        // not a regular file: size is not known
   bool compressed = false;  // compressed, as far as is known before reading; Parquet counts as such
   bool parquet = false;
+  std::string command = {};  // which reads the object `path`; empty: the file is opened
 };
 
 /// The input files in the order of `inputs`, with patterns and folders expanded. All are checked before the
 /// work begins, so that a wrong name at the end of a list costs seconds, not hours. kNoInput.
 std::vector<InputFile> look_at_inputs(const std::vector<std::string>& inputs,
                                       TextUnit unit = TextUnit::kNone);
+/// Some objects of the lists config.inputs, read by config.input_command.
+std::vector<InputFile> look_at_objects(const PreprocessConfig& config, const std::vector<std::string>& names);
+/// The inputs of a run of all the work.
+std::vector<InputFile> look_at_all(const PreprocessConfig& config);
 /// What a shard reads of a file.
 InputFile look_at_part(const PlannedFile& file, const ShardPart& part);
 std::string shown_input(const std::string& path);  // "stdin" for "-"

@@ -46,6 +46,7 @@ void hash_bytes(const PlannedFile& file, uint64_t begin, uint64_t end, Xxh64& ha
 }
 
 uint64_t hash_behind(const PlannedFile& file, uint64_t at) {
+  if (file.object) return 0;
   Xxh64 hash;
   hash_bytes(file, at, std::min(at + kHashed, file.size), hash);
   return hash.digest();
@@ -131,6 +132,7 @@ std::string ShardPlan::content(const std::vector<ShardPart>& parts) const {
   Xxh64 hash;
   for (const ShardPart& part : parts) {
     const PlannedFile& file = files_[part.file];
+    if (file.object) continue;
     const uint64_t begin = part.part.begin.at,
                    end = std::max(begin, part.part.end ? part.part.end->at : file.size);
     hash_bytes(file, begin, std::min(begin + kHashed, end), hash);

@@ -17,10 +17,11 @@ namespace megalith {
 /// several. kFiles: each gets whole files.
 enum class ShardBy { kBytes, kFiles };
 
-/// A file of the inputs, which is a regular one.
+/// A file of the inputs, which is a regular one, or an object that a command reads.
 struct PlannedFile {
   std::string path;
-  uint64_t size = 0;  // in bytes
+  uint64_t size = 0;    // in bytes
+  bool object = false;  // it is not opened: its size, which is not known, counts as 1, and it is not cut
 };
 
 /// What a shard reads of one file.
