@@ -89,7 +89,8 @@ DeltaDecoder::DeltaDecoder(std::string_view bytes, const ParquetPlace& place) : 
   const uint64_t first = varint();
   value_ = static_cast<int64_t>(first >> 1) ^ -static_cast<int64_t>(first & 1);
   if (miniblocks_ == 0 || miniblocks_ > kMostMiniblocks || block_ % miniblocks_ != 0 ||
-      block_ / miniblocks_ % 8 != 0 || block_ == 0 || block_ > UINT32_MAX || count_ > INT32_MAX)
+      block_ / miniblocks_ % 8 != 0 || block_ == 0 || block_ > kMostInBlock ||
+      count_ > (bytes.size() + 1) * kMostInBlock)
     fail_damaged(place, "found ", count_, " differences in blocks of ", block_, " in ", miniblocks_,
                  " parts");
   each_ = block_ / miniblocks_;

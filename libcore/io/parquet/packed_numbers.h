@@ -55,6 +55,7 @@ class DeltaDecoder {
 
  private:
   static constexpr size_t kMostMiniblocks = 512;
+  static constexpr uint64_t kMostInBlock = uint64_t{1} << 16;  // writers take 128 to 2048
 
   uint64_t varint();
   void begin_block();

@@ -73,6 +73,10 @@ TEST(DeltaDecoder, RefusesWhatIsDamaged) {
   EXPECT_THROW(deltas("\x80\x01\x04\x05\x02\x02\x08\x00\x00\x00short"sv), Error);
   EXPECT_THROW(deltas("\x80\x01\x00\x05\x02"sv), Error) << "no miniblocks";
   EXPECT_THROW(deltas("\x80\x01\x03\x05\x02"sv), Error) << "128 is no multiple of 3";
+  EXPECT_THROW(deltas("\x80\x80\x80\x01\x01\xff\xff\xff\x0f\x00\x00\x00"sv), Error)
+      << "a block of two million";
+  EXPECT_THROW(deltas("\x80\x01\x04\xff\xff\xff\x0f\x00\x00\x00\x00\x00\x00"sv), Error)
+      << "too many for 13 bytes";
   DeltaDecoder one("\x80\x01\x04\x01\x54"sv, kPlace);
   one.next();
   EXPECT_THROW(one.next(), Error);
