@@ -19,7 +19,7 @@ SHARDS, KILLS, LINES = "7", 3, 400_000
 ENGINES = {  # the example, what pip installs, and whether a worker that dies is replaced
     "ray": ("ray_tasks.py", "ray==2.60.0", True),
     "dask": ("dask_tasks.py", "distributed==2026.8.0", True),
-    "spark": ("spark_partitions.py", "pyspark==4.1.1", True),
+    "spark": ("spark_partitions.py", "pyspark==4.3.0", True),
     "datatrove": ("datatrove_step.py", "datatrove==0.10.1", False),
 }
 
