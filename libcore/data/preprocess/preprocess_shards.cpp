@@ -1,8 +1,5 @@
 // megalith-preprocess --shard.
 #include <algorithm>
-#include <cerrno>
-#include <cstdlib>
-#include <cstring>
 #include <deque>
 #include <filesystem>
 #include <functional>
@@ -37,40 +34,29 @@ bool writes_stdout(const PreprocessConfig& config) {
   return config.output_prefix == "-";
 }
 
-/// A folder for the files of a shard that go to stdout, which no other user may read. Removes them.
+/// A folder for the files of a shard that go to stdout.
 class Spool {
  public:
-  Spool() : path_((temporary_folder() / "megalith-XXXXXX").string()) {
-    if (!::mkdtemp(path_.data()))
-      fail(ErrorKind::kIo, path_, ": cannot make this folder: ", std::strerror(errno));
-  }
-  ~Spool() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  Spool(const Spool&) = delete;
-  Spool& operator=(const Spool&) = delete;
-
-  const std::string& path() const { return path_; }
+  const std::string& path() const { return folder_.path(); }
 
   /// Writes all files to stdout. The sidecars are the last, so that an archive that was cut off has no
   /// dataset.
   void write() const {
     std::vector<std::string> names, sidecars;
-    for (const auto& entry : std::filesystem::directory_iterator(path_)) {
+    for (const auto& entry : std::filesystem::directory_iterator(path())) {
       std::string name = entry.path().filename().string();
       (name.ends_with(".json") ? sidecars : names).push_back(std::move(name));
     }
     TarWriter tar(write_stdout);
     for (std::vector<std::string>* list : {&names, &sidecars}) {
       std::sort(list->begin(), list->end());
-      for (const std::string& name : *list) tar.add(name, path_ + "/" + name);
+      for (const std::string& name : *list) tar.add(name, path() + "/" + name);
     }
     tar.finish();
   }
 
  private:
-  std::string path_;
+  OwnFolder folder_;
 };
 
 /// The options of a run whose output goes to the folder of a spool.

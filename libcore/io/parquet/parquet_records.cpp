@@ -1,9 +1,6 @@
 #include "libcore/io/parquet/parquet_records.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <numeric>
 #include <optional>
@@ -121,29 +118,11 @@ namespace {
 
 constexpr std::string_view kExtension = ".parquet";
 
-/// Copies what a command writes to a file in a folder that only this user can read, which ends with this
-/// object.
+/// What a command writes, in a file of a folder that goes with this object.
 class Spool {
  public:
   Spool(const InputOrigin& origin, const Interrupt* interrupt)
-      : folder_((temporary_folder() / "megalith-XXXXXX").string()) {
-    if (!::mkdtemp(folder_.data()))
-      fail(ErrorKind::kIo, folder_, ": cannot make this folder: ", std::strerror(errno));
-    path_ = folder_ + "/" + std::filesystem::path(origin.path).filename().string();
-    try {
-      copy(origin, interrupt);
-    } catch (...) {
-      remove();
-      throw;
-    }
-  }
-  ~Spool() { remove(); }
-  Spool(const Spool&) = delete;
-  Spool& operator=(const Spool&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  void copy(const InputOrigin& origin, const Interrupt* interrupt) const {
+      : path_(folder_.path() + "/" + std::filesystem::path(origin.path).filename().string()) {
     constexpr size_t kBlock = size_t{1} << 18;
     const std::unique_ptr<char[]> block(new char[kBlock]);
     InputStream stream(origin, interrupt);
@@ -152,12 +131,11 @@ class Spool {
     stop_if_asked();  // which ends the stream, too
     file.publish();
   }
-  void remove() const {
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
-  }
+  const std::string& path() const { return path_; }
 
-  std::string folder_, path_;
+ private:
+  OwnFolder folder_;
+  std::string path_;
 };
 
 /// Whether the origin is Parquet, by its content or, of a command, by its name.
