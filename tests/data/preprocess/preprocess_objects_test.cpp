@@ -124,6 +124,7 @@ TEST_F(PreprocessObjects, ResumeAfterTheCommandFailed) {
   const std::string files = expected();
   read_objects();
   config_.resume = true;
+  config_.workers = 1;  // so that what was read is written before the next object is opened
   config_.save_interval = 0;
   const std::string command = config_.input_command;
   config_.input_command = "test {} != numbers.parquet || exit 7; " + command;
