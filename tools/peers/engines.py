@@ -88,7 +88,8 @@ def check(engine, folder):
     corpus = f"{folder}/corpus/*.jsonl" if engine == "spark" else f"{folder}/corpus"
     out.parent.mkdir()
     environment = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}", "ENGINES_CHECK": str(folder), "RAY_USAGE_STATS_ENABLED": "0",
-                   "PYSPARK_PYTHON": str(python), "HOME": str(folder)}
+                   "PYSPARK_PYTHON": str(python), "HOME": str(folder),
+                   "PYSPARK_SUBMIT_ARGS": "--master local[2,20] pyspark-shell"}  # 20 attempts at a task; local[2] has one, clusters four
     killed = 0
     for attempt in range(1, 1 + 2 * KILLS):
         with open(folder / f"{engine}.log", "ab") as log:
