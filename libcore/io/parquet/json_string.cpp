@@ -1,8 +1,6 @@
 #include "libcore/io/parquet/json_string.h"
 
-#include <algorithm>
 #include <bit>
-#include <cstring>
 
 #include "libcore/base/machine/bytes16.h"
 
@@ -20,10 +18,8 @@ char* write_escape(char* out, char c) {
     return out;
   }
   const auto code = static_cast<unsigned char>(c);
-  std::memcpy(out, "u00", 3);
-  out[3] = kDigits[code >> 4];
-  out[4] = kDigits[code & 0xf];
-  return out + 5;
+  for (const char digit : {'u', '0', '0', kDigits[code >> 4], kDigits[code & 0xf]}) *out++ = digit;
+  return out;
 }
 
 bool is_special(char c) {

@@ -33,7 +33,7 @@ uint64_t read_varint(std::string_view bytes, size_t& at, const ParquetPlace& pla
 }  // namespace
 
 int bits_for(uint32_t most) {
-  return std::bit_width(most);
+  return static_cast<int>(std::bit_width(most));
 }
 
 RunDecoder::RunDecoder(std::string_view bytes, int width, const ParquetPlace& place)

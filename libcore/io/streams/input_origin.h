@@ -11,9 +11,9 @@ struct InputOrigin {
   std::string path;
   std::string command = {};  // empty: `path` is opened
 
-  InputOrigin(std::string file)
-      : path(std::move(file)) {}                 // NOLINT(google-explicit-constructor): a path is one
-  InputOrigin(const char* file) : path(file) {}  // NOLINT(google-explicit-constructor)
+  // A path alone is an origin.
+  InputOrigin(std::string file) : path(std::move(file)) {}  // NOLINT(google-explicit-constructor): see above
+  InputOrigin(const char* file) : path(file) {}             // NOLINT(google-explicit-constructor): see above
   InputOrigin(std::string name, std::string shell_command)
       : path(std::move(name)), command(std::move(shell_command)) {}
 };
