@@ -169,10 +169,12 @@ TEST_F(PreprocessText, NamesTheOptionThatReadsAFolder) {
     return refusal([&] { run(); });
   };
   const std::string none = message("texts", TextUnit::kNone);
-  EXPECT_NE(none.find("texts: no .json or .jsonl file is in this folder"), std::string::npos) << none;
+  EXPECT_NE(none.find("texts: no .json, .jsonl or .parquet file is in this folder"), std::string::npos)
+      << none;
   EXPECT_NE(none.find("it has 2 of .txt, which are read with --text file"), std::string::npos) << none;
   const std::string json = message("json", TextUnit::kFile);
-  EXPECT_NE(json.find("it has 1 of .json or .jsonl, which are read without --text"), std::string::npos)
+  EXPECT_NE(json.find("it has 1 of .json, .jsonl or .parquet, which are read without --text"),
+            std::string::npos)
       << json;
   const std::string pages = message("pages", TextUnit::kParagraph);
   EXPECT_NE(pages.find("no .txt file is in this folder"), std::string::npos) << pages;
