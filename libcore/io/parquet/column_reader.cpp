@@ -36,7 +36,7 @@ void ColumnReader::begin(const ColumnChunk& chunk) {
   end_ = at_ + static_cast<uint64_t>(chunk_.bytes);
   place_.byte = at_;
   taken_ = paged_ = 0;
-  read_ = has_dictionary_ = false;
+  read_ = false;
   values_.reset();
   dictionary_.clear();
 }
@@ -122,10 +122,9 @@ void ColumnReader::take_dictionary(const PageHeader& page) {
   constexpr size_t kSmallest = 4;  // bytes of an entry; truths have no dictionary
   if (static_cast<uint64_t>(page.values) > bytes.size() / kSmallest)
     fail_damaged(place_, "found a dictionary of ", page.values, " entries in ", bytes.size(), " bytes");
-  const auto values = open_values({parquet::Encoding::kPlain, shape_.type, bytes, nullptr, place_});
+  const auto values = open_values({parquet::Encoding::kPlain, shape_.type, bytes, dictionary_, place_});
   dictionary_.assign(static_cast<size_t>(page.values), {});
   for (ColumnValue& value : dictionary_) values->next(value);
-  has_dictionary_ = true;
 }
 
 /// The levels at the beginning of a page's bytes, after the number of their bytes. Removes both from `bytes`.
@@ -171,13 +170,12 @@ void ColumnReader::take_data_v2(const PageHeader& page) {
 }
 
 void ColumnReader::open_page_values(const PageHeader& page, std::string_view bytes) {
-  // A page of nulls may hold no bytes at all, not even the head that its encoding wants.
-  if (bytes.empty() && page.encoding != parquet::Encoding::kRleDictionary &&
-      page.encoding != parquet::Encoding::kPlainDictionary)
-    values_ = open_values({parquet::Encoding::kPlain, shape_.type, bytes, nullptr, place_});
-  else
-    values_ =
-        open_values({page.encoding, shape_.type, bytes, has_dictionary_ ? &dictionary_ : nullptr, place_});
+  // A page of nulls may hold no bytes at all, not even the head that its encoding wants, and have no
+  // dictionary.
+  const bool empty = bytes.empty() && page.encoding != parquet::Encoding::kRleDictionary &&
+                     page.encoding != parquet::Encoding::kPlainDictionary;
+  values_ = open_values(
+      {empty ? parquet::Encoding::kPlain : page.encoding, shape_.type, bytes, dictionary_, place_});
 }
 
 /// The `size` bytes that `stored` decompresses to, in `out`; `stored` itself if it is not compressed.

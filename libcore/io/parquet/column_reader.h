@@ -78,7 +78,6 @@ class ColumnReader {
   RunDecoder repetitions_, definitions_;
   std::unique_ptr<ColumnValues> values_;
   std::vector<ColumnValue> dictionary_;
-  bool has_dictionary_ = false;
   ByteBuffer head_, stored_, page_, dictionary_page_;
   std::unique_ptr<Decoder> decoder_;
   parquet::Codec decoder_codec_{};

@@ -97,7 +97,7 @@ class RunTruths final : public ColumnValues {
 class DictionaryValues final : public ColumnValues {
  public:
   explicit DictionaryValues(const StoredValues& stored)
-      : entries_(*stored.dictionary),
+      : entries_(stored.dictionary),
         place_(stored.place),
         numbers_(stored.bytes.empty() ? RunDecoder({}, 0, stored.place)
                                       : RunDecoder(stored.bytes.substr(1),
@@ -227,7 +227,6 @@ std::unique_ptr<ColumnValues> open_known(const StoredValues& stored) {
       return open_plain(stored);
     case Encoding::kPlainDictionary:
     case Encoding::kRleDictionary:
-      if (!stored.dictionary) fail_damaged(stored.place, "found a page whose dictionary is missing");
       return std::make_unique<DictionaryValues>(stored);
     case Encoding::kRle:
       return truths ? std::make_unique<RunTruths>(stored) : nullptr;

@@ -30,7 +30,7 @@ struct StoredValues {
   parquet::Encoding encoding;
   parquet::Physical type;  // kBoolean to kByteArray, but not kInt96
   std::string_view bytes;
-  const std::vector<ColumnValue>* dictionary;  // of the column chunk; null: it has none
+  const std::vector<ColumnValue>& dictionary;  // of the column chunk; empty: it has none
   const ParquetPlace& place;
 };
 
