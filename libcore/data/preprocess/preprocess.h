@@ -59,8 +59,7 @@ struct PreprocessConfig {
     v("input", inputs,
       "Files of one JSON object a line, or of one array of objects; plain or compressed by gzip, zstd, bzip2 "
       "or xz; or Parquet. A folder stands for the .json, .jsonl and .parquet files below it (with --text: "
-      "the "
-      ".txt files), a quoted pattern for the files that match; - is stdin.",
+      "the .txt files), a quoted pattern for the files that match; - is stdin.",
       required(), metavar("FILE"));
     v("input-command", input_command,
       "Read objects, not files: each --input is a list of one name a line, and this shell command writes the "
