@@ -74,20 +74,23 @@ CommandPipe::~CommandPipe() {
   wait();
 }
 
-int CommandPipe::wait() {
+std::optional<int> CommandPipe::wait() {
+  const pid_t process = std::exchange(process_, -1);
   int status = 0;
-  while (::waitpid(process_, &status, 0) < 0 && errno == EINTR) {
-  }
-  process_ = -1;
+  while (::waitpid(process, &status, 0) < 0)
+    if (errno != EINTR) return std::nullopt;
   return status;
 }
 
 void CommandPipe::finish(const std::string& name) {
   if (process_ < 0) return;
-  const int status = wait();
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return;
-  const std::string how = WIFSIGNALED(status) ? concat("was ended by signal ", WTERMSIG(status))
-                                              : concat("ended with exit code ", WEXITSTATUS(status));
+  const std::optional<int> status = wait();
+  if (!status)  // then half an object would pass for a whole one
+    fail(ErrorKind::kSystem, name, ": cannot learn how `", command_, "` ended: ", std::strerror(errno),
+         "; start this program where SIGCHLD is not ignored");
+  if (WIFEXITED(*status) && WEXITSTATUS(*status) == 0) return;
+  const std::string how = WIFSIGNALED(*status) ? concat("was ended by signal ", WTERMSIG(*status))
+                                               : concat("ended with exit code ", WEXITSTATUS(*status));
   fail(ErrorKind::kComm, name, ": `", command_, "` ", how, "; its own messages are on stderr; try again");
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include <sys/types.h>
@@ -19,11 +20,11 @@ class CommandPipe {
   /// Where its stdout is read; the pipe keeps it.
   int descriptor() const { return descriptor_; }
   /// To be called at the end of its stdout: waits for its end. Throws kComm, with `name`, if its exit code is
-  /// not 0.
+  /// not 0; kSystem if the system does not tell it.
   void finish(const std::string& name);
 
  private:
-  int wait();
+  std::optional<int> wait();  // its status; nothing if it is not known
 
   std::string command_;
   int descriptor_ = -1;

@@ -1,6 +1,7 @@
 #include "libcore/io/streams/command_pipe.h"
 
 #include <chrono>
+#include <csignal>
 #include <fstream>
 #include <string>
 #include <thread>
@@ -50,6 +51,23 @@ TEST(CommandPipe, FailsIfItsCommandFails) {
   EXPECT_NE(error_of("kill -9 $$").find("was ended by signal 9"), std::string::npos);
   EXPECT_NE(error_of("echo x | gzip | head -c 12; exit 1").find("exit code 1"), std::string::npos)
       << "not a damaged file: the command failed";
+}
+
+/// Programs inherit it from who started them. Then the system forgets exit codes.
+TEST(CommandPipe, FailsIfItsExitCodeIsLost) {
+  struct sigaction ignored {}, before {};
+  ignored.sa_handler = SIG_IGN;
+  ASSERT_EQ(::sigaction(SIGCHLD, &ignored, &before), 0);
+  std::string message = "no error";
+  try {
+    all_of("echo half; exit 3");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kSystem);
+    message = error.what();
+  }
+  ::sigaction(SIGCHLD, &before, nullptr);
+  EXPECT_NE(message.find("the object: cannot learn how `echo half; exit 3` ended: "), std::string::npos)
+      << message;
 }
 
 TEST(CommandPipe, EndsItsWholeGroupWithTheStream) {
