@@ -142,7 +142,13 @@ int64_t DeltaDecoder::next() {
 }
 
 size_t DeltaDecoder::size() {
-  while (taken_ < count_) next();
+  if (taken_ == 0 && count_ > 0) taken_ = 1;  // the first number is in the head
+  while (taken_ < count_) {
+    if (left_ == 0) begin_miniblock();
+    const uint64_t passed = std::min(left_, count_ - taken_);
+    left_ -= passed;
+    taken_ += passed;
+  }
   return at_;
 }
 

@@ -50,7 +50,8 @@ class DeltaDecoder {
 
   uint64_t count() const { return count_; }  // numbers in all
   int64_t next();                            // to be called count() times at most
-  /// The bytes that all of its numbers take. Reads on to their end, so that no number may be read after it.
+  /// The bytes that all of its numbers take. Passes over them, so that no number may be read after it; takes
+  /// time for each byte, not for each number, of which a byte may stand for 65536.
   size_t size();
 
  private:

@@ -9,6 +9,7 @@
 namespace megalith {
 namespace {
 
+using namespace std::string_literals;
 using namespace std::string_view_literals;
 
 const ParquetPlace kPlace{"f.parquet", "column \"c\"", 4};
@@ -65,6 +66,15 @@ TEST(DeltaDecoder, SumsWrapAround) {
 
 TEST(DeltaDecoder, KnowsWhereItEnds) {
   EXPECT_EQ(DeltaDecoder("\x80\x01\x04\x05\x02\x02\x00\x00\x00\x00rest"sv, kPlace).size(), 10U);
+}
+
+TEST(DeltaDecoder, KnowsWhereItEndsWithoutReadingEachNumber) {
+  // a million blocks of 65536 equal numbers, two bytes each: one by one they would take minutes
+  std::string bytes = "\x80\x80\x04\x01\x80\x80\x80\x80\x80\x02"s + '\0';
+  bytes.append(size_t{2} << 20, '\0');
+  DeltaDecoder decoder(bytes, kPlace);
+  EXPECT_EQ(decoder.count(), uint64_t{1} << 36);
+  EXPECT_EQ(decoder.size(), bytes.size());
 }
 
 TEST(DeltaDecoder, RefusesWhatIsDamaged) {
