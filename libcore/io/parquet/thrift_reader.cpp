@@ -107,12 +107,18 @@ void ThriftReader::skip_map() {
   const unsigned types = byte();
   if (size > bytes_.size() - at_) throw RanOut();
   for (uint64_t left = size; left > 0; --left) {
-    skip(static_cast<Type>(types >> 4));
-    skip(static_cast<Type>(types & 0x0f));
+    skip_element(static_cast<Type>(types >> 4));
+    skip_element(static_cast<Type>(types & 0x0f));
   }
 }
 
-/// Skips a value. (In a list a truth is a byte of its own; in a struct it is in the field's type.)
+/// Skips a value in a list, set or map. There a truth is a byte of its own; in a struct it is in the field's
+/// type.
+void ThriftReader::skip_element(Type type) {
+  type == kTrue || type == kFalse ? skip_bytes(1) : skip(type);
+}
+
+/// Skips the value of a field.
 void ThriftReader::skip(Type type) {
   const Depth depth(*this);
   switch (type) {
@@ -134,8 +140,7 @@ void ThriftReader::skip(Type type) {
     case kList:
     case kSet: {
       const ListHead head = list_head();
-      for (size_t left = head.size; left > 0; --left)
-        head.type == kTrue || head.type == kFalse ? skip_bytes(1) : skip(head.type);
+      for (size_t left = head.size; left > 0; --left) skip_element(head.type);
       return;
     }
     case kMap:

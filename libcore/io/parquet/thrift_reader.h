@@ -93,6 +93,7 @@ class ThriftReader {
   ListHead list_head();
   size_t list_size(Type wanted);
   void skip(Type type);
+  void skip_element(Type type);
   void skip_map();
   void skip_bytes(uint64_t count);
 
