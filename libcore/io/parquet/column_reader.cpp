@@ -119,7 +119,10 @@ void ColumnReader::take_dictionary(const PageHeader& page) {
   // PLAIN_DICTIONARY is an old name of PLAIN here.
   if (page.encoding != parquet::Encoding::kPlain && page.encoding != parquet::Encoding::kPlainDictionary)
     fail_damaged(place_, "found a dictionary in encoding ", static_cast<int32_t>(page.encoding));
-  constexpr size_t kSmallest = 4;  // bytes of an entry; truths have no dictionary
+  constexpr size_t kSmallest = 4;              // bytes of an entry; truths have no dictionary
+  constexpr int64_t kMost = int64_t{1} << 24;  // which take 512 MiB; writers stop at a page of about 1 MiB
+  if (page.values > kMost)
+    fail_unread(place_, "has a dictionary of ", page.values, " entries, wanted at most ", kMost);
   if (static_cast<uint64_t>(page.values) > bytes.size() / kSmallest)
     fail_damaged(place_, "found a dictionary of ", page.values, " entries in ", bytes.size(), " bytes");
   const auto values = open_values({parquet::Encoding::kPlain, shape_.type, bytes, dictionary_, place_});
@@ -165,7 +168,8 @@ void ColumnReader::take_data_v2(const PageHeader& page) {
   definitions_ = levels(repetitions, definitions, shape_.definition);
   std::string_view values = stored.substr(repetitions + definitions);
   const int64_t plain = page.plain_bytes - page.repetition_bytes - page.definition_bytes;
-  if (page.compressed && plain > 0) values = decompress(values, plain, page_);
+  // Some writers store a block that decompresses to nothing, which is no value's.
+  if (page.compressed) values = plain > 0 ? decompress(values, plain, page_) : std::string_view();
   open_page_values(page, values);
 }
 

@@ -99,7 +99,7 @@ class DictionaryValues final : public ColumnValues {
   explicit DictionaryValues(const StoredValues& stored)
       : entries_(stored.dictionary),
         place_(stored.place),
-        numbers_(stored.bytes.empty() ? RunDecoder({}, 0, stored.place)
+        numbers_(stored.bytes.empty() ? RunDecoder({}, 1, stored.place)  // which has no number
                                       : RunDecoder(stored.bytes.substr(1),
                                                    static_cast<uint8_t>(stored.bytes[0]), stored.place)) {}
   void next(ColumnValue& value) override {

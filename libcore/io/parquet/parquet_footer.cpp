@@ -190,8 +190,12 @@ void check(const ParquetFooter& footer, const ParquetPlace& place) {
   if (footer.schema.empty()) fail_damaged(place, "found no schema");
   const auto columns = std::count_if(footer.schema.begin(), footer.schema.end(),
                                      [](const SchemaElement& element) { return element.type.has_value(); });
-  for (size_t i = 0; i < footer.groups.size(); ++i)
+  int64_t rows = 0;
+  for (size_t i = 0; i < footer.groups.size(); ++i) {
     check_group(footer.groups[i], i, static_cast<size_t>(columns), place);
+    if (__builtin_add_overflow(rows, footer.groups[i].rows, &rows))
+      fail_damaged(place, "found more rows than 64 bits can count");
+  }
 }
 
 uint64_t begin_of(const RowGroup& group, uint64_t otherwise) {
@@ -254,7 +258,7 @@ ParquetFooter read_parquet_footer(const ReadableFile& file) {
 std::optional<uint64_t> row_group_at_or_behind(const std::string& path, uint64_t byte) {
   const std::vector<uint64_t> begins = read_parquet_footer(ReadableFile(path)).begins;
   if (!std::is_sorted(begins.begin(), begins.end(), std::less_equal<>())) return std::nullopt;
-  return *std::lower_bound(begins.begin(), begins.end(), byte);
+  return *std::lower_bound(begins.begin(), begins.end() - 1, byte);  // the last is the file's size
 }
 
 }  // namespace megalith
