@@ -49,6 +49,7 @@ class SchemaReader {
 
  private:
   static constexpr int kDeepest = 64;
+  static constexpr size_t kMostPaths = size_t{1} << 26;  // bytes of all paths; a million columns take less
 
   void read_children(Tree& parent, int depth) {
     if (depth == kDeepest) fail_damaged(place_, "found a schema more than ", kDeepest, " deep");
@@ -62,6 +63,9 @@ class SchemaReader {
                  .definition = parent.definition,
                  .wanted = false};
       child.path = parent.path.empty() ? child.element->name : parent.path + "." + child.element->name;
+      path_bytes_ += child.path.size();
+      if (path_bytes_ > kMostPaths)  // a long name of a group with many parts
+        fail_unread(place_, "has columns whose paths take more than ", kMostPaths, " bytes");
       if (child.element->repetition != Repetition::kRequired) ++child.definition;
       if (child.repeats()) ++child.repetition;
       if (child.is_leaf()) child.column = columns_++;
@@ -74,7 +78,7 @@ class SchemaReader {
 
   const std::vector<SchemaElement>& elements_;
   const ParquetPlace& place_;
-  size_t at_ = 0, columns_ = 0;
+  size_t at_ = 0, columns_ = 0, path_bytes_ = 0;
 };
 
 void want_all(Tree& tree) {
@@ -168,9 +172,10 @@ class ShapeMaker {
   std::optional<RowNode> value_once(const Tree& tree) {
     if (tree.is_leaf()) return leaf(tree);
     if (tree.is_map()) return leave_out(tree, "a map");
-    if (!tree.is_list() || tree.repeats()) return object(tree);
-    if (tree.children.size() != 1 || !tree.children.front().repeats())
-      return leave_out(tree, "a list without a repeated part");
+    const bool has_repeated = tree.children.size() == 1 && tree.children.front().repeats();
+    // A repeated group may be a list in a list of an old writer.
+    if (!tree.is_list() || (tree.repeats() && !has_repeated)) return object(tree);
+    if (!has_repeated) return leave_out(tree, "a list without a repeated part");
     const Tree& repeated = tree.children.front();
     return list(repeated, tree.definition, element(repeated, tree.element->name));
   }
@@ -178,7 +183,8 @@ class ShapeMaker {
   /// The element of a list. Old writers have no group of their own around it.
   std::optional<RowNode> element(const Tree& repeated, const std::string& list_name) {
     const std::string& name = repeated.element->name;
-    const bool is_group = !repeated.is_leaf() && repeated.children.size() == 1 && name != "array" &&
+    const bool is_group = !repeated.is_leaf() && repeated.children.size() == 1 &&
+                          !repeated.children.front().repeats() && name != "array" &&
                           name != list_name + "_tuple";
     return is_group ? value(repeated.children.front()) : value_once(repeated);
   }

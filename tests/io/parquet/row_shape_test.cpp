@@ -71,6 +71,21 @@ TEST(RowShape, ReadsListsOfOldWriters) {
       Kind::kText);
 }
 
+// The same rules: a list of lists of parquet-avro, and a repeated group whose one part repeats.
+TEST(RowShape, ReadsListsInListsOfOldWriters) {
+  const RowNode inner = element_of(
+      {group("array", Repetition::kRepeated, 1, Meaning::kList), text("array", Repetition::kRepeated)});
+  EXPECT_EQ(inner.kind, Kind::kList);
+  EXPECT_EQ(inner.definition, 2) << "it is never null";
+  EXPECT_EQ(inner.filled, 3);
+  EXPECT_EQ(inner.repetition, 2);
+  EXPECT_EQ(inner.parts.at(0).kind, Kind::kText);
+  const RowNode object =
+      element_of({group("element", Repetition::kRepeated, 1), text("a", Repetition::kRepeated)});
+  EXPECT_EQ(object.kind, Kind::kObject);
+  EXPECT_EQ(object.parts.at(0).kind, Kind::kList);
+}
+
 TEST(RowShape, PrefersAColumnToAPath) {
   const std::vector<SchemaElement> schema = {
       group("root", Repetition::kRequired, 2), group("meta", Repetition::kOptional, 2),
@@ -88,6 +103,10 @@ TEST(RowShape, RefusesDamagedSchemas) {
   std::vector<SchemaElement> deep(100, group("g", Repetition::kOptional, 1));
   deep.push_back(text("a", Repetition::kRequired));
   EXPECT_THROW(shape_of(deep), Error);
+  std::vector<SchemaElement> wide = {group("r", Repetition::kRequired, 1),
+                                     group(std::string(1 << 16, 'g'), Repetition::kOptional, 1100)};
+  wide.resize(wide.size() + 1100, text("a", Repetition::kRequired));
+  EXPECT_THROW(shape_of(wide), Error) << "its paths take 72 MB";
 }
 
 }  // namespace
