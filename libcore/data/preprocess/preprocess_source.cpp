@@ -73,7 +73,7 @@ std::vector<InputFile> look_at_objects(const PreprocessConfig& config,
   constexpr std::string_view kPlace = "{}";
   std::vector<InputFile> objects;
   for (const std::string& name : names) {
-    InputFile object{.path = name, .pipe = true};
+    InputFile object{.path = name, .pipe = true, .parquet = name.ends_with(".parquet")};
     std::string_view rest = config.input_command;
     for (size_t at = rest.find(kPlace); at != std::string_view::npos; at = rest.find(kPlace)) {
       object.command.append(rest.substr(0, at)).append(single_quoted(name));

@@ -26,8 +26,8 @@ uint64_t most_from_byte(Codec codec) {
 
 }  // namespace
 
-ColumnReader::ColumnReader(const ReadableFile& file, ColumnShape shape)
-    : file_(file), shape_(std::move(shape)), place_{file.path(), "column " + quote(shape_.path), 0} {}
+ColumnReader::ColumnReader(const ReadableFile& file, ColumnShape shape, const std::string& name)
+    : file_(file), shape_(std::move(shape)), place_{name, "column " + quote(shape_.path), 0} {}
 
 void ColumnReader::begin(const ColumnChunk& chunk) {
   chunk_ = chunk;

@@ -30,8 +30,8 @@ struct ColumnShape {
 /// stop_if_asked().
 class ColumnReader {
  public:
-  /// `file` must outlive the reader.
-  ColumnReader(const ReadableFile& file, ColumnShape shape);
+  /// `file` must outlive the reader. `name`: of the file, for messages.
+  ColumnReader(const ReadableFile& file, ColumnShape shape, const std::string& name);
 
   /// Begins with the first entry of a row group's part of the column.
   void begin(const ColumnChunk& chunk);

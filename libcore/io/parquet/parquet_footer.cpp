@@ -206,16 +206,16 @@ uint64_t begin_of(const RowGroup& group, uint64_t otherwise) {
 }
 
 /// The number of bytes of the footer, which the file's last eight bytes say.
-uint64_t footer_size(const ReadableFile& file) {
+uint64_t footer_size(const ReadableFile& file, const std::string& name) {
   constexpr uint64_t kEnd = 8, kLeast = kEnd + parquet::kMagic.size();
-  const ParquetPlace place{file.path(), "its last bytes", file.size() - std::min(file.size(), kEnd)};
+  const ParquetPlace place{name, "its last bytes", file.size() - std::min(file.size(), kEnd)};
   if (file.size() < kLeast)
     fail_damaged(place, "the file has ", file.size(), " bytes, wanted at least ", kLeast,
                  "; it was truncated");
   std::array<char, kEnd> end{};
   file.read_at(place.byte, end.data(), end.size());
   const std::string_view magic(end.data() + sizeof(uint32_t), parquet::kMagic.size());
-  if (magic == parquet::kEncryptedMagic) fail_unread({file.path(), "its footer", place.byte}, "is encrypted");
+  if (magic == parquet::kEncryptedMagic) fail_unread({name, "its footer", place.byte}, "is encrypted");
   if (magic != parquet::kMagic)
     fail_damaged(place, "found no \"PAR1\" at the end; the file was truncated, or is still being written");
   uint32_t size;
@@ -237,10 +237,10 @@ bool is_parquet(const std::string& path) {
   return magic == parquet::kMagic || magic == parquet::kEncryptedMagic;
 }
 
-ParquetFooter read_parquet_footer(const ReadableFile& file) {
+ParquetFooter read_parquet_footer(const ReadableFile& file, const std::string& name) {
   constexpr uint64_t kEnd = 8;
-  const uint64_t size = footer_size(file);
-  const ParquetPlace place{file.path(), "its footer", file.size() - kEnd - size};
+  const uint64_t size = footer_size(file, name);
+  const ParquetPlace place{name, "its footer", file.size() - kEnd - size};
   std::string bytes(size, '\0');
   file.read_at(place.byte, bytes.data(), bytes.size());
   ParquetFooter footer = parse(bytes, place);

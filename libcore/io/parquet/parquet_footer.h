@@ -52,8 +52,11 @@ struct ParquetFooter {
 bool is_parquet(const std::string& path);
 
 /// Reads the footer, and checks that each column of each row group lies in the file. kData, with the place,
-/// if it does not, or if the file is encrypted.
-ParquetFooter read_parquet_footer(const ReadableFile& file);
+/// if it does not, or if the file is encrypted. `name`: of the file, for messages.
+ParquetFooter read_parquet_footer(const ReadableFile& file, const std::string& name);
+inline ParquetFooter read_parquet_footer(const ReadableFile& file) {
+  return read_parquet_footer(file, file.path());
+}
 
 /// The first byte at or behind `byte` at which a row group of the file begins; the file's size if none does.
 /// Row groups that do not ascend in the file are not told apart: then nothing. kNoInput, kIo, kData.

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <numeric>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "libcore/base/error.h"
@@ -15,16 +16,17 @@
 namespace megalith {
 
 ParquetRecords::ParquetRecords(std::string path, const std::vector<std::string>& keys, LineLimits limits,
-                               const ReaderMark& from, const StreamPart& part)
+                               const ReaderMark& from, const StreamPart& part, const std::string& name)
     : RecordReader(limits),
       file_(std::move(path)),
-      footer_(read_parquet_footer(file_)),
-      shape_(row_shape(footer_, keys, file_.path())),
+      name_(name.empty() ? file_.path() : name),
+      footer_(read_parquet_footer(file_, name_)),
+      shape_(row_shape(footer_, keys, name_)),
       writer_(shape_, columns_) {
-  for (const ColumnShape& column : shape_.columns) columns_.emplace_back(file_, column);
+  for (const ColumnShape& column : shape_.columns) columns_.emplace_back(file_, column, name_);
   const uint64_t end = part.end ? part.end->at : file_.size();
   if (end > file_.size() || part.begin.at > end)
-    fail(ErrorKind::kData, file_.path(), ": ends ", std::max(end, part.begin.at) - file_.size(),
+    fail(ErrorKind::kData, name_, ": ends ", std::max(end, part.begin.at) - file_.size(),
          " bytes before a place that this run reads from or to; it has changed");
   const size_t first = group_at(part.begin.at);
   last_group_ = group_at(end);
@@ -62,7 +64,7 @@ void ParquetRecords::skip_to(uint64_t row) {
     ++row_;
   }
   if (row_ != row)
-    fail(ErrorKind::kData, file_.path(), ": has ", row_, " rows up to its end, wanted ", row,
+    fail(ErrorKind::kData, name_, ": has ", row_, " rows up to its end, wanted ", row,
          " that were read before; it has changed");
 }
 
@@ -81,7 +83,7 @@ bool ParquetRecords::has_row() {
 size_t ParquetRecords::room(size_t bytes, size_t row, size_t size, const Grow& grow) const {
   constexpr size_t kMore = 2;  // bytes by which a row that is cut is too long
   if (limits_.refused > 0 && row + size > limits_.refused)
-    fail(ErrorKind::kData, file_.path(), ": row ", row_ + 1, " has more than ", limits_.refused,
+    fail(ErrorKind::kData, name_, ": row ", row_ + 1, " has more than ", limits_.refused,
          " bytes; wanted shorter texts");
   if (limits_.longest > 0)
     size = std::min(size, limits_.longest + kMore - std::min(limits_.longest + kMore, row));
@@ -118,11 +120,11 @@ namespace {
 
 constexpr std::string_view kExtension = ".parquet";
 
-/// What a command writes, in a file of a folder that goes with this object.
+/// What a command writes, in a file of a folder that goes with this object. The file's own name is no
+/// object's, which may be longer than a file's.
 class Spool {
  public:
-  Spool(const InputOrigin& origin, const Interrupt* interrupt)
-      : path_(folder_.path() + "/" + std::filesystem::path(origin.path).filename().string()) {
+  Spool(const InputOrigin& origin, const Interrupt* interrupt) : path_(folder_.path() + "/object") {
     constexpr size_t kBlock = size_t{1} << 18;
     const std::unique_ptr<char[]> block(new char[kBlock]);
     InputStream stream(origin, interrupt);
@@ -142,7 +144,8 @@ class Spool {
 bool holds_parquet(const InputOrigin& origin) {
   if (!origin.command.empty()) return origin.path.ends_with(kExtension);
   if (is_parquet(origin.path)) return true;
-  if (origin.path.ends_with(kExtension) && std::filesystem::is_regular_file(origin.path))
+  std::error_code ignored;  // whoever opens it has that error
+  if (origin.path.ends_with(kExtension) && std::filesystem::is_regular_file(origin.path, ignored))
     fail(ErrorKind::kData, origin.path,
          ": is named as Parquet, but does not begin with \"PAR1\"; restore the file, or rename it");
   return false;
@@ -160,8 +163,8 @@ std::unique_ptr<RecordReader> open_corpus(const InputOrigin& origin, TextUnit un
          ": is a Parquet file, not plain text; leave --text out, and name its columns");
   std::optional<Spool> spool;
   if (!origin.command.empty()) spool.emplace(origin, interrupt);
-  auto records =
-      std::make_unique<ParquetRecords>(spool ? spool->path() : origin.path, keys, limits, from, part);
+  auto records = std::make_unique<ParquetRecords>(spool ? spool->path() : origin.path, keys, limits, from,
+                                                  part, origin.path);
   if (!records->left_out().empty())
     log(origin.path, ": not read, since JSON cannot express them: ", join(records->left_out(), ", "));
   return records;

@@ -28,9 +28,9 @@ class ParquetRecords final : public RecordReader {
  public:
   /// `keys`: what is read of a row; empty: all that JSON can express. Begins at `from`, a position of an
   /// earlier reader of the same file. `part`: of the file, cut where row groups begin
-  /// (row_group_at_or_behind()).
+  /// (row_group_at_or_behind()). `name`: of the file, for messages; empty: its path.
   ParquetRecords(std::string path, const std::vector<std::string>& keys, LineLimits limits,
-                 const ReaderMark& from = {}, const StreamPart& part = {});
+                 const ReaderMark& from = {}, const StreamPart& part = {}, const std::string& name = {});
 
   bool next(LineBatch& batch, const Grow& grow) override;
   uint64_t consumed() const override;
@@ -47,6 +47,7 @@ class ParquetRecords final : public RecordReader {
   size_t room(size_t bytes, size_t row, size_t size, const Grow& grow) const;
 
   ReadableFile file_;
+  std::string name_;
   ParquetFooter footer_;
   RowShape shape_;
   std::deque<ColumnReader> columns_;  // which must not move

@@ -111,6 +111,18 @@ TEST_F(PreprocessObjects, AreDealtToShardsWhole) {
   EXPECT_NE(logged_.find("shard 1 of 3: reading 2 objects\n"), std::string::npos) << logged_;
 }
 
+TEST_F(PreprocessObjects, AreNamedInMessagesAboutParquet) {
+  read_objects();
+  write_file(dir_ / "list", "numbers.parquet\n");
+  config_.on_error = OnError::kStrict;
+  EXPECT_EQ(error_kind(), ErrorKind::kData);
+  EXPECT_EQ(error_.find("numbers.parquet: row 5: missing key"), 0U) << error_;
+  const std::string file = dir_ / "bucket/numbers.parquet", whole = read_file(file);
+  write_file(file, whole.substr(0, whole.size() - 1));
+  EXPECT_EQ(error_kind(), ErrorKind::kData);
+  EXPECT_EQ(error_.find("numbers.parquet: damaged Parquet data in its last bytes"), 0U) << error_;
+}
+
 TEST_F(PreprocessObjects, AreTriedAgainIfTheCommandFails) {
   read_objects();
   fs::remove(dir_ / "bucket/c.jsonl.gz");
