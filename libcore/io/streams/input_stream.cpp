@@ -170,7 +170,12 @@ bool InputStream::wait_for_bytes() {
 
 size_t InputStream::read_raw(char* out, size_t room) {
   for (;;) {
-    if (!wait_for_bytes()) return 0;
+    if (!wait_for_bytes()) {
+      // A run can resume in what a command writes, so that the half of a record before a stop must not pass
+      // for its last one.
+      if (command_) stop_if_asked();
+      return 0;
+    }
     const ssize_t n = ::read(descriptor_, out, room);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) fail(ErrorKind::kIo, path_, ": cannot read: ", std::strerror(errno));

@@ -39,8 +39,9 @@ bool is_compressed(const std::string& path);
 /// signal ends a line without end or a long skip.
 class InputStream {
  public:
-  /// If `interrupt` is set while a read waits for a pipe, that read acts as if the pipe had ended. The stream
-  /// begins and ends where `part` does; a part of anything but a regular file is refused (kUsage).
+  /// If `interrupt` is set while a read waits for a pipe, that read acts as if the pipe had ended; for a
+  /// command, calls stop_if_asked() before. The stream begins and ends where `part` does; a part of anything
+  /// but a regular file is refused (kUsage).
   explicit InputStream(InputOrigin origin, const Interrupt* interrupt = nullptr, const StreamPart& part = {});
   ~InputStream();
   InputStream(const InputStream&) = delete;

@@ -12,6 +12,7 @@
 #include "libcore/base/error.h"
 #include "libcore/io/files/file.h"
 #include "libcore/io/streams/input_stream.h"
+#include "libcore/io/streams/stop_signal.h"
 #include "tests/support/files.h"
 
 namespace megalith {
@@ -55,7 +56,8 @@ TEST(CommandPipe, FailsIfItsCommandFails) {
 
 /// Programs inherit it from who started them. Then the system forgets exit codes.
 TEST(CommandPipe, FailsIfItsExitCodeIsLost) {
-  struct sigaction ignored {}, before {};
+  struct sigaction ignored {
+  }, before{};
   ignored.sa_handler = SIG_IGN;
   ASSERT_EQ(::sigaction(SIGCHLD, &ignored, &before), 0);
   std::string message = "no error";
@@ -68,6 +70,21 @@ TEST(CommandPipe, FailsIfItsExitCodeIsLost) {
   ::sigaction(SIGCHLD, &before, nullptr);
   EXPECT_NE(message.find("the object: cannot learn how `echo half; exit 3` ended: "), std::string::npos)
       << message;
+}
+
+// A run that resumes would otherwise take half a record for a whole one, and the rest for the next one.
+TEST(CommandPipe, IsNotAtItsEndWhenAStopIsAsked) {
+  const Interrupt interrupt;
+  const StopSignal signal(&interrupt);
+  InputStream stream({"x", "printf '{\"text\": \"half of it'; sleep 1000"}, &interrupt);
+  char block[64];
+  EXPECT_EQ(stream.read(block, sizeof block), 20U);
+  std::thread sender([] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // by then the next read waits
+    ::kill(::getpid(), SIGTERM);
+  });
+  EXPECT_THROW(stream.read(block, sizeof block), Stopped);
+  sender.join();
 }
 
 TEST(CommandPipe, EndsItsWholeGroupWithTheStream) {
