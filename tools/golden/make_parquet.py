@@ -2,7 +2,7 @@
 """Writes tests/io/parquet/goldens: small Parquet files of four writers, and beside each the rows that pyarrow reads from it, as lines of
 JSON without the nulls of objects.
 
-    python3 -m venv env && env/bin/pip install pyarrow==26.0.1 duckdb==2.0.0 polars fastparquet==2026.9.0
+    python3 -m venv env && env/bin/pip install pyarrow==26.0.1 duckdb==2.0.1 polars==2.1.0 fastparquet==2026.9.0
     env/bin/python tools/golden/make_parquet.py
 """
 
