@@ -23,7 +23,7 @@ constexpr size_t kRawBytes = size_t{1} << 18;
 
 }  // namespace
 
-Interrupt::Interrupt() : descriptor_(::eventfd(0, EFD_CLOEXEC)) {
+Interrupt::Interrupt() : descriptor_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (descriptor_ < 0) fail(ErrorKind::kIo, "cannot make an event descriptor: ", std::strerror(errno));
 }
 
@@ -37,6 +37,12 @@ void Interrupt::set() const noexcept {
   // A failure can be ignored: write() fails only if the counter is at its maximum, so the interrupt is
   // already set.
   static_cast<void>(written);
+}
+
+void Interrupt::clear() const noexcept {
+  uint64_t count = 0;
+  const ssize_t taken = ::read(descriptor_, &count, sizeof count);  // fails if it is not set
+  static_cast<void>(taken);
 }
 
 bool is_compressed(const std::string& path) {
@@ -171,10 +177,10 @@ bool InputStream::wait_for_bytes() {
 size_t InputStream::read_raw(char* out, size_t room) {
   for (;;) {
     if (!wait_for_bytes()) {
-      // A run can resume in what a command writes, so that the half of a record before a stop must not pass
-      // for its last one.
-      if (command_) stop_if_asked();
-      return 0;
+      if (!command_) return 0;
+      // What a command writes can be read again, so that the half of it must not pass for all.
+      stop_if_asked();
+      fail(ErrorKind::kComm, path_, ": reading it was interrupted; try again");
     }
     const ssize_t n = ::read(descriptor_, out, room);
     if (n < 0 && errno == EINTR) continue;

@@ -14,7 +14,7 @@
 namespace megalith {
 
 /// Lets one thread wake another that waits for the next bytes of a pipe and might otherwise wait until the
-/// pipe's writer ends. Once set, an Interrupt stays set.
+/// pipe's writer ends. Once set, an Interrupt stays set until clear().
 class Interrupt {
  public:
   Interrupt();
@@ -22,6 +22,7 @@ class Interrupt {
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;
   void set() const noexcept;
+  void clear() const noexcept;
   int descriptor() const { return descriptor_; }
 
  private:
@@ -39,9 +40,9 @@ bool is_compressed(const std::string& path);
 /// signal ends a line without end or a long skip.
 class InputStream {
  public:
-  /// If `interrupt` is set while a read waits for a pipe, that read acts as if the pipe had ended; for a
-  /// command, calls stop_if_asked() before. The stream begins and ends where `part` does; a part of anything
-  /// but a regular file is refused (kUsage).
+  /// If `interrupt` is set while a read waits for a pipe, that read acts as if the pipe had ended; while it
+  /// waits for a command, it throws Stopped or kComm. The stream begins and ends where `part` does; a part of
+  /// anything but a regular file is refused (kUsage).
   explicit InputStream(InputOrigin origin, const Interrupt* interrupt = nullptr, const StreamPart& part = {});
   ~InputStream();
   InputStream(const InputStream&) = delete;

@@ -111,6 +111,27 @@ TEST_F(PreprocessObjects, AreDealtToShardsWhole) {
   EXPECT_NE(logged_.find("shard 1 of 3: reading 2 objects\n"), std::string::npos) << logged_;
 }
 
+TEST_F(PreprocessObjects, AreReadByShardsAfterOneThatFailed) {
+  read_objects();
+  write_file(dir_ / "list", "damaged\na.jsonl\n");
+  write_file(dir_ / "bucket/damaged", "no JSON\n");
+  config_.on_error = OnError::kStrict;
+  config_.output_prefix = dir_ / "out/set";
+  config_.shard = "0-1/2";
+  EXPECT_EQ(run_preprocess_shards(config_, tokenizer_, {}), exit_code(ErrorKind::kData));
+  write_file(dir_ / "bucket/damaged", lines(500));
+  EXPECT_EQ(run_preprocess_shards(config_, tokenizer_, {}), 0);
+  MergeConfig merge;
+  merge.shards = dir_ / "out/set";
+  merge.output_prefix = dir_ / "set";
+  merge_shards(merge, {});
+  const std::string shards = dataset();
+  config_.output_prefix = dir_ / "set";
+  config_.shard = {};
+  files_ = {dir_ / "bucket/damaged", dir_ / "bucket/a.jsonl"};
+  EXPECT_EQ(shards, expected());
+}
+
 TEST_F(PreprocessObjects, AreNamedInMessagesAboutParquet) {
   read_objects();
   write_file(dir_ / "list", "numbers.parquet\n");
