@@ -41,7 +41,8 @@ struct TokenizerAppConfig {
       required(), one_of({"train", "encode", "decode"}));
     v("input", input,
       "Files to read, plain or compressed; - is stdin. For train: loose JSON, one document a line; a folder "
-      "stands for the .json and .jsonl files below it (with --text: the .txt files), a quoted pattern for "
+      "stands for the .json, .jsonl and .parquet files below it (with --text: the .txt files), a quoted "
+      "pattern for "
       "the files that match.",
       metavar("FILE"), default_text("stdin, for encode and decode"));
     v("json-keys", json_keys, "Keys whose texts train reads.", metavar("KEY"));

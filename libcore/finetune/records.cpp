@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <initializer_list>
+#include <memory>
 #include <utility>
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
 #include "libcore/base/utf8.h"
-#include "libcore/io/streams/line_reader.h"
+#include "libcore/io/parquet/parquet_records.h"
 
 namespace megalith {
 namespace {
@@ -463,9 +464,10 @@ namespace {
 void read_objects(const std::string& path, int64_t max_records,
                   const std::function<void(const Json&, const std::string& where)>& take) {
   int64_t count = 0;
-  LineReader reader(path, {.refused = kLongestLine});
+  const std::unique_ptr<RecordReader> reader =
+      open_corpus(path, TextUnit::kNone, {}, {.refused = kLongestLine});
   LineBatch batch;
-  while (reader.next(batch, [](size_t) {}))
+  while (reader->next(batch, [](size_t) {}))
     for (size_t i = 0; i < batch.lines(); ++i) {
       const std::string where = concat(path, ":", batch.place(i, 0).line);
       const std::span<char> line = batch.line(i);

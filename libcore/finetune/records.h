@@ -59,7 +59,8 @@ struct RecordOptions {
   RenderMessages render = {};
 };
 
-/// Reads a file of records: JSON lines, or one JSON array. A record is an object with
+/// Reads a file of records: JSON lines, one JSON array, or Parquet (ParquetRecords). A record is an object
+/// with
 ///   "src", "tgt"                           texts (PaddleNLP)
 ///   "instruction", "input"?, "output"      texts (Stanford Alpaca); "system" and "history" are kData
 ///   "prompt", "completion" | "response"    texts or lists of messages, of which the completion is learned

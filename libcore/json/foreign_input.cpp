@@ -104,16 +104,12 @@ std::string table_advice(const std::string& path, char separator) {
                 ", and name the text's column by --json-keys");
 }
 
-/// pandas reads Parquet only from a file, and not from a compressed one.
+/// Parquet is read from its end, so only from a file, and not from one that is compressed as a whole. (Other
+/// files of it do not come here.)
 std::string parquet_advice(const std::string& path) {
-  constexpr const char* kConvert =
-      "`python3 -c 'import pandas, sys; "
-      "pandas.read_parquet(sys.argv[1]).to_json(sys.argv[2], orient=\"records\", lines=True)' ";
-  if (path == "-" || !compression_of(path).empty())
-    return concat("it is a Parquet file; write it to a file of its own, and convert that with ", kConvert,
-                  "FILE.parquet FILE.jsonl`");
-  return concat("it is a Parquet file; convert it with ", kConvert, shell_word(path), " ",
-                shell_word(renamed(path, ".jsonl")), "`");
+  return concat("it is Parquet in a ",
+                path == "-" || compression_of(path).empty() ? "pipe" : "compressed file",
+                "; write it to a file of its own, as it is, and name that");
 }
 
 /// Whether the text begins as no JSON line or array does, and has no control characters.

@@ -23,8 +23,8 @@ struct BadRecord {
 BadRecord bad_record(std::string path, const LineBatch& batch, size_t line);
 
 /// What the input seems to be that is neither loose JSON nor text in UTF-8, and the option or command that
-/// makes it readable: Parquet, UTF-16, indented JSON, CSV or, where loose JSON was wanted, plain text. Empty
-/// if it may well be what was wanted.
+/// makes it readable: Parquet in a pipe, UTF-16, indented JSON, CSV or, where loose JSON was wanted, plain
+/// text. Empty if it may well be what was wanted.
 std::string other_form(const BadRecord& bad);
 
 /// The command that makes UTF-8 of an input whose record has a byte that is not. Empty unless the record

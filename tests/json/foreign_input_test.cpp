@@ -30,7 +30,8 @@ TEST(OtherForm, IsKnownByTheFirstBytes) {
   expect_form("\"id\",\"the text\"\r\n1,a\r\n", "delimiter=\",\"");
   expect_form("id\ttext\n1\ta\n", "delimiter=\"\\t\"");
   expect_form("id;text\n1;a\n", "delimiter=\";\"");
-  expect_form("PAR1\x15\x04", "pandas.read_parquet(", DocumentFault::kInvalidUtf8);
+  expect_form("PAR1\x15\x04", "it is Parquet in a pipe; write it to a file of its own",
+              DocumentFault::kInvalidUtf8);
   expect_form(std::string("\xFF\xFEH\0i\0", 6), "`iconv -f utf-16 -t utf-8 < in/a.b > in/a.utf8.b`",
               DocumentFault::kInvalidUtf8);
   expect_form(std::string("{\0\"\0t\0", 6), "iconv -f utf-16le -t utf-8");
@@ -44,6 +45,11 @@ TEST(OtherForm, IsNotAssumedWhereTheInputMayBeWhatWasWanted) {
   EXPECT_EQ(form_of("\"a string\"", DocumentFault::kNotObject), "");
   EXPECT_EQ(form_of("id,text\n1,a\n", DocumentFault::kInvalidUtf8, true), "");
   EXPECT_NE(form_of(std::string("\xFE\xFF\0H", 4), DocumentFault::kInvalidUtf8, true), "");
+}
+
+TEST(OtherForm, IsParquetInACompressedFile) {
+  EXPECT_EQ(other_form({.path = "a.parquet.gz", .fault = DocumentFault::kInvalidUtf8, .head = "PAR1\x15"}),
+            "it is Parquet in a compressed file; write it to a file of its own, as it is, and name that");
 }
 
 TEST(OtherForm, IsConvertedInAPipeWhereThereIsNoPlainFile) {

@@ -16,6 +16,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
+#include "libcore/base/text.h"
 #include "libcore/io/files/file.h"
 #include "libcore/io/streams/decoder.h"
 
@@ -37,7 +38,7 @@ std::vector<std::string> expand(const std::string& input) {
   return paths;
 }
 
-/// Whether a file in an input folder holds texts or loose JSON, perhaps compressed, according to its name. A
+/// Whether a file in an input folder holds texts or records (loose JSON, Parquet), according to its name. A
 /// hidden file holds neither.
 struct CorpusName {
   bool is_text = false, is_json = false, is_hidden = false;
@@ -46,7 +47,7 @@ struct CorpusName {
     if (is_hidden) return;
     name = uncompressed_name(name);
     is_text = name.ends_with(".txt");
-    is_json = name.ends_with(".json") || name.ends_with(".jsonl");
+    is_json = name.ends_with(".json") || name.ends_with(".jsonl") || name.ends_with(".parquet");
   }
 };
 
@@ -130,7 +131,7 @@ class FolderSearch {
   }
 
   [[noreturn]] void fail_without_files(const std::string& folder) const {
-    constexpr const char* kJson = ".json or .jsonl";
+    constexpr const char* kJson = ".json, .jsonl or .parquet";
     std::string others;
     if (others_ > 0)
       others = texts_
@@ -158,6 +159,17 @@ void require_no_keys(const std::vector<std::string>& json_keys, TextUnit unit, P
   if (unit != TextUnit::kNone && json_keys != std::vector<std::string>{"text"})
     problems.add(Opt{"text"}, " and ", Opt{"json-keys"},
                  " contradict each other: plain text has no keys; leave one of them out");
+}
+
+std::vector<std::string> listed_objects(const std::vector<std::string>& lists) {
+  std::vector<std::string> names;
+  for (const std::string& list : lists) {
+    const size_t before = names.size();
+    for (const std::string& line : split(read_file(list), '\n'))
+      if (const std::string_view name = trim(line); !name.empty()) names.emplace_back(name);
+    if (names.size() == before) fail(ErrorKind::kNoInput, list, ": names no object; wanted one name a line");
+  }
+  return names;
 }
 
 std::vector<PlannedFile> planned_files(const std::vector<std::string>& inputs, TextUnit unit) {

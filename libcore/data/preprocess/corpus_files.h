@@ -22,12 +22,16 @@ inline constexpr const char* kTextHelp =
 void require_no_keys(const std::vector<std::string>& json_keys, TextUnit unit, Problems& problems);
 
 /// The files that `inputs` names, in its order. A pattern stands for the files that match, a folder for the
-/// .json and .jsonl files below it (for texts: the .txt files), also compressed, both in byte order of their
-/// paths. Of folders, the JSON files that our programs write beside their outputs (sidecars, states of
-/// runs, records of shards) are left out, and a file is taken from folders only once. Only
-/// files of a folder whose names end with .json are opened, and only their beginnings are read. kNoInput if a
-/// pattern or a folder has no file.
+/// .json, .jsonl and .parquet files below it (for texts: the .txt files), also compressed, both in byte order
+/// of their paths. Of folders, the JSON files that our programs write beside their outputs (sidecars, states
+/// of runs, records of shards) are left out, and a file is taken from folders only once. Only files of a
+/// folder whose names end with .json are opened, and only their beginnings are read. kNoInput if a pattern or
+/// a folder has no file.
 std::vector<std::string> corpus_files(const std::vector<std::string>& inputs, TextUnit unit);
+
+/// The names of objects in these lists, files of one name a line; blank lines are left out. kNoInput if a
+/// list does not exist or has no name.
+std::vector<std::string> listed_objects(const std::vector<std::string>& lists);
 
 /// The files of corpus_files() as shards divide them. kNoInput if one does not exist, kUsage if one is not a
 /// regular file.
@@ -39,6 +43,7 @@ inline std::vector<EnumName<ShardBy>> enum_names(ShardBy) {
 /// Help of the option --shard-by of the programs that make or show a plan.
 inline constexpr const char* kShardByHelp =
     "bytes: cut the inputs in parts of equal size: plain files at line ends, zstd with a seek table and BGZF "
-    "where a member begins; JSON arrays and other compressed files stay whole. files: cut between files.";
+    "where a member begins, Parquet where a row group begins; JSON arrays and other compressed files stay "
+    "whole. files: cut between files.";
 
 }  // namespace megalith

@@ -72,8 +72,10 @@ class DocumentPipeline {
         output_(output),
         limits_(limits_of(job.config, files)),
         batch_bytes_(std::clamp(kBytesInFlight / limits_.items, kMinBatch, kBatchBytes)),
-        lines_(files, {line_limits(job.config, batch_bytes_), limits_.workers, job.config.text},
-               job.interrupt, output.start()),
+        lines_(
+            files,
+            {line_limits(job.config, batch_bytes_), limits_.workers, job.config.text, job.config.json_keys},
+            job.interrupt, output.start()),
         pipeline_(limits_, {.source = [this](size_t worker, DocumentBatch& batch,
                                              const auto& grow) { return source(worker, batch, grow); },
                             .work = [this](size_t worker, DocumentBatch& batch) { encode(worker, batch); },
@@ -189,7 +191,9 @@ TextTools text_tools(const PreprocessConfig& config, const Tokenizer& tokenizer)
 
 void check_files(const PreprocessConfig& config, const TokenizerConfig& tokenizer,
                  const std::vector<InputFile>& inputs, RunFiles files) {
-  for (const InputFile& input : inputs) files.reads("--input", input.path);
+  for (const InputFile& input : inputs)
+    if (input.command.empty()) files.reads("--input", input.path);
+  if (!config.input_command.empty()) files.reads("--input", config.inputs);  // the lists
   reads_tokenizer(files, tokenizer);
   for (const std::string& key : config.json_keys) {
     const std::string prefix = config.prefix_of(key), sidecar = sidecar_path(prefix);
@@ -253,6 +257,11 @@ void PreprocessConfig::validate(Problems& problems) const {
   if (resume && std::count(inputs.begin(), inputs.end(), "-") > 0)
     problems.add(Opt{"resume"}, ": stdin (\"-\") cannot be read a second time; wanted files");
   validate_shards(*this, problems);
+  if (!input_command.empty() && input_command.find("{}") == std::string::npos)
+    problems.add(Opt{"input-command"}, ' ', quote(input_command),
+                 " has no {}, which the object's name takes the place of");
+  if (!input_command.empty() && std::count(inputs.begin(), inputs.end(), "-") > 0)
+    problems.add(Opt{"input-command"}, " reads lists of names from files, not from stdin (\"-\")");
   if (std::count(inputs.begin(), inputs.end(), "-") > 1)
     problems.add(Opt{"input"}, " names stdin (\"-\") twice");
 }
@@ -264,14 +273,14 @@ int64_t PreprocessSummary::skipped() const {
 
 PreprocessSummary preprocess(const PreprocessConfig& config, const Tokenizer& tokenizer) {
   const Interrupt interrupt;
-  const std::vector<InputFile> inputs = look_at_inputs(config.inputs, config.text);
+  const std::vector<InputFile> inputs = look_at_all(config);
   const TextTools tools = text_tools(config, tokenizer);
   return run_job({config, tools, interrupt}, {inputs});
 }
 
 int run_preprocess(const PreprocessConfig& config, const TokenizerConfig& tokenizer_config, RunFiles files) {
   const auto start = std::chrono::steady_clock::now();
-  const std::vector<InputFile> inputs = look_at_inputs(config.inputs, config.text);
+  const std::vector<InputFile> inputs = look_at_all(config);
   check_files(config, tokenizer_config, inputs, std::move(files));
   const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(config, tokenizer_config, inputs);
   const TextTools tools = text_tools(config, *tokenizer);

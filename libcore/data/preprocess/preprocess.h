@@ -29,6 +29,7 @@ inline std::vector<EnumName<Dedup>> enum_names(Dedup) {
 /// are those of Megatron's tools/preprocess_data.py, in the versions that the documented commands use.
 struct PreprocessConfig {
   std::vector<std::string> inputs, json_keys = {"text"};
+  std::string input_command;  // empty: inputs are files
   std::string output_prefix;
   TextUnit text = TextUnit::kNone;
   bool append_eod = false;
@@ -57,17 +58,23 @@ struct PreprocessConfig {
   void fields(V&& v) {
     v("input", inputs,
       "Files of one JSON object a line, or of one array of objects; plain or compressed by gzip, zstd, bzip2 "
-      "or xz. A folder stands for the .json and .jsonl files below it (with --text: the .txt files), a "
-      "quoted pattern for the files that match; - is stdin.",
+      "or xz; or Parquet. A folder stands for the .json, .jsonl and .parquet files below it (with --text: "
+      "the .txt files), a quoted pattern for the files that match; - is stdin.",
       required(), metavar("FILE"));
+    v("input-command", input_command,
+      "Read objects, not files: each --input is a list of one name a line, and this shell command writes the "
+      "object whose (quoted) name takes the place of {} to its stdout, as 'aws s3 cp {} -' does. With "
+      "--shard "
+      "whole objects are dealt out. If it fails, the exit code is 75.",
+      metavar("COMMAND"));
     v("output-prefix", output_prefix,
       "Path of the datasets: PREFIX_KEY_document.bin and .idx (PREFIX_KEY_sentence with --split-sentences). "
       "With --shard I/N, - is a tar archive of the shard's files on stdout.",
       required(), metavar("PREFIX"));
     v("text", text, kTextHelp);
     v("json-keys", json_keys,
-      "Keys to take; each yields its own dataset. If a line has no key \"meta.text\", that means key "
-      "\"text\" of the object \"meta\".",
+      "Keys (of Parquet: columns) to take; each yields its own dataset. If a line has no key \"meta.text\", "
+      "that means key \"text\" of the object \"meta\".",
       metavar("KEY"));
     v("split-sentences", split_sentences,
       "Make each sentence a sequence, as split by NLTK's Punkt with its model for --lang (punkt_tab, from "

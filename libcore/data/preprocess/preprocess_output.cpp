@@ -52,6 +52,7 @@ Json options_json(const PreprocessConfig& config, const TextTools& tools) {
 }
 
 Json identity_of(const InputFile& file) {
+  if (!file.command.empty()) return Json::Object{{"object", file.path}};
   if (file.pipe)
     fail(ErrorKind::kUsage, "--resume: ", quote(shown_input(file.path)),
          " cannot be read a second time; wanted files");

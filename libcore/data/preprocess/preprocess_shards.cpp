@@ -1,8 +1,5 @@
 // megalith-preprocess --shard.
 #include <algorithm>
-#include <cerrno>
-#include <cstdlib>
-#include <cstring>
 #include <deque>
 #include <filesystem>
 #include <functional>
@@ -37,40 +34,29 @@ bool writes_stdout(const PreprocessConfig& config) {
   return config.output_prefix == "-";
 }
 
-/// A folder for the files of a shard that go to stdout, which no other user may read. Removes them.
+/// A folder for the files of a shard that go to stdout.
 class Spool {
  public:
-  Spool() : path_((temporary_folder() / "megalith-XXXXXX").string()) {
-    if (!::mkdtemp(path_.data()))
-      fail(ErrorKind::kIo, path_, ": cannot make this folder: ", std::strerror(errno));
-  }
-  ~Spool() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  Spool(const Spool&) = delete;
-  Spool& operator=(const Spool&) = delete;
-
-  const std::string& path() const { return path_; }
+  const std::string& path() const { return folder_.path(); }
 
   /// Writes all files to stdout. The sidecars are the last, so that an archive that was cut off has no
   /// dataset.
   void write() const {
     std::vector<std::string> names, sidecars;
-    for (const auto& entry : std::filesystem::directory_iterator(path_)) {
+    for (const auto& entry : std::filesystem::directory_iterator(path())) {
       std::string name = entry.path().filename().string();
       (name.ends_with(".json") ? sidecars : names).push_back(std::move(name));
     }
     TarWriter tar(write_stdout);
     for (std::vector<std::string>* list : {&names, &sidecars}) {
       std::sort(list->begin(), list->end());
-      for (const std::string& name : *list) tar.add(name, path_ + "/" + name);
+      for (const std::string& name : *list) tar.add(name, path() + "/" + name);
     }
     tar.finish();
   }
 
  private:
-  std::string path_;
+  OwnFolder folder_;
 };
 
 /// The options of a run whose output goes to the folder of a spool.
@@ -156,7 +142,7 @@ class ShardRun {
       log(name(), ": already complete");
       return;
     }
-    for (const ShardPart& part : parts) inputs_.files.push_back(look_at_part(files[part.file], part));
+    look_at(parts, files);
     if (reads_stdin(config_)) inputs_.files = look_at_inputs(config_.inputs, config_.text);
     check();
     remove_file(failure_path(config_.output_prefix));
@@ -182,6 +168,16 @@ class ShardRun {
     write_hashes(config_.dedup_write, of, std::move(hashes));
   }
 
+  void look_at(const std::vector<ShardPart>& parts, const std::vector<PlannedFile>& files) {
+    std::vector<std::string> names;
+    for (const ShardPart& part : parts)
+      if (files[part.file].object)
+        names.push_back(files[part.file].path);
+      else
+        inputs_.files.push_back(look_at_part(files[part.file], part));
+    if (!names.empty()) inputs_.files = look_at_objects(config_, names);
+  }
+
   ShardRecord record(const ShardPlan& plan) const {
     return {.index = shard_.index,
             .count = shard_.count,
@@ -205,6 +201,8 @@ class ShardRun {
   }
 
   std::string describe(const std::vector<ShardPart>& parts) const {
+    if (!config_.input_command.empty())
+      return concat(parts.size(), parts.size() == 1 ? " object" : " objects");
     uint64_t bytes = 0;
     for (const ShardPart& part : parts) bytes += part.bytes;
     return concat(format_bytes(static_cast<double>(bytes)), " of ", parts.size(),
@@ -240,13 +238,20 @@ void leave_reason(const PreprocessConfig& config, const ShardRange& shards, cons
   }
 }
 
+std::vector<PlannedFile> planned_inputs(const PreprocessConfig& config) {
+  if (reads_stdin(config)) return {};
+  if (config.input_command.empty()) return planned_files(config.inputs, config.text);
+  std::vector<PlannedFile> objects;
+  for (std::string& name : listed_objects(config.inputs)) objects.push_back({std::move(name), 1, true});
+  return objects;
+}
+
 /// Does the shards, also those after one that cannot be done. Returns the exit code of the first that failed.
 int run_each(const PreprocessConfig& config, const TokenizerConfig& tokenizer_config,
              const ShardRange& shards, const RunFiles& files, const Interrupt& interrupt) {
-  const std::vector<PlannedFile> planned =
-      reads_stdin(config) ? std::vector<PlannedFile>() : planned_files(config.inputs, config.text);
+  const std::vector<PlannedFile> planned = planned_inputs(config);
   const ShardPlan plan(planned, config.text, shards.count, config.shard_by);
-  InputFile all;
+  InputFile all{.path = {}, .pipe = !config.input_command.empty()};
   for (const PlannedFile& file : planned) all.size += file.size / static_cast<uint64_t>(shards.count);
   const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(config, tokenizer_config, {all});
   const TextTools tools = text_tools(config, *tokenizer);
@@ -262,6 +267,8 @@ int run_each(const PreprocessConfig& config, const TokenizerConfig& tokenizer_co
       tell("preprocess: error: ", run.name(), ": ", error.what());
       leave_reason(config, {index, index, shards.count}, error);
       if (code == 0) code = exit_code(error.kind());
+      interrupt.clear();  // which the error has set; objects of the next shard would seem to have ended
+      stop_if_asked();    // in case that a signal had set it
     }
   }
   return code;

@@ -8,10 +8,12 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
+#include "libcore/base/shell_word.h"
 #include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
 #include "libcore/data/preprocess/corpus_files.h"
 #include "libcore/data/preprocess/preprocess_stages.h"
+#include "libcore/io/parquet/parquet_records.h"
 #include "libcore/io/streams/input_stream.h"
 
 namespace megalith {
@@ -24,10 +26,12 @@ InputFile look_at(const std::string& path) {
   if (path == "-" && ::fstat(STDIN_FILENO, &info) != 0)
     fail(ErrorKind::kNoInput, "stdin: cannot read: ", std::strerror(errno));
   if (path == "-" || !S_ISREG(info.st_mode)) return {.path = path, .pipe = true};
+  const bool parquet = is_parquet(path);
   return {.path = path,
           .size = static_cast<uint64_t>(info.st_size),
           .modified = int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec,
-          .compressed = is_compressed(path)};
+          .compressed = parquet || is_compressed(path),
+          .parquet = parquet};
 }
 
 }  // namespace
@@ -37,6 +41,7 @@ std::string shown_input(const std::string& path) {
 }
 
 std::string shown_place(const InputFile& file, const TextPlace& at) {
+  if (file.parquet) return concat(file.path, ": row ", at.line);
   std::string place = concat(shown_input(file.path), ":", at.line, ":", at.byte);
   const StreamPlace& begin = file.part.begin;
   if (begin == StreamPlace{}) return place;
@@ -63,13 +68,37 @@ std::vector<InputFile> look_at_inputs(const std::vector<std::string>& inputs, Te
   return files;
 }
 
+std::vector<InputFile> look_at_objects(const PreprocessConfig& config,
+                                       const std::vector<std::string>& names) {
+  constexpr std::string_view kPlace = "{}";
+  std::vector<InputFile> objects;
+  for (const std::string& name : names) {
+    InputFile object{.path = name, .pipe = true, .parquet = name.ends_with(".parquet")};
+    std::string_view rest = config.input_command;
+    for (size_t at = rest.find(kPlace); at != std::string_view::npos; at = rest.find(kPlace)) {
+      object.command.append(rest.substr(0, at)).append(single_quoted(name));
+      rest.remove_prefix(at + kPlace.size());
+    }
+    object.command.append(rest);
+    objects.push_back(std::move(object));
+  }
+  log("Reading ", format_count(static_cast<int64_t>(objects.size())), " objects by `", config.input_command,
+      "`");
+  return objects;
+}
+
+std::vector<InputFile> look_at_all(const PreprocessConfig& config) {
+  if (config.input_command.empty()) return look_at_inputs(config.inputs, config.text);
+  return look_at_objects(config, listed_objects(config.inputs));
+}
+
 /// The size of the next batch. Batches become smaller towards the end of the last file, so that no worker
 /// ends long after the others.
 size_t DocumentSource::batch_bytes() const {
   constexpr size_t kMin = size_t{1} << 14;
   const size_t bytes = limits_.lines.bytes;
   const InputFile& file = files_[at_];
-  const uint64_t consumed = reader_->input().consumed();
+  const uint64_t consumed = reader_->consumed();
   if (limits_.workers == 1 || at_ + 1 < files_.size() || file.pipe || consumed > file.size) return bytes;
   return std::clamp<size_t>((file.size - consumed) / (2 * limits_.workers), std::min(kMin, bytes), bytes);
 }
@@ -77,13 +106,13 @@ size_t DocumentSource::batch_bytes() const {
 bool DocumentSource::next(DocumentBatch& batch, const std::function<void(size_t)>& grow) {
   for (; at_ < files_.size(); ++at_) {
     if (!reader_)
-      reader_ = open_records(files_[at_].path, limits_.text, limits_.lines, &interrupt_,
-                             std::exchange(from_, {}), files_[at_].part);
+      reader_ = open_corpus({files_[at_].path, files_[at_].command}, limits_.text, limits_.keys,
+                            limits_.lines, &interrupt_, std::exchange(from_, {}), files_[at_].part);
     reader_->close_batches_at(batch_bytes());
     const bool more = reader_->next(batch.lines, grow);
     batch.bytes = batch.lines.bytes();
-    batch.consumed = finished_ + reader_->input().consumed();
-    batch.decoder_memory = reader_->input().decoder_memory();
+    batch.consumed = finished_ + reader_->consumed();
+    batch.decoder_memory = reader_->decoder_memory();
     batch.end = {.input = at_, .reader = batch.lines.end(), .finished = finished_};
     if (more) return true;
     finished_ = batch.consumed;

@@ -46,18 +46,24 @@ struct InputFile {
   int64_t modified = 0;     // nanoseconds
   StreamPart part = {};     // what of the file is read; `size` counts only that
   bool pipe = false;        // not a regular file: size is not known
-  bool compressed = false;  // compressed, as far as is known before reading
+  bool compressed = false;  // compressed, as far as is known before reading; Parquet counts as such
+  bool parquet = false;
+  std::string command = {};  // which reads the object `path`; empty: the file is opened
 };
 
 /// The input files in the order of `inputs`, with patterns and folders expanded. All are checked before the
 /// work begins, so that a wrong name at the end of a list costs seconds, not hours. kNoInput.
 std::vector<InputFile> look_at_inputs(const std::vector<std::string>& inputs,
                                       TextUnit unit = TextUnit::kNone);
+/// Some objects of the lists config.inputs, read by config.input_command.
+std::vector<InputFile> look_at_objects(const PreprocessConfig& config, const std::vector<std::string>& names);
+/// The inputs of a run of all the work.
+std::vector<InputFile> look_at_all(const PreprocessConfig& config);
 /// What a shard reads of a file.
 InputFile look_at_part(const PlannedFile& file, const ShardPart& part);
 std::string shown_input(const std::string& path);  // "stdin" for "-"
 /// A place in an input, for messages: "FILE:LINE:BYTE". In a part of a file, which may begin anywhere, these
-/// are counted from its first byte, which is named.
+/// are counted from its first byte, which is named. In Parquet: "FILE: row ROW", counted in the whole file.
 std::string shown_place(const InputFile& file, const TextPlace& at);
 
 /// What a run reads.
@@ -137,6 +143,7 @@ struct BatchLimits {
   LineLimits lines;
   size_t workers;  // number of workers that share the batches
   TextUnit text = TextUnit::kNone;
+  std::vector<std::string> keys = {};  // of JSON, that are wanted
 };
 
 /// The pipeline's source: all inputs, one after the other.

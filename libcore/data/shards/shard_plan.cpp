@@ -13,6 +13,7 @@
 #include "libcore/hash/sha256.h"
 #include "libcore/hash/xxh64.h"
 #include "libcore/io/files/file.h"
+#include "libcore/io/parquet/parquet_footer.h"
 #include "libcore/io/streams/input_stream.h"
 #include "libcore/json/json.h"
 
@@ -45,6 +46,7 @@ void hash_bytes(const PlannedFile& file, uint64_t begin, uint64_t end, Xxh64& ha
 }
 
 uint64_t hash_behind(const PlannedFile& file, uint64_t at) {
+  if (file.object) return 0;
   Xxh64 hash;
   hash_bytes(file, at, std::min(at + kHashed, file.size), hash);
   return hash.digest();
@@ -99,6 +101,12 @@ ShardPlan::Cut ShardPlan::cut_in(size_t file, uint64_t byte) const {
   const std::string& path = files_[file].path;
   if (byte == 0) return {.file = file};
   if (by_ == ShardBy::kFiles || unit_ == TextUnit::kFile) return around(file, byte);
+  if (is_parquet(path)) {
+    const std::optional<uint64_t> group = row_group_at_or_behind(path, byte);
+    if (!group) return around(file, byte);
+    if (*group >= files_[file].size) return {.file = file + 1};
+    return {.file = file, .place = {*group, 0}};
+  }
   const std::optional<MemberIndex> members = MemberIndex::of(path);
   if ((!members && is_compressed(path)) || (unit_ == TextUnit::kNone && begins_with_array(path)))
     return around(file, byte);
@@ -124,6 +132,7 @@ std::string ShardPlan::content(const std::vector<ShardPart>& parts) const {
   Xxh64 hash;
   for (const ShardPart& part : parts) {
     const PlannedFile& file = files_[part.file];
+    if (file.object) continue;
     const uint64_t begin = part.part.begin.at,
                    end = std::max(begin, part.part.end ? part.part.end->at : file.size);
     hash_bytes(file, begin, std::min(begin + kHashed, end), hash);

@@ -17,10 +17,11 @@ namespace megalith {
 /// several. kFiles: each gets whole files.
 enum class ShardBy { kBytes, kFiles };
 
-/// A file of the inputs, which is a regular one.
+/// A file of the inputs, which is a regular one, or an object that a command reads.
 struct PlannedFile {
   std::string path;
-  uint64_t size = 0;  // in bytes
+  uint64_t size = 0;    // in bytes
+  bool object = false;  // it is not opened: its size, which is not known, counts as 1, and it is not cut
 };
 
 /// What a shard reads of one file.
@@ -31,10 +32,11 @@ struct ShardPart {
 };
 
 /// How the work on files is divided. The files' bytes, end to end, are cut at the multiples of 1/count; a cut
-/// moves to the next place between two records (see record_behind()). A file that cannot be cut (an array,
-/// one that is compressed and not told apart by a MemberIndex, a text that is one document) belongs to the
-/// shard in which its middle lies. The division depends on the files' names, sizes and bytes only, so that
-/// processes on any machines that make this plan do all of the work, each part of it once.
+/// moves to the next place between two records (see record_behind()), or between two row groups of Parquet. A
+/// file that cannot be cut (an array, one that is compressed and not told apart by a MemberIndex, a text that
+/// is one document) belongs to the shard in which its middle lies. The division depends on the files' names,
+/// sizes and bytes only, so that processes on any machines that make this plan do all of the work, each part
+/// of it once.
 ///
 /// Files are opened only where a cut lies in them. An object keeps the last two cuts that it found, those at
 /// both ends of a shard, so it must not be shared by threads.

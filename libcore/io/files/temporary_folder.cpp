@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <system_error>
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -24,6 +25,16 @@ int error_of_making_in(const std::string& path) {
 }
 
 }  // namespace
+
+OwnFolder::OwnFolder() : path_((temporary_folder() / "megalith-XXXXXX").string()) {
+  if (!::mkdtemp(path_.data()))
+    fail(ErrorKind::kIo, path_, ": cannot make this folder: ", std::strerror(errno));
+}
+
+OwnFolder::~OwnFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
 
 std::filesystem::path temporary_folder() {
   const char* variable = "TMPDIR";

@@ -21,16 +21,25 @@ constexpr std::array<Magic, 4> kMagics = {{{"\x1f\x8b", Compression::kGzip},
                                              6},
                                             Compression::kXz}}};
 
+const Plugin& plugin() {
+  static const Plugin kPlugin("libmegalith_decoder.so");
+  return kPlugin;
+}
+
 }  // namespace
 
+std::unique_ptr<Decoder> make_decoder(Compression compression) {
+  return std::unique_ptr<Decoder>(plugin().function<Decoder*(Compression)>("megalith_decoder")(compression));
+}
+
 std::unique_ptr<Decoder> make_decoder(std::string_view head) {
-  for (const Magic& magic : kMagics) {
-    if (!head.starts_with(magic.bytes)) continue;
-    static const Plugin kPlugin("libmegalith_decoder.so");
-    return std::unique_ptr<Decoder>(
-        kPlugin.function<Decoder*(Compression)>("megalith_decoder")(magic.compression));
-  }
+  for (const Magic& magic : kMagics)
+    if (head.starts_with(magic.bytes)) return make_decoder(magic.compression);
   return nullptr;
+}
+
+uint32_t crc32_of(std::string_view bytes) {
+  return plugin().function<uint32_t(const char*, size_t)>("megalith_crc32")(bytes.data(), bytes.size());
 }
 
 std::string_view compression_of(std::string_view path) {

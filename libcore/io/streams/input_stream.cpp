@@ -23,7 +23,7 @@ constexpr size_t kRawBytes = size_t{1} << 18;
 
 }  // namespace
 
-Interrupt::Interrupt() : descriptor_(::eventfd(0, EFD_CLOEXEC)) {
+Interrupt::Interrupt() : descriptor_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (descriptor_ < 0) fail(ErrorKind::kIo, "cannot make an event descriptor: ", std::strerror(errno));
 }
 
@@ -39,6 +39,12 @@ void Interrupt::set() const noexcept {
   static_cast<void>(written);
 }
 
+void Interrupt::clear() const noexcept {
+  uint64_t count = 0;
+  const ssize_t taken = ::read(descriptor_, &count, sizeof count);  // fails if it is not set
+  static_cast<void>(taken);
+}
+
 bool is_compressed(const std::string& path) {
   std::array<char, 6> head{};  // the longest magic number
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -48,14 +54,22 @@ bool is_compressed(const std::string& path) {
   return n > 0 && make_decoder({head.data(), static_cast<size_t>(n)}) != nullptr;
 }
 
-InputStream::InputStream(std::string path, const Interrupt* interrupt, const StreamPart& part)
-    : path_(std::move(path)), interrupt_(interrupt), part_(part), raw_(new char[kRawBytes]) {
-  descriptor_ = path_ == "-" ? ::dup(STDIN_FILENO) : ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor_ < 0) {
-    const bool absent =
-        errno == ENOENT || errno == ENOTDIR || errno == EACCES || errno == ELOOP || errno == ENAMETOOLONG;
-    fail(absent ? ErrorKind::kNoInput : ErrorKind::kIo, path_, ": cannot open: ", std::strerror(errno));
+void InputStream::open(const std::string& command) {
+  if (!command.empty()) {
+    command_.emplace(command);
+    descriptor_ = ::fcntl(command_->descriptor(), F_DUPFD_CLOEXEC, 0);
+  } else {
+    descriptor_ = path_ == "-" ? ::dup(STDIN_FILENO) : ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
   }
+  if (descriptor_ >= 0) return;
+  const bool absent =
+      errno == ENOENT || errno == ENOTDIR || errno == EACCES || errno == ELOOP || errno == ENAMETOOLONG;
+  fail(absent ? ErrorKind::kNoInput : ErrorKind::kIo, path_, ": cannot open: ", std::strerror(errno));
+}
+
+InputStream::InputStream(InputOrigin origin, const Interrupt* interrupt, const StreamPart& part)
+    : path_(std::move(origin.path)), interrupt_(interrupt), part_(part), raw_(new char[kRawBytes]) {
+  open(origin.command);
   try {
     struct stat info {};
     if (::fstat(descriptor_, &info) != 0)
@@ -162,11 +176,17 @@ bool InputStream::wait_for_bytes() {
 
 size_t InputStream::read_raw(char* out, size_t room) {
   for (;;) {
-    if (!wait_for_bytes()) return 0;
+    if (!wait_for_bytes()) {
+      if (!command_) return 0;
+      // What a command writes can be read again, so that the half of it must not pass for all.
+      stop_if_asked();
+      fail(ErrorKind::kComm, path_, ": reading it was interrupted; try again");
+    }
     const ssize_t n = ::read(descriptor_, out, room);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) fail(ErrorKind::kIo, path_, ": cannot read: ", std::strerror(errno));
     consumed_ += static_cast<uint64_t>(n);
+    if (n == 0 && command_) command_->finish(path_);
     return static_cast<size_t>(n);
   }
 }

@@ -3,15 +3,18 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "libcore/io/streams/command_pipe.h"
 #include "libcore/io/streams/decoder.h"
+#include "libcore/io/streams/input_origin.h"
 #include "libcore/io/streams/stream_part.h"
 
 namespace megalith {
 
 /// Lets one thread wake another that waits for the next bytes of a pipe and might otherwise wait until the
-/// pipe's writer ends. Once set, an Interrupt stays set.
+/// pipe's writer ends. Once set, an Interrupt stays set until clear().
 class Interrupt {
  public:
   Interrupt();
@@ -19,6 +22,7 @@ class Interrupt {
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;
   void set() const noexcept;
+  void clear() const noexcept;
   int descriptor() const { return descriptor_; }
 
  private:
@@ -29,15 +33,17 @@ class Interrupt {
 /// or read: whoever reads it next has that error. kDevice as for make_decoder().
 bool is_compressed(const std::string& path);
 
-/// Reads the bytes of a file, a pipe, or stdin (path "-"), from beginning to end. If the data has the magic
-/// number of gzip, zstd, bzip2 or xz, it is decompressed, all members of it, and its checksums are verified.
-/// Throws kNoInput if the file does not exist, kIo if reading fails, kData for a damaged or truncated stream.
-/// Each read calls stop_if_asked(), so that a signal ends a line without end or a long skip.
+/// Reads the bytes of a file, a pipe, stdin (path "-"), or of a command, from beginning to end. If the data
+/// has the magic number of gzip, zstd, bzip2 or xz, it is decompressed, all members of it, and its checksums
+/// are verified. Throws kNoInput if the file does not exist, kIo if reading fails, kData for a damaged or
+/// truncated stream, kComm if a command's exit code is not 0. Each read calls stop_if_asked(), so that a
+/// signal ends a line without end or a long skip.
 class InputStream {
  public:
-  /// If `interrupt` is set while a read waits for a pipe, that read acts as if the pipe had ended. The stream
-  /// begins and ends where `part` does; a part of anything but a regular file is refused (kUsage).
-  explicit InputStream(std::string path, const Interrupt* interrupt = nullptr, const StreamPart& part = {});
+  /// If `interrupt` is set while a read waits for a pipe, that read acts as if the pipe had ended; while it
+  /// waits for a command, it throws Stopped or kComm. The stream begins and ends where `part` does; a part of
+  /// anything but a regular file is refused (kUsage).
+  explicit InputStream(InputOrigin origin, const Interrupt* interrupt = nullptr, const StreamPart& part = {});
   ~InputStream();
   InputStream(const InputStream&) = delete;
   InputStream& operator=(const InputStream&) = delete;
@@ -55,6 +61,7 @@ class InputStream {
   uint64_t decoder_memory() const { return decoder_ ? decoder_->memory() : 0; }
 
  private:
+  void open(const std::string& command);
   void sniff();
   void enter_part();
   void seek(uint64_t bytes);
@@ -72,6 +79,7 @@ class InputStream {
   std::string path_;
   const Interrupt* interrupt_;
   StreamPart part_;
+  std::optional<CommandPipe> command_;
   int descriptor_ = -1;
   bool regular_ = false;
   uint64_t consumed_ = 0, size_ = 0;

@@ -85,28 +85,28 @@ TextPlace LineBatch::place(size_t i, size_t offset) const {
   return place;
 }
 
-RecordReader::RecordReader(std::string path, LineLimits limits, const Interrupt* interrupt, uint64_t from,
-                           const StreamPart& part)
-    : input_(std::move(path), interrupt, part), limits_(limits), read_(from) {
+StreamRecords::StreamRecords(InputOrigin origin, LineLimits limits, const Interrupt* interrupt, uint64_t from,
+                             const StreamPart& part)
+    : RecordReader(limits), input_(std::move(origin), interrupt, part), read_(from) {
   storage_.reserve(kWindowBytes);
   input_.skip(from);
 }
 
-bool RecordReader::refill(size_t room) {
+bool StreamRecords::refill(size_t room) {
   window_ = {storage_.data(), input_.read(storage_.data(), room)};
   read_ += window_.size();
   return !window_.empty();
 }
 
-std::string_view RecordReader::take(size_t bytes) {
+std::string_view StreamRecords::take(size_t bytes) {
   const std::string_view taken = window_.substr(0, bytes);
   window_.remove_prefix(bytes);
   return taken;
 }
 
-LineReader::LineReader(std::string path, LineLimits limits, const Interrupt* interrupt, ReaderMark from,
+LineReader::LineReader(InputOrigin origin, LineLimits limits, const Interrupt* interrupt, ReaderMark from,
                        const StreamPart& part)
-    : RecordReader(std::move(path), limits, interrupt, from.bytes, part),
+    : StreamRecords(std::move(origin), limits, interrupt, from.bytes, part),
       place_(from.place),
       mode_(from.mode),
       at_start_(from.bytes == 0 && part.begin == StreamPlace{}) {}

@@ -64,6 +64,7 @@ class LineBatch {
  private:
   friend class LineReader;
   friend class TextReader;
+  friend class ParquetRecords;
   enum class Form : uint8_t { kLines, kParagraphs, kFile };  // elements count as lines
   void clear();
   size_t begin(size_t i) const { return i == 0 ? 0 : ends_[i - 1]; }
@@ -93,8 +94,6 @@ inline constexpr size_t kLongestLine = size_t{1} << 28;
 class RecordReader {
  public:
   using Grow = std::function<void(size_t)>;
-  RecordReader(std::string path, LineLimits limits, const Interrupt* interrupt, uint64_t from,
-               const StreamPart& part);
   virtual ~RecordReader() = default;
   RecordReader(const RecordReader&) = delete;
   RecordReader& operator=(const RecordReader&) = delete;
@@ -103,19 +102,33 @@ class RecordReader {
   /// line makes the batch larger than LineLimits::bytes, calls `grow` with a lower bound of the new size;
   /// `grow` may wait or throw.
   virtual bool next(LineBatch& batch, const Grow& grow) = 0;
+  /// Bytes of the input, or of the part of it, that were taken so far, before decompression.
+  virtual uint64_t consumed() const = 0;
+  virtual uint64_t decoder_memory() const = 0;  // bytes that decompression holds now
 
   /// Changes LineLimits::bytes for the batches that follow.
   void close_batches_at(size_t bytes) { limits_.bytes = bytes; }
 
-  const InputStream& input() const { return input_; }
+ protected:
+  explicit RecordReader(const LineLimits& limits) : limits_(limits) {}
+
+  LineLimits limits_;
+};
+
+/// A reader of bytes from the beginning to the end.
+class StreamRecords : public RecordReader {
+ public:
+  uint64_t consumed() const override { return input_.consumed(); }
+  uint64_t decoder_memory() const override { return input_.decoder_memory(); }
 
  protected:
+  StreamRecords(InputOrigin origin, LineLimits limits, const Interrupt* interrupt, uint64_t from,
+                const StreamPart& part);
   static constexpr size_t kWindowBytes = size_t{1} << 18;
   bool refill(size_t room);  // reads up to `room` bytes to the window, which is empty; false at the end
   std::string_view take(size_t bytes);  // takes bytes out of the window
 
   InputStream input_;
-  LineLimits limits_;
   ByteBuffer storage_;       // memory for window_
   std::string_view window_;  // bytes read and not yet in a batch
   uint64_t read_;            // bytes of the input up to the end of the window
@@ -127,13 +140,13 @@ class RecordReader {
 /// The bytes themselves are not checked. For a line longer than LineLimits::longest, the batch keeps little
 /// more than that many bytes, and the line end. Memory: one batch and a window of 256 KiB. Throws kData if
 /// the array does not end, or if a line or element is longer than LineLimits::refused.
-class LineReader final : public RecordReader {
+class LineReader final : public StreamRecords {
  public:
   /// Begins at `from`, a position of an earlier reader of the same input. `part`: the input is this part of
   /// the file. Its lines and bytes are counted from its own beginning, and only a part that begins with the
   /// file may begin with an array.
-  LineReader(std::string path, LineLimits limits, const Interrupt* interrupt = nullptr, ReaderMark from = {},
-             const StreamPart& part = {});
+  LineReader(InputOrigin origin, LineLimits limits, const Interrupt* interrupt = nullptr,
+             ReaderMark from = {}, const StreamPart& part = {});
 
   bool next(LineBatch& batch, const Grow& grow) override;
 

@@ -184,9 +184,13 @@ std::unique_ptr<Decoder> make(Compression compression) {
 
 extern "C" {
 
-/// The only function that the plugin exports: creates a decoder, which the caller owns.
+/// Creates a decoder, which the caller owns.
 __attribute__((visibility("default"))) megalith::Decoder* megalith_decoder(
     megalith::Compression compression) {
   return megalith::make(compression).release();
+}
+
+__attribute__((visibility("default"))) uint32_t megalith_crc32(const char* bytes, size_t size) {
+  return static_cast<uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(bytes), size));
 }
 }

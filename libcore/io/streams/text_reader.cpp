@@ -7,9 +7,9 @@
 
 namespace megalith {
 
-TextReader::TextReader(std::string path, TextUnit unit, LineLimits limits, const Interrupt* interrupt,
+TextReader::TextReader(InputOrigin origin, TextUnit unit, LineLimits limits, const Interrupt* interrupt,
                        const ReaderMark& from, const StreamPart& part)
-    : RecordReader(std::move(path), limits, interrupt, from.bytes, part),
+    : StreamRecords(std::move(origin), limits, interrupt, from.bytes, part),
       unit_(unit),
       place_(from.place),
       at_start_(from.bytes == 0 && part.begin == StreamPlace{}) {}
@@ -126,11 +126,11 @@ void TextReader::append(LineBatch& batch, std::string_view bytes, const Grow& gr
   batch.buffer_.append(bytes.data(), bytes.size());
 }
 
-std::unique_ptr<RecordReader> open_records(const std::string& path, TextUnit unit, const LineLimits& limits,
+std::unique_ptr<RecordReader> open_records(const InputOrigin& origin, TextUnit unit, const LineLimits& limits,
                                            const Interrupt* interrupt, const ReaderMark& from,
                                            const StreamPart& part) {
-  if (unit == TextUnit::kNone) return std::make_unique<LineReader>(path, limits, interrupt, from, part);
-  return std::make_unique<TextReader>(path, unit, limits, interrupt, from, part);
+  if (unit == TextUnit::kNone) return std::make_unique<LineReader>(origin, limits, interrupt, from, part);
+  return std::make_unique<TextReader>(origin, unit, limits, interrupt, from, part);
 }
 
 }  // namespace megalith

@@ -17,11 +17,11 @@ enum class TextUnit { kNone, kFile, kParagraph };
 /// Lines end as for LineReader; the bytes themselves are not checked. An input without bytes has no text. Of
 /// a text longer than LineLimits::longest, the batch keeps little more than that many bytes. Memory: one
 /// batch and a window of 256 KiB. Throws kData if a text is longer than LineLimits::refused.
-class TextReader final : public RecordReader {
+class TextReader final : public StreamRecords {
  public:
   /// Begins at `from`, a position of an earlier reader of the same input. `unit` is not kNone. `part`: as for
   /// LineReader.
-  TextReader(std::string path, TextUnit unit, LineLimits limits, const Interrupt* interrupt = nullptr,
+  TextReader(InputOrigin origin, TextUnit unit, LineLimits limits, const Interrupt* interrupt = nullptr,
              const ReaderMark& from = {}, const StreamPart& part = {});
 
   bool next(LineBatch& batch, const Grow& grow) override;
@@ -48,7 +48,7 @@ class TextReader final : public RecordReader {
 };
 
 /// Opens a reader of lines (kNone) or of texts.
-std::unique_ptr<RecordReader> open_records(const std::string& path, TextUnit unit, const LineLimits& limits,
+std::unique_ptr<RecordReader> open_records(const InputOrigin& origin, TextUnit unit, const LineLimits& limits,
                                            const Interrupt* interrupt = nullptr, const ReaderMark& from = {},
                                            const StreamPart& part = {});
 

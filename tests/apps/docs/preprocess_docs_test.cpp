@@ -33,7 +33,7 @@ TEST(PreprocessDocs, EveryCommandWorks) {
     ASSERT_EQ(made.code, 0) << made.err;
   }
   const std::vector<std::string> commands = doc_commands("preprocess.md");
-  EXPECT_EQ(commands.size(), 9U);
+  EXPECT_EQ(commands.size(), 11U);
   for (const std::string& command : commands) {
     const CommandResult run = run_command(
         concat("cd ", dir.path().string(), " && PATH=", MEGALITH_BINARY_DIR, "/bin:$PATH; ", command));
@@ -50,6 +50,7 @@ TEST(PreprocessDocs, EveryCommandWorks) {
   EXPECT_EQ(documents("mended_text_document"), 41);
   EXPECT_EQ(documents("nested_meta.text_document"), 40);
   EXPECT_EQ(documents("notes_text_document"), 2);
+  EXPECT_EQ(documents("objects_text_document"), 40);
   EXPECT_EQ(documents("paragraphs_text_document"), 3);
   EXPECT_EQ(documents("all"), 80);
   EXPECT_EQ(read_file(dir / "plain_text_document.bin"), read_file(dir / "piped_text_document.bin"));

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include "libcore/base/error.h"
 #include "libcore/io/files/file.h"
@@ -72,6 +73,34 @@ TEST_F(ScaleOutDocs, EveryCommandWorks) {
   const CommandResult counts = run("megalith-data inspect --json all_text_document unique_text_document");
   EXPECT_NE(counts.out.find("\"documents\": 402"), std::string::npos) << counts.out;
   EXPECT_NE(counts.out.find("\"documents\": 401"), std::string::npos) << counts.out;
+}
+
+// An engine may start many more shards than there is work for. (WithoutWorkSyncWhatTheyWriteOnce counts its
+// syncs, whose time is the disk's.)
+TEST_F(ScaleOutDocs, AShardWithoutWorkTakesLittleProcessorTime) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer takes time of its own";
+#endif
+  const auto processor_time = [] {
+    rusage used{};
+    ::getrusage(RUSAGE_CHILDREN, &used);
+    const auto seconds = [](const timeval& time) {
+      return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+    };
+    return seconds(used.ru_utime) + seconds(used.ru_stime);
+  };
+  double least = 1;
+  for (int i = 1; i <= 10; ++i) {
+    const double before = processor_time();
+    const CommandResult empty =
+        run(concat("megalith-preprocess --input corpus --output-prefix out/empty --tokenizer-model tokenizer "
+                   "--append-eod --shard ",
+                   i, "/1000000"));
+    least = std::min(least, processor_time() - before);
+    ASSERT_EQ(empty.code, 0) << empty.all();
+    ASSERT_NE(empty.all().find("reading 0 B of 0 files"), std::string::npos) << empty.all();
+  }
+  EXPECT_LT(least, 0.020) << "seconds, with the shell's";
 }
 
 TEST_F(ScaleOutExamples, AreShort) {

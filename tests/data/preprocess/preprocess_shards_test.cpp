@@ -62,6 +62,7 @@ class PreprocessShards : public testing::Test {
     write_file(dir_ / "in/b.json", "[{\"text\":\"1 2\",\"t\":\"3\"},{\"text\":\"4\",\"t\":\"5\"}]");
     write_file(dir_ / "in/c.jsonl.zst", test::seekable_zstd(corpus(400, 300), 1500));
     write_file(dir_ / "in/d.jsonl.gz", test::bgzf(corpus(700, 300), 900));
+    fs::copy_file(test::test_data("io/parquet/goldens/numbers.parquet"), dir_ / "in/e.parquet");
     config_.inputs = {dir_ / "in"};
     config_.json_keys = {"text", "t"};
     config_.on_error = OnError::kSkip;

@@ -169,10 +169,12 @@ TEST_F(PreprocessText, NamesTheOptionThatReadsAFolder) {
     return refusal([&] { run(); });
   };
   const std::string none = message("texts", TextUnit::kNone);
-  EXPECT_NE(none.find("texts: no .json or .jsonl file is in this folder"), std::string::npos) << none;
+  EXPECT_NE(none.find("texts: no .json, .jsonl or .parquet file is in this folder"), std::string::npos)
+      << none;
   EXPECT_NE(none.find("it has 2 of .txt, which are read with --text file"), std::string::npos) << none;
   const std::string json = message("json", TextUnit::kFile);
-  EXPECT_NE(json.find("it has 1 of .json or .jsonl, which are read without --text"), std::string::npos)
+  EXPECT_NE(json.find("it has 1 of .json, .jsonl or .parquet, which are read without --text"),
+            std::string::npos)
       << json;
   const std::string pages = message("pages", TextUnit::kParagraph);
   EXPECT_NE(pages.find("no .txt file is in this folder"), std::string::npos) << pages;
@@ -360,7 +362,7 @@ TEST_F(PreprocessText, IsRecognisedWhereJsonWasWanted) {
   expect("{\n\"text\": \"a\"\n}\n", "it looks like indented JSON");
   expect("id,text\n1,a\n", "it looks like a table (CSV)");
   expect(std::string("\xFF\xFE{\0", 4), "it looks like UTF-16");
-  expect(std::string("PAR1\x15\0\x15", 7), "it is a Parquet file");
+  expect(std::string("PAR1\x15\0\x15", 7), "damaged Parquet data in its last bytes");
   expect("[Verse 1]\nAh\n", "it looks like plain text");
   expect("{\"text\":\"caf\xE9\"}\n", "it looks like Latin-1");
   expect("{\"text\":\"a\"}\nbad\n", "correct the line, or leave such lines out");

@@ -7,6 +7,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/io/files/file.h"
+#include "libcore/io/parquet/parquet_records.h"
 #include "tests/data/shards/member_files.h"
 #include "tests/support/files.h"
 
@@ -36,7 +37,8 @@ class ShardPlans : public testing::Test {
     write("f.jsonl", lines(702, 100));
     EXPECT_EQ(test::run_command("gzip -c " + dir_ / "f.jsonl" + " > " + dir_ / "f.gz").code, 0);
     fs::remove(dir_ / "f.jsonl");
-    for (const char* name : {"a.jsonl", "b.jsonl", "c.json", "d.zst", "e.gz", "f.gz"})
+    fs::copy_file(test::test_data("io/parquet/goldens/numbers.parquet"), dir_ / "g.parquet");
+    for (const char* name : {"a.jsonl", "b.jsonl", "c.json", "d.zst", "e.gz", "f.gz", "g.parquet"})
       files_.push_back({dir_ / name, file_size(dir_ / name)});
   }
   void write(const std::string& name, const std::string& text) const { write_file(dir_ / name, text); }
@@ -45,7 +47,8 @@ class ShardPlans : public testing::Test {
   std::vector<std::string> lines_of(const ShardPlan& plan, int64_t index) const {
     std::vector<std::string> all;
     for (const ShardPart& part : plan.parts(index)) {
-      const auto reader = open_records(files_[part.file].path, TextUnit::kNone, {}, nullptr, {}, part.part);
+      const auto reader =
+          open_corpus(files_[part.file].path, TextUnit::kNone, {}, {}, nullptr, {}, part.part);
       for (LineBatch batch; reader->next(batch, [](size_t) {});)
         for (size_t i = 0; i < batch.lines(); ++i)
           all.emplace_back(batch.line(i).data(), batch.line(i).size());
@@ -65,7 +68,7 @@ class ShardPlans : public testing::Test {
 
 TEST_F(ShardPlans, GiveEachLineToOneShardInOrder) {
   const std::vector<std::string> whole = lines_of_all(ShardPlan(files_, TextUnit::kNone, 1, ShardBy::kBytes));
-  ASSERT_EQ(whole.size(), 802U);
+  ASSERT_EQ(whole.size(), 952U);
   for (const ShardBy by : {ShardBy::kBytes, ShardBy::kFiles})
     for (const int64_t count : {1, 2, 3, 7, 64, 1000, 5000}) {
       const ShardPlan plan(files_, TextUnit::kNone, count, by);
@@ -87,6 +90,7 @@ TEST_F(ShardPlans, DivideFilesThatCanBeCut) {
   EXPECT_LT(most(dir_ / "d.zst", 4), file_size(dir_ / "d.zst") / 4 + 1100) << "one frame more";
   EXPECT_LT(most(dir_ / "e.gz", 4), file_size(dir_ / "e.gz") / 4 + 800) << "one block more";
   EXPECT_EQ(most(dir_ / "f.gz", 4), file_size(dir_ / "f.gz")) << "whole";
+  EXPECT_LT(most(dir_ / "g.parquet", 4), file_size(dir_ / "g.parquet") / 2) << "two of eight row groups";
   EXPECT_EQ(most(dir_ / "c.json", 4), file_size(dir_ / "c.json")) << "whole";
 }
 

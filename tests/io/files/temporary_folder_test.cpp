@@ -56,5 +56,16 @@ TEST(TemporaryFolder, IsNamedWhereNothingCanBeMade) {
   EXPECT_TRUE(std::filesystem::is_empty(dir.path()));
 }
 
+TEST(OwnFolder, IsThereForItsOwnerOnlyWhileItLives) {
+  std::string path;
+  {
+    const OwnFolder folder;
+    path = folder.path();
+    write_file(path + "/file", "x");
+    EXPECT_EQ(std::filesystem::status(path).permissions(), std::filesystem::perms::owner_all);
+  }
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
 }  // namespace
 }  // namespace megalith::test

@@ -307,7 +307,7 @@ TEST(LineReader, ContinuesAtTheEndOfAnyBatch) {
       EXPECT_EQ(next.place(0, 1).byte, batch.place(0, 1).byte);
       EXPECT_EQ(next.end().bytes, batch.end().bytes);
     }
-    EXPECT_EQ(reader.input().consumed(), text.size());
+    EXPECT_EQ(reader.consumed(), text.size());
   }
 }
 

@@ -8,8 +8,8 @@
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
 #include "libcore/io/files/file.h"
+#include "libcore/io/parquet/parquet_records.h"
 #include "libcore/io/streams/decoder.h"
-#include "libcore/io/streams/text_reader.h"
 #include "libcore/json/document_json.h"
 #include "libcore/json/foreign_input.h"
 #include "libcore/text/pretokenize/pretokenizer.h"
@@ -49,13 +49,14 @@ class LineSource {
 
   bool next(Lines& lines, const std::function<void(size_t)>& grow) {
     while (!reader_ || !reader_->next(lines.batch, grow)) {
-      if (reader_) bytes_before_ += reader_->input().consumed();
+      if (reader_) bytes_before_ += reader_->consumed();
       if (next_file_ == corpus_.files.size()) return false;
       const std::string& path = corpus_.files[next_file_++];
-      reader_ = open_records(path, corpus_.text, LineLimits{.refused = longest(path, corpus_.text)});
+      reader_ = open_corpus(path, corpus_.text, corpus_.json_keys,
+                            LineLimits{.refused = longest(path, corpus_.text)});
     }
     lines.path = corpus_.files[next_file_ - 1];
-    lines.bytes_done = bytes_before_ + reader_->input().consumed();
+    lines.bytes_done = bytes_before_ + reader_->consumed();
     return true;
   }
 

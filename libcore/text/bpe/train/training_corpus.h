@@ -10,7 +10,7 @@ namespace megalith {
 
 /// The texts that a tokenizer is trained on.
 struct TrainingCorpus {
-  std::vector<std::string> files;  // "-" is stdin; files may be compressed, see InputStream
+  std::vector<std::string> files;  // "-" is stdin; files may be compressed (InputStream) or Parquet
   TextUnit text = TextUnit::kNone;
   std::vector<std::string> json_keys = {};  // of loose JSON: keys of the strings that are the texts
   size_t workers = 1;                       // threads that parse and count
