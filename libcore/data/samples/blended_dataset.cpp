@@ -2,54 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <memory>
 #include <numeric>
 #include <utility>
 
 #include "libcore/base/error.h"
+#include "libcore/base/machine/huge_pages.h"
 #include "libcore/base/text.h"
 
 namespace megalith {
-namespace {
-
-/// The number of the dataset that is furthest behind its share before sample `s` is taken. If several are
-/// equally far behind, it is the first of them. taken[i] samples were taken from dataset i so far.
-size_t furthest_behind(std::span<const size_t> candidates, std::span<const double> weights,
-                       std::span<const int64_t> taken, int64_t s) {
-  const double samples = std::max(static_cast<double>(s), 1.0);
-  size_t best = candidates.front();
-  double max_behind = std::numeric_limits<double>::lowest();
-  for (const size_t i : candidates) {
-    const double behind = weights[i] * samples - static_cast<double>(taken[i]);
-    if (behind > max_behind) max_behind = behind, best = i;
-  }
-  return best;
-}
-
-/// The index of a blend while it is being built.
-class Taken {
- public:
-  explicit Taken(size_t datasets) : taken_(datasets, 0) {}
-  const std::vector<int64_t>& of_each() const { return taken_; }
-  void next_of(size_t dataset) {
-    dataset_.push_back(static_cast<int16_t>(dataset));
-    sample_.push_back(taken_[dataset]++);
-  }
-  BlendIndex index() && { return {SharedArray(std::move(dataset_)), SharedArray(std::move(sample_))}; }
-
- private:
-  std::vector<int64_t> taken_;  // samples taken from each dataset so far
-  std::vector<int16_t> dataset_ = {};
-  std::vector<int64_t> sample_ = {};
-};
-
-std::vector<size_t> all_of(size_t n) {
-  std::vector<size_t> numbers(n);
-  std::iota(numbers.begin(), numbers.end(), size_t{0});
-  return numbers;
-}
-
-}  // namespace
 
 Blend parse_blend(std::span<const std::string> words) {
   Blend blend;
@@ -105,26 +66,21 @@ std::vector<double> normalized(std::span<const double> weights) {
   return shares;
 }
 
+BlendIndex blend_in_memory(BlendOrder order, int64_t size) {
+  const auto n = static_cast<size_t>(size);
+  const auto datasets = std::make_shared<HugePages>(n * sizeof(int16_t), HugePages::Backing::kReserved);
+  const auto samples = std::make_shared<HugePages>(n * sizeof(int64_t), HugePages::Backing::kReserved);
+  order.next(datasets->as<int16_t>(), samples->as<int64_t>());
+  return {{datasets->as<int16_t>(), datasets}, {samples->as<int64_t>(), samples}};
+}
+
 BlendIndex blend_by_weights(std::span<const double> weights, int64_t size) {
-  Taken taken(weights.size());
-  const std::vector<size_t> candidates = all_of(weights.size());
-  for (int64_t s = 0; s < size; ++s) taken.next_of(furthest_behind(candidates, weights, taken.of_each(), s));
-  return std::move(taken).index();
+  return blend_in_memory(BlendOrder::by_weights(weights), size);
 }
 
 BlendIndex blend_exhaustively(std::span<const int64_t> sizes) {
-  const auto total = static_cast<double>(std::accumulate(sizes.begin(), sizes.end(), int64_t{0}));
-  std::vector<double> weights;
-  for (const int64_t size : sizes) weights.push_back(static_cast<double>(size) / total);
-  std::vector<size_t> candidates = all_of(sizes.size());
-  std::erase_if(candidates, [&](size_t i) { return sizes[i] == 0; });
-  Taken taken(sizes.size());
-  for (int64_t s = 0; !candidates.empty(); ++s) {
-    const size_t i = furthest_behind(candidates, weights, taken.of_each(), s);
-    taken.next_of(i);
-    if (taken.of_each()[i] == sizes[i]) std::erase(candidates, i);
-  }
-  return std::move(taken).index();
+  return blend_in_memory(BlendOrder::exhaustive(sizes),
+                         std::accumulate(sizes.begin(), sizes.end(), int64_t{0}));
 }
 
 BlendedDataset::BlendedDataset(std::vector<GptDataset> datasets, BlendIndex index)

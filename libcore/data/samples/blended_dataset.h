@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "libcore/base/shared_array.h"
+#include "libcore/data/samples/blend_order.h"
 #include "libcore/data/samples/gpt_dataset.h"
 
 namespace megalith {
@@ -34,13 +35,11 @@ struct BlendIndex {
   SharedArray<int64_t> sample;
 };
 
-/// Takes each sample from the dataset that is furthest behind its share; if several are equally far behind,
-/// from the first. So every beginning of the blend is mixed by weight, too. `weights` must add up to 1. Same
-/// result as Megatron's build_blending_indices (helpers.cpp).
+/// The first `size` samples of an order, in memory.
+BlendIndex blend_in_memory(BlendOrder order, int64_t size);
+/// The first `size` samples of BlendOrder::by_weights(weights).
 BlendIndex blend_by_weights(std::span<const double> weights, int64_t size);
-
-/// As blend_by_weights(), but the weights are the datasets' sizes, and the blend ends when every sample of
-/// every dataset has been taken once (Megatron's build_exhaustive_blending_indices).
+/// All samples of BlendOrder::exhaustive(sizes).
 BlendIndex blend_exhaustively(std::span<const int64_t> sizes);
 
 /// Several GptDatasets of one split, mixed sample by sample.

@@ -37,8 +37,8 @@ struct alignas(64) Header {  // aligned, so that the contents that follow are al
   std::array<char, 64> source;
 };
 
-Header header_of(std::string_view contents, std::string_view source) {
-  Header header{.magic = {}, .bytes = contents.size(), .hash = xxh64(contents), .zeros = {}, .source = {}};
+Header header_of(uint64_t bytes, uint64_t hash, std::string_view source) {
+  Header header{.magic = {}, .bytes = bytes, .hash = hash, .zeros = {}, .source = {}};
   std::memcpy(header.magic.data(), kMagic.data(), kMagic.size());
   std::memcpy(header.source.data(), source.data(), std::min(source.size(), header.source.size()));
   return header;
@@ -156,7 +156,8 @@ std::shared_ptr<const CachedFile::Contents> CachedFile::load() const {
     Header found{}, right{};
     if (file.size() >= sizeof found) {
       std::memcpy(&found, file.data(), sizeof found);
-      right = header_of(file.text().substr(sizeof found), source_);
+      const std::string_view contents = file.text().substr(sizeof found);
+      right = header_of(contents.size(), xxh64(contents), source_);
       if (std::memcmp(&found, &right, sizeof found) == 0)
         return std::make_shared<const Contents>(std::move(file), sizeof found);
     }
@@ -168,21 +169,57 @@ std::shared_ptr<const CachedFile::Contents> CachedFile::load() const {
 }
 
 void CachedFile::store(std::string_view contents) const {
-  if (path_.empty()) return;
+  Writer writer(*this);
+  writer.write(contents.data(), contents.size());
+  writer.commit();
+}
+
+// Caching is optional, so what fails here is not an error.
+CachedFile::Writer::Writer(const CachedFile& file) : file_(file) {
+  if (file.path_.empty()) return;
   try {
-    const fs::path folder = parent_or_here(path_);
+    const fs::path folder = parent_or_here(file.path_);
     make_own_folders(folder);
-    if (named_ ? is_open("kept") : !open_folder(folder.string()).empty()) return;
-    const Header header = header_of(contents, source_);
+    if (file.named_ ? file.is_open("kept") : !open_folder(folder.string()).empty()) return;
     remove_left_by_dead(folder);
-    AtomicFile file(path_);
-    if (::chmod(file.open_path().c_str(), S_IRUSR | S_IWUSR) != 0) return;
-    file.write(&header, sizeof header);
-    file.write(contents);
-    file.commit();
-    for (const std::string& path : older_) ::unlink(path.c_str());  // usually there are none
+    out_ = std::make_unique<AtomicFile>(file.path_);
+    if (::chmod(out_->open_path().c_str(), S_IRUSR | S_IWUSR) != 0) out_.reset();
+    const Header later{};
+    if (out_) out_->write(&later, sizeof later);
   } catch (const std::exception&) {
-    // Not an error: caching is optional.
+    out_.reset();
+  }
+}
+
+void CachedFile::Writer::write(const void* data, size_t bytes) {
+  if (!out_) return;
+  try {
+    out_->write(data, bytes);
+    hash_.update(data, bytes);
+  } catch (const std::exception&) {
+    out_.reset();
+  }
+}
+
+bool CachedFile::Writer::read_back(uint64_t offset, void* out, size_t bytes) {
+  try {
+    if (out_) out_->read_back(sizeof(Header) + offset, out, bytes);
+  } catch (const std::exception&) {
+    out_.reset();
+  }
+  return out_ != nullptr;
+}
+
+bool CachedFile::Writer::commit() {
+  if (!out_) return false;
+  try {
+    const Header header = header_of(out_->size() - sizeof(Header), hash_.digest(), file_.source_);
+    out_->write_at(0, &header, sizeof header);
+    out_->commit();
+    for (const std::string& path : file_.older_) ::unlink(path.c_str());  // usually there are none
+    return true;
+  } catch (const std::exception&) {
+    return false;
   }
 }
 

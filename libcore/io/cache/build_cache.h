@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "libcore/hash/xxh64.h"
 #include "libcore/io/files/file.h"
 
 namespace megalith {
@@ -51,6 +52,25 @@ class CachedFile {
   /// users may write in a folder from --data-cache-path. Also removes files of older versions with the same
   /// source, and temporary files that killed processes left in the folder.
   void store(std::string_view contents) const;
+
+  /// Stores contents that are written a part at a time, so that they need not be in memory as a whole. As
+  /// store(), reports no error.
+  class Writer {
+   public:
+    explicit Writer(const CachedFile& file);
+    bool stores() const { return out_ != nullptr; }  // false: what is written is dropped
+    void write(const void* data, size_t bytes);
+    /// Reads contents that were written before; false if that fails.
+    bool read_back(uint64_t offset, void* out, size_t bytes);
+    /// Gives the file its name. Returns whether load() will find it: false if the folder cannot be written,
+    /// or if others may write in it.
+    bool commit();
+
+   private:
+    const CachedFile& file_;
+    Xxh64 hash_;
+    std::unique_ptr<AtomicFile> out_;  // null: nothing is stored
+  };
 
   const std::string& path() const { return path_; }  // empty if there is no cache folder
 

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "libcore/data/indexed/indexed_dataset.h"
+#include "libcore/data/samples/blended_dataset.h"
+#include "libcore/data/samples/gpt_index.h"
+
+namespace megalith {
+
+/// The samples that a training run requests from its data. The members are named after Megatron's options.
+struct DatasetRequest {
+  std::string split = "969, 30, 1";
+  int64_t seq_length = 0;
+  uint32_t seed = 1234;
+  std::array<std::optional<int64_t>, 3> samples = {};  // train, valid, test; empty: one epoch
+  bool extra_token = true;
+  bool keep_last_partial_valid = false;
+  int64_t pad = -1;               // pad id, from usable_pad(); -1: none (see GptDataset)
+  std::string index_folder = {};  // where the indexes of datasets (see GptDataset) and of the blend are kept
+};
+
+/// The datasets that --data-path names, in that order, opened and checked. A dataset that is named twice is
+/// mapped and checked only once.
+struct OpenBlend {
+  Blend blend;
+  std::vector<IndexedDataset> datasets;
+};
+OpenBlend open_blend(const std::vector<std::string>& data_path);
+
+/// What one split (train, valid or test) takes from its datasets: all that is known before an index is built.
+struct SplitPlan {
+  size_t split = 0;              // 0: train, 1: valid, 2: test
+  std::vector<size_t> datasets;  // their numbers in OpenBlend::datasets
+  std::vector<GptSpec> specs;    // what is drawn from each of them
+  /// How samples of the datasets are mixed. kNone: there is one dataset. kWeights: by `shares`. kExhaustive:
+  /// all samples, in proportion to `sizes`.
+  enum class Mix : uint8_t { kNone, kWeights, kExhaustive };
+  Mix mix = Mix::kNone;
+  std::vector<double> shares;  // add up to 1
+  std::vector<int64_t> sizes;  // samples of each dataset's index
+  int64_t size = 0;            // samples of the split
+
+  /// Bytes of all arrays: the datasets' indexes and the blend's.
+  size_t index_bytes(const OpenBlend& open) const;
+};
+
+/// The plans of the splits; absent as in build_datasets(). kUsage, kData.
+std::array<std::optional<SplitPlan>, 3> plan_splits(const OpenBlend& open, const DatasetRequest& request);
+/// The plan of a split that has a data path of its own, as in build_whole().
+SplitPlan plan_whole(const OpenBlend& open, const DatasetRequest& request, size_t part);
+
+}  // namespace megalith
