@@ -39,10 +39,10 @@ struct SplitPart {
 void add(SplitPlan& plan, const SplitPart& part, size_t dataset, std::optional<int64_t> samples) {
   plan.datasets.push_back(dataset);
   plan.specs.push_back(part.spec(dataset, samples));
-  plan.sizes.push_back(plan_gpt_index(part.open.datasets[dataset], plan.specs.back()).pieces);
+  const IndexedDataset& data = part.open.datasets[dataset];
+  plan.sizes.push_back(plan_gpt_index(data, plan.specs.back()).pieces);
+  data.idx().forget(0, data.idx().size());  // of thousands of datasets, what the system reads around is much
 }
-
-constexpr double kSurplus = 0.005;  // Megatron's mid_level_dataset_surplus
 
 void plan_weighted(SplitPlan& plan, const SplitPart& part, const std::vector<size_t>& datasets) {
   if (!part.samples())
@@ -54,7 +54,7 @@ void plan_weighted(SplitPlan& plan, const SplitPart& part, const std::vector<siz
   for (size_t i = 0; i < weights.size(); ++i) {
     const double share = std::ceil(static_cast<double>(*part.samples()) * weights[i]);
     plan.size += static_cast<int64_t>(share);
-    add(plan, part, datasets[i], static_cast<int64_t>(std::ceil(share * (1 + kSurplus))));
+    add(plan, part, datasets[i], static_cast<int64_t>(std::ceil(share * (1 + part.request.surplus))));
   }
   plan.mix = SplitPlan::Mix::kWeights;
   plan.shares = normalized(weights);
@@ -78,7 +78,9 @@ void plan_by_size(SplitPlan& plan, const SplitPart& part, const std::vector<size
 
 SplitPlan plan_of(const SplitPart& part, const std::vector<size_t>& datasets) {
   SplitPlan plan{.split = part.split, .datasets = {}, .specs = {}, .shares = {}, .sizes = {}};
-  if (!part.open.blend.weights.empty()) {
+  // Megatron leaves out the weight of a single dataset, but only of a split's own data path.
+  const bool weighted = !part.open.blend.weights.empty() && !(part.whole && datasets.size() == 1);
+  if (weighted) {
     plan_weighted(plan, part, datasets);
   } else if (datasets.size() == 1) {
     add(plan, part, datasets[0], part.samples());

@@ -19,6 +19,7 @@ struct DatasetRequest {
   int64_t seq_length = 0;
   uint32_t seed = 1234;
   std::array<std::optional<int64_t>, 3> samples = {};  // train, valid, test; empty: one epoch
+  double surplus = 0.005;  // samples that a blend's datasets are built with beyond their shares
   bool extra_token = true;
   bool keep_last_partial_valid = false;
   int64_t pad = -1;               // pad id, from usable_pad(); -1: none (see GptDataset)
