@@ -92,18 +92,7 @@ class Cache {
 
   IndexCacheCounts write() {
     if (!command_.data_path.empty()) {
-      const OpenBlend open = open_blend(command_.data_path);
-      const auto plans = plan_splits(open, request());
-      std::vector<const SplitPlan*> present;
-      for (const auto& plan : plans) {
-        if (!plan) continue;
-        if (plan->datasets.size() < open.datasets.size())
-          fail(ErrorKind::kData, "--split ", command_.split, " leaves no document for ",
-               kSplitNames[plan->split],
-               " in some datasets; Megatron does not end there: give it a larger share");
-        present.push_back(&*plan);
-      }
-      add(open, present);
+      write_split_datasets();
       return counts_;
     }
     const std::array paths = {&command_.train_path, &command_.valid_path, &command_.test_path};
@@ -117,6 +106,21 @@ class Cache {
   }
 
  private:
+  /// The datasets of --data-path, which --split divides.
+  void write_split_datasets() {
+    const OpenBlend open = open_blend(command_.data_path);
+    const auto bounds = split_bounds(command_.split);
+    const auto plans = plan_splits(open, request());
+    std::vector<const SplitPlan*> present;
+    for (size_t split = 0; split < plans.size(); ++split) {
+      if (!bounds[split]) continue;
+      if (!plans[split] || plans[split]->datasets.size() < open.datasets.size())
+        fail(ErrorKind::kData, "--split ", command_.split, " leaves no document for ", kSplitNames[split],
+             " in a dataset; Megatron does not end there: give it a larger share");
+      present.push_back(&*plans[split]);
+    }
+    add(open, present);
+  }
   DatasetRequest request() const {
     return {.split = command_.split,
             .seq_length = command_.seq_length,
@@ -224,11 +228,10 @@ void run_cache_command(const std::vector<std::string>& words, std::ostream& out)
   const auto begin = std::chrono::steady_clock::now();
   const IndexCacheCounts counts = Cache(command, tokenizer_identifiers(tokenizer)).write();
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-  out << "indexes of " << format_count(counts.datasets)
-            << (counts.datasets == 1 ? " dataset" : " datasets") << " and " << format_count(counts.blends)
-            << (counts.blends == 1 ? " blend, " : " blends, ") << format_count(counts.samples) << " samples, "
-            << format_bytes(static_cast<double>(counts.bytes)) << " in " << format_duration(took.count())
-            << '\n';
+  out << "indexes of " << format_count(counts.datasets) << (counts.datasets == 1 ? " dataset" : " datasets")
+      << " and " << format_count(counts.blends) << (counts.blends == 1 ? " blend, " : " blends, ")
+      << format_count(counts.samples) << " samples, " << format_bytes(static_cast<double>(counts.bytes))
+      << " in " << format_duration(took.count()) << '\n';
 }
 
 }  // namespace megalith
