@@ -143,4 +143,31 @@ std::array<std::optional<SplitPlan>, 3> plan_splits(const OpenBlend& open, const
   return plans;
 }
 
+IndexMemory index_memory(const OpenBlend& open, const SplitPlan& plan, const std::string& folder) {
+  if (folder.empty()) return {.held = plan.index_bytes(open)};
+  IndexMemory memory;  // of kept indexes one array at a time is in memory
+  for (size_t i = 0; i < plan.datasets.size(); ++i) {
+    const GptIndexPlan index = plan_gpt_index(open.datasets[plan.datasets[i]], plan.specs[i]);
+    const auto shuffle = static_cast<size_t>(index.pieces) * (index.wide_shuffle ? 8 : 4);
+    memory.building =
+        std::max({memory.building, static_cast<size_t>(index.documents) * sizeof(int32_t), shuffle});
+  }
+  return memory;
+}
+
+IndexMemory operator+(const IndexMemory& a, const IndexMemory& b) {
+  return {.held = a.held + b.held, .building = std::max(a.building, b.building)};
+}
+
+void require_index_memory(const IndexMemory& memory, size_t left) {
+  const size_t bytes = memory.held + memory.building;
+  if (bytes <= left) return;
+  const auto text = [](size_t n) { return format_bytes(static_cast<double>(n)); };
+  fail(ErrorKind::kUsage, "the order of samples (documents of all epochs, samples, shuffle) takes ",
+       text(bytes), " of memory, this machine has ", text(left), " left; ",
+       memory.held > 0 ? "give --data-cache-path DIR, which keeps it in files, or "
+                       : "fewer tokens at a time fit: blend smaller datasets, or ",
+       "ask for fewer samples (--train-iters, --train-samples)");
+}
+
 }  // namespace megalith

@@ -56,4 +56,16 @@ std::array<std::optional<SplitPlan>, 3> plan_splits(const OpenBlend& open, const
 /// The plan of a split that has a data path of its own, as in build_whole().
 SplitPlan plan_whole(const OpenBlend& open, const DatasetRequest& request, size_t part);
 
+/// Memory that the order of samples takes, in bytes.
+struct IndexMemory {
+  size_t held = 0;      // during the run; 0 where the order is kept in files, which are mapped
+  size_t building = 0;  // at most while it is built, beside `held` of what was built before
+};
+/// `folder`: where indexes are kept (DatasetRequest::index_folder); empty: in memory.
+IndexMemory index_memory(const OpenBlend& open, const SplitPlan& plan, const std::string& folder);
+IndexMemory operator+(const IndexMemory& a, const IndexMemory& b);
+/// Throws kUsage, with the option that helps, if that is more than `left`, the memory that this machine has
+/// left.
+void require_index_memory(const IndexMemory& memory, size_t left);
+
 }  // namespace megalith

@@ -225,6 +225,15 @@ struct OpenData {
   }
 };
 
+/// Logs the memory that the order of samples takes; refuses what does not fit before it is built.
+void check_index_memory(const IndexMemory& memory) {
+  const auto text = [](size_t n) { return format_bytes(static_cast<double>(n)); };
+  log("memory known before the run: order of samples ",
+      memory.held > 0 ? text(memory.held)
+                      : concat("in files, ", text(memory.building), " while it is built"));
+  if (const auto left = available_memory()) require_index_memory(memory, *left);
+}
+
 /// Opens the datasets of all splits. `tokenizers` checks their tokenizers against each other.
 OpenData open_data(PretrainConfig& config, TokenizerCheck tokenizers, const OpenRules& rules) {
   log("> building train, validation, and test datasets for GPT ...");
@@ -251,15 +260,30 @@ OpenData open_data(PretrainConfig& config, TokenizerCheck tokenizers, const Open
       config.train.set_epoch_steps(samples_of_an_epoch(*blends[0], config, "1,0,0") /
                                    config.train.global_batch);
     const DatasetRequest whole = asked();
+    std::array<std::optional<SplitPlan>, 3> plans;
+    IndexMemory memory;
+    for (size_t part = 0; part < paths.size(); ++part) {
+      if (!blends[part]) continue;
+      plans[part] = plan_whole(*blends[part], whole, part);
+      memory = memory + index_memory(*blends[part], *plans[part], rules.index_folder);
+    }
+    check_index_memory(memory);
     for (size_t part = 0; part < paths.size(); ++part)
-      if (blends[part]) data.splits[part] = build_whole(*blends[part], whole, part);
+      if (plans[part]) data.splits[part] = build_planned(*blends[part], *plans[part], whole);
   } else {
     const OpenBlend blend = open_checked(config.data.data_path, config, tokenizers, rules);
     data.add_files(blend);
     if (config.train.epochs)
       config.train.set_epoch_steps(samples_of_an_epoch(blend, config, config.data.split) /
                                    config.train.global_batch);
-    data.splits = build_datasets(blend, asked());
+    const DatasetRequest with_samples = asked();
+    const auto plans = plan_splits(blend, with_samples);
+    IndexMemory memory;
+    for (const auto& plan : plans)
+      if (plan) memory = memory + index_memory(blend, *plan, rules.index_folder);
+    check_index_memory(memory);
+    for (size_t part = 0; part < plans.size(); ++part)
+      if (plans[part]) data.splits[part] = build_planned(blend, *plans[part], with_samples);
   }
   log("> finished creating GPT datasets ...");
   return data;
@@ -371,6 +395,9 @@ void open_together(Opened& run, const RankWorld& ranks) {
         check();
         stop_if_asked();
       };
+      if (makers && !indexes.makes())
+        log(" > waiting for rank ", indexes.maker(),
+            ", which reads the data of this machine and builds the order of samples");
       if (indexes.makes() == makers)
         run.open({.check = check_all, .index_folder = indexes.folder(), .scans = makers});
     });

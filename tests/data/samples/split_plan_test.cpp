@@ -62,6 +62,33 @@ TEST(SplitPlan, KnowsTheSizeOfWhatIsBuilt) {
     }
 }
 
+std::string refusal(const IndexMemory& memory, size_t left) {
+  try {
+    require_index_memory(memory, left);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+TEST(IndexMemory, IsRefusedWithTheOptionThatHelps) {
+  const TempDir dir;
+  write_dataset(dir / "a", 90, 13);
+  const OpenBlend open = open_blend({dir / "a"});
+  const auto plans = plan_splits(open, {.split = "1,0,0", .seq_length = 16, .samples = {500}});
+  const IndexMemory held = index_memory(open, *plans[0], ""), kept = index_memory(open, *plans[0], "folder");
+  // 7 epochs of 90 x 13 tokens hold 511 pieces of 16: 7 x 90 documents, 512 pairs, 511 places
+  EXPECT_EQ(held.held, 4u * 7 * 90 + 8 * 512 + 4 * 511);
+  EXPECT_EQ(held.building, 0u);
+  EXPECT_EQ(kept.held, 0u);
+  EXPECT_EQ(kept.building, 4u * 7 * 90);
+  EXPECT_EQ(refusal(held, held.held), "");
+  EXPECT_NE(refusal(held, held.held - 1).find("give --data-cache-path DIR"), std::string::npos);
+  EXPECT_NE(refusal(kept, 10).find("--train-samples"), std::string::npos);
+  EXPECT_EQ((held + kept).held, held.held);
+  EXPECT_EQ((kept + kept).building, kept.building);
+}
+
 /// Lets the process open few files at a time while the object exists.
 class FewFiles {
  public:
