@@ -79,8 +79,8 @@ void require_samples(const IndexCache& cache, const SplitPlan& plan, const std::
            "; Megatron refuses this, too: raise --mid-level-dataset-surplus, or ask for fewer samples");
 }
 
-/// Writes an index of a blend.
-void write_blend(const IndexCache& cache, const SplitPlan& plan, const std::string& base) {
+/// Writes an index of a blend; returns its bytes.
+uint64_t write_blend(const IndexCache& cache, const SplitPlan& plan, const std::string& base) {
   BlendOrder order = plan.mix == SplitPlan::Mix::kExhaustive ? BlendOrder::exhaustive(plan.sizes)
                                                              : BlendOrder::by_weights(plan.shares);
   const std::string shape = concat('(', plan.size, ",)");
@@ -98,6 +98,7 @@ void write_blend(const IndexCache& cache, const SplitPlan& plan, const std::stri
   require_samples(cache, plan, order.taken());
   datasets.finish();
   samples.finish();
+  return static_cast<uint64_t>(plan.size) * (sizeof(int16_t) + sizeof(int64_t));
 }
 
 /// Writes the files of one cache, in several threads, each of which takes the next piece of work.
@@ -137,22 +138,21 @@ class Writer {
     if (!begin(folder, name.base)) return;
     const std::string base = (std::filesystem::path(folder) / name.base).string();
     std::filesystem::remove(base + "description.txt");
-    if (work.number == kBlend)
-      write_blend(cache_, *work.plan, base);
-    else
-      write_dataset(work, base);
+    const uint64_t bytes =
+        work.number == kBlend ? write_blend(cache_, *work.plan, base) : write_dataset(work, base);
     AtomicFile description(base + "description.txt");
     description.write(name.description);
     description.flush();
     description.publish();
-    count(work);
+    count(work, bytes);
   }
 
-  void write_dataset(const Work& work, const std::string& base) const {
+  uint64_t write_dataset(const Work& work, const std::string& base) const {
     const IndexedDataset& data = cache_.open.datasets[work.plan->datasets[work.number]];
     GptIndexMaker maker(data, work.plan->specs[work.number]);
     write_arrays(maker, base);
     data.idx().forget(0, data.idx().size());
+    return maker.plan().bytes();
   }
 
   std::string folder_of(const Work& work) const {
@@ -167,18 +167,12 @@ class Writer {
     return names_.insert(folder + '/' + base).second;
   }
 
-  void count(const Work& work) {
+  void count(const Work& work, uint64_t bytes) {
     const std::lock_guard lock(mutex_);
-    if (work.number == kBlend) {
-      ++counts_.blends;
-      counts_.samples += work.plan->size;
-      counts_.bytes += static_cast<uint64_t>(work.plan->size) * (sizeof(int16_t) + sizeof(int64_t));
-      return;
-    }
-    const IndexedDataset& data = cache_.open.datasets[work.plan->datasets[work.number]];
-    ++counts_.datasets;
-    if (work.plan->mix == SplitPlan::Mix::kNone) counts_.samples += work.plan->size;
-    counts_.bytes += plan_gpt_index(data, work.plan->specs[work.number]).bytes();
+    const bool blend = work.number == kBlend;
+    ++(blend ? counts_.blends : counts_.datasets);
+    if (blend || work.plan->mix == SplitPlan::Mix::kNone) counts_.samples += work.plan->size;
+    counts_.bytes += bytes;
   }
 
   /// One sync in place of one for each of thousands of files.

@@ -103,6 +103,7 @@ int64_t IndexedDataset::tokens_of(int64_t begin, int64_t end) const {
   // that pointers are sums of the lengths was checked
   const auto item = static_cast<int64_t>(size_of(dtype()));
   const auto tokens_before = [&](int64_t i) {
+    if (i == 0) return int64_t{0};
     return i == sequences() ? tokens() : state_->pointer(i) / item;
   };
   return tokens_before(end) - tokens_before(begin);
