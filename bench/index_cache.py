@@ -40,9 +40,9 @@ tokenizer = build_tokenizer(types.SimpleNamespace(tokenizer_type="NullTokenizer"
 config = GPTDatasetConfig(random_seed=1234, sequence_length=length, blend=([prefix], None), split="1,0,0", path_to_cache=cache,
                           tokenizer=tokenizer, reset_position_ids=False, reset_attention_mask=False, eod_mask_loss=False,
                           create_attention_mask=False)
-begin = time.perf_counter()
+begin, processor = time.perf_counter(), time.process_time()
 BlendedMegatronDatasetBuilder(GPTDataset, [samples, 0, 0], lambda: True, config).build()
-print("built", time.perf_counter() - begin)
+print("built", time.perf_counter() - begin, time.process_time() - processor)
 """
 
 
@@ -62,14 +62,14 @@ def write_dataset(prefix, lengths):
 
 
 def run(command):
-    """Seconds, the most memory in GB, and the output."""
+    """Seconds, the most memory in GB, seconds of processors, and the output."""
     begin = time.perf_counter()
     process = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, text=True)
     text = process.stdout.read()
     _, status, usage = os.wait4(process.pid, 0)
     if status != 0:
         sys.exit(f"{' '.join(map(str, command))}: status {status}")
-    return time.perf_counter() - begin, usage.ru_maxrss / 1e6, text
+    return time.perf_counter() - begin, usage.ru_maxrss / 1e6, usage.ru_utime + usage.ru_stime, text
 
 
 def digests(folder):
@@ -95,36 +95,38 @@ class Bench:
             ours.append(self.ours(caches[0], ["--data-path", prefix, "--seq-length", length, "--train-samples", samples,
                                               "--global-batch-size", 1]))
             if self.options.peer:
-                took, memory, text = run([self.options.peer, "-c", PEER, prefix, samples, length, caches[1]])
-                peer.append((float(text.split()[-1]), memory, took))
+                took, memory, _, text = run([self.options.peer, "-c", PEER, prefix, samples, length, caches[1]])
+                peer.append((float(text.split()[-2]), memory, float(text.split()[-1]), took))
                 if turn == 0 and digests(caches[0]) != digests(caches[1]):
                     sys.exit(f"{name}: the caches differ")
             for cache in caches:
                 shutil.rmtree(cache, ignore_errors=True)
-        row = [name, f"{statistics.median(o[0] for o in ours):.2f}"]
+        row = [name, f"{statistics.median(o[0] for o in ours):.2f}", f"{statistics.median(o[2] for o in ours):.2f}"]
         if peer:
-            row += [f"{statistics.median(p[0] for p in peer):.2f}; {statistics.median(p[2] for p in peer):.2f}",
-                    f"{statistics.median(p[0] / o[0] for o, p in zip(ours, peer)):.2f}"]
+            row += [f"{statistics.median(p[0] for p in peer):.2f}; {statistics.median(p[3] for p in peer):.2f}",
+                    f"{statistics.median(p[0] / o[0] for o, p in zip(ours, peer)):.2f}",
+                    f"{statistics.median(p[2] / o[2] for o, p in zip(ours, peer)):.2f}"]
         else:
-            row += ["", ""]
+            row += ["", "", ""]
         row.append(f"{max(o[1] for o in ours):.2f}" + (f" / {max(p[1] for p in peer):.2f}" if peer else ""))
         print("| " + " | ".join(row) + " |", flush=True)
 
     def blend(self):
-        count, documents, length = self.options.datasets, 10_000, 20_000
+        count, length = self.options.datasets, 20_000
         rng = random.Random(2)
-        lengths, words = array("i", [length] * documents), ["--data-path"]
+        prefixes, samples = [], 0
         for number in range(count):
-            write_dataset(self.folder / str(number), lengths)
-            words += [f"{rng.uniform(0.5, 1.5):.6f}", self.folder / str(number)]
+            prefixes.append(str(self.folder / str(number)))
+            documents = rng.randrange(8_000, 12_000)
+            samples += (documents * length - 1) // 8192
+            write_dataset(prefixes[-1], array("i", [length] * documents))
         paths = self.folder / "paths"
-        paths.write_text(" ".join(map(str, words[1:])))
-        samples = count * documents * length // 8192
-        took, memory, text = self.ours(self.folder / "cache", ["--data-args-path", paths, "--seq-length", 8192, "--train-samples", samples,
-                                                               "--global-batch-size", 1024])
+        paths.write_text("\n".join(prefixes))
+        took, memory, processor, _ = self.ours(self.folder / "cache", ["--data-args-path", paths, "--seq-length", 8192, "--train-samples",
+                                                               samples, "--global-batch-size", 1024])
         written = sum(file.stat().st_size for file in (self.folder / "cache").iterdir())
-        print(f"| {count} datasets, {count * documents * length:.2g} tokens, {written / 1e9:.1f} GB written | {took:.2f} | | | {memory:.2f} |",
-              flush=True)
+        print(f"| {count} datasets, {samples * 8192:.2g} tokens, {written / 1e9:.1f} GB written | {took:.2f} | {processor:.2f} | | | | "
+              f"{memory:.2f} |", flush=True)
 
 
 def main():
@@ -139,8 +141,8 @@ def main():
     wanted = lambda name: not options.only or any(name.startswith(row) for row in options.only.split(","))
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         bench = Bench(options, pathlib.Path(folder))
-        print("| index | seconds | megatron-core's build; its process | ratio to the build | GB of memory, ours / theirs |\n"
-              "|---|--:|--:|--:|--:|", flush=True)
+        print("| index | seconds | of processors | megatron-core's build; its process | ratio to the build | of processors | "
+              "GB of memory, ours / theirs |\n|---|--:|--:|--:|--:|--:|--:|", flush=True)
         for name in ROWS:
             if wanted(name):
                 bench.one(name)
