@@ -2,19 +2,52 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <memory>
 #include <numeric>
+#include <string_view>
 #include <utility>
+
+#include <glob.h>
 
 #include "libcore/base/error.h"
 #include "libcore/base/machine/huge_pages.h"
 #include "libcore/base/text.h"
+#include "libcore/io/files/file.h"
 
 namespace megalith {
 
+namespace {
+
+/// The datasets whose prefixes match a pattern of the shell's, in the order of their bytes; the word itself
+/// if it is no pattern, or if a dataset has that name.
+std::vector<std::string> datasets_of(const std::string& word) {
+  if (word.find_first_of("*?[") == std::string::npos || file_exists(word + ".idx")) return {word};
+  constexpr std::string_view kEnd = ".idx";
+  glob_t found{};
+  const int status = ::glob((word + ".idx").c_str(), GLOB_NOSORT, nullptr, &found);
+  std::vector<std::string> prefixes;
+  for (size_t i = 0; i < found.gl_pathc; ++i) {
+    const std::string_view path = found.gl_pathv[i];
+    prefixes.emplace_back(path.substr(0, path.size() - kEnd.size()));
+  }
+  ::globfree(&found);
+  if (status == GLOB_NOSPACE)
+    fail(ErrorKind::kSystem, "--data-path ", quote(word), ": no memory for the names");
+  if (prefixes.empty()) fail(ErrorKind::kNoInput, "--data-path ", quote(word), ": no dataset matches it");
+  std::sort(prefixes.begin(), prefixes.end());
+  return prefixes;
+}
+
+}  // namespace
+
 Blend parse_blend(std::span<const std::string> words) {
   Blend blend;
-  const auto add_prefix = [&](const std::string& word) { blend.prefixes.emplace_back(trim(word)); };
+  const auto add_prefix = [&](const std::string& word) {
+    std::vector<std::string> prefixes = datasets_of(std::string(trim(word)));
+    std::move(prefixes.begin(), prefixes.end(), std::back_inserter(blend.prefixes));
+    return prefixes.size();
+  };
   std::vector<std::optional<double>> weights;
   if (words.size() % 2 == 0)
     for (size_t i = 0; i < words.size(); i += 2) weights.push_back(parse_double(trim(words[i])));
@@ -34,7 +67,9 @@ Blend parse_blend(std::span<const std::string> words) {
       fail(ErrorKind::kUsage, "--data-path: the weight ", quote(words[2 * i]), " of ",
            quote(words[2 * i + 1]), "; wanted more than 0, or leave the dataset out");
     blend.weights.push_back(*weights[i]);
-    add_prefix(words[2 * i + 1]);
+    if (const size_t n = add_prefix(words[2 * i + 1]); n != 1)
+      fail(ErrorKind::kUsage, "--data-path: ", n, " datasets match ", quote(words[2 * i + 1]),
+           ", which has the weight ", quote(words[2 * i]), "; give each dataset a weight of its own");
   }
   return blend;
 }

@@ -20,8 +20,9 @@ struct Blend {
 
 /// Reads the words of --data-path as Megatron's get_blend_from_list does. An odd number of words is a list of
 /// prefixes. An even number is a list of WEIGHT PREFIX pairs if the first word of every pair is a number, and
-/// a list of prefixes if no first word is. Throws kUsage if only some first words are numbers, or if a weight
-/// is not above 0.
+/// a list of prefixes if no first word is. A prefix with *, ? or [ that names no dataset stands for all
+/// datasets that match it, in the order of their names; with a weight only for one. Throws kUsage if only
+/// some first words are numbers, or if a weight is not above 0; kNoInput if nothing matches.
 Blend parse_blend(std::span<const std::string> words);
 
 /// The sum that numpy.sum computes, to the bit: pairwise, with the additions in numpy's order. So normalized

@@ -133,6 +133,21 @@ TEST(OpenBlend, OpensThousandsOfDatasets) {
   EXPECT_LT(mappings(), 65530);
 }
 
+TEST(OpenBlend, TakesPatternsOfNames) {
+  const TempDir dir;
+  for (const char* name : {"b", "a", "c1", "x[1]"}) write_dataset(dir / name, 3, 5);
+  const auto prefixes = [](const std::vector<std::string>& words) {
+    return open_blend(words).blend.prefixes;
+  };
+  using Words = std::vector<std::string>;
+  EXPECT_EQ(prefixes({dir / "[ab]"}), (Words{dir / "a", dir / "b"}));
+  EXPECT_EQ(prefixes({dir / "c*", dir / "?"}), (Words{dir / "c1", dir / "a", dir / "b"}));
+  EXPECT_EQ(prefixes({dir / "x[1]"}), (Words{dir / "x[1]"}));  // a dataset of that name
+  EXPECT_EQ(prefixes({"2", dir / "c*", "1", dir / "b"}), (Words{dir / "c1", dir / "b"}));
+  EXPECT_THROW(prefixes({"2", dir / "?", "1", dir / "b"}), Error);
+  EXPECT_THROW(prefixes({dir / "z*"}), Error);
+}
+
 TEST(OpenBlend, MapsADatasetThatIsNamedTwiceOnce) {
   const TempDir dir;
   write_dataset(dir / "a", 3, 5);
