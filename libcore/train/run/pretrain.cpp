@@ -389,15 +389,16 @@ namespace {
 /// ranks then map these indexes.
 void open_together(Opened& run, const RankWorld& ranks) {
   const SharedIndexes indexes(*ranks.comm, ranks.places, run.config.data.cache);
+  const int rank = ranks.comm->rank(), here = ranks_beside(ranks.places, rank);
+  if (here > 1)  // the log is mostly that of rank 0, which is a maker
+    log(" > rank ", indexes.maker(), " reads the data and builds the order of samples; ", here - 1,
+        here == 2 ? " other rank" : " other ranks", " of this machine wait for it");
   for (const bool makers : {true, false})
     do_together(*ranks.comm, run.config.parallel.peer_timeout(), [&](const WorkCheck& check) {
       const auto check_all = [&] {
         check();
         stop_if_asked();
       };
-      if (makers && !indexes.makes())
-        log(" > waiting for rank ", indexes.maker(),
-            ", which reads the data of this machine and builds the order of samples");
       if (indexes.makes() == makers)
         run.open({.check = check_all, .index_folder = indexes.folder(), .scans = makers});
     });

@@ -157,7 +157,7 @@ TEST(CacheCommand, WritesBesideADatasetWithoutAFolder) {
   std::ostringstream out;
   run_cache_command(joined(job, kNull), out);
   EXPECT_EQ(digests(dir / "d/cache/GPTDataset_indices").size(), 4u);
-  // 1,430 tokens in mixed.idx: (1430 - 1) / 16 pieces
+  // mixed.idx has 1,437 tokens: (1437 - 1) / 16 pieces
   EXPECT_PRED2(has_part, out.str(), "indexes of 1 dataset and 0 blends, 89 samples");
 }
 
