@@ -22,17 +22,19 @@ TEST(SharedIndexes, AreMadeByTheFirstRankOfEachMachine) {
   const test::TempDir temporary;
   const test::Variable where("TMPDIR", temporary.path().string());
   std::vector<std::string> folders(kPlaces.size());
-  std::vector<int> makes(kPlaces.size());
+  std::vector<int> makes(kPlaces.size()), makers(kPlaces.size());
   run_thread_ranks(static_cast<int>(kPlaces.size()), {}, [&](Communicator& world) {
     const SharedIndexes indexes(world, kPlaces, "");
     const auto rank = static_cast<size_t>(world.rank());
     folders[rank] = indexes.folder();
     makes[rank] = indexes.makes();
+    makers[rank] = indexes.maker();
     // Rank 4 is alone on its machine and needs no folder.
     EXPECT_EQ(fs::is_directory(indexes.folder()), rank != 4) << rank;
     world.exchange({});  // keeps all folders until all ranks have looked
   });
   EXPECT_EQ(makes, (std::vector<int>{1, 1, 0, 0, 1}));
+  EXPECT_EQ(makers, (std::vector<int>{0, 1, 1, 0, 4}));
   EXPECT_EQ(folders[0], folders[3]);
   EXPECT_EQ(folders[1], folders[2]);
   EXPECT_NE(folders[0], folders[1]);
