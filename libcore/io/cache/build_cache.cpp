@@ -83,17 +83,17 @@ bool is_cached_name(std::string_view name) {
          parse_int(front.substr(dash + 1)).has_value();
 }
 
-/// Whether a temporary file was abandoned by its writer. Files have temporary names only for a moment, so
-/// this one was abandoned if its process is gone, or if it was last written over an hour ago (its process may
-/// run on another machine).
+/// Whether a temporary file was abandoned by its writer, which on a file system without nameless files keeps
+/// that name as long as it computes the contents. The file was abandoned if its process is gone, and it was
+/// not written for ten minutes: a process of this number may write it from another machine. It also was if it
+/// was last written over an hour ago.
 bool is_left(const fs::path& file, int64_t process) {
-  constexpr auto kLong = std::chrono::hours(1);
-  if (process > 0 && process <= std::numeric_limits<pid_t>::max() &&
-      ::kill(static_cast<pid_t>(process), 0) != 0 && errno == ESRCH)
-    return true;
+  constexpr auto kPause = std::chrono::minutes(10), kLong = std::chrono::minutes(60);
+  const bool gone = process > 0 && process <= std::numeric_limits<pid_t>::max() &&
+                    ::kill(static_cast<pid_t>(process), 0) != 0 && errno == ESRCH;
   std::error_code error;
   const auto written = fs::last_write_time(file, error);
-  return !error && fs::file_time_type::clock::now() - written > kLong;
+  return !error && fs::file_time_type::clock::now() - written > (gone ? kPause : kLong);
 }
 
 /// Removes the temporary files of cached files that killed processes left behind. If a living process still

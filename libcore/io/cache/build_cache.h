@@ -50,7 +50,7 @@ class CachedFile {
   std::shared_ptr<const Contents> load() const;
   /// Stores the contents. Does nothing, and reports no error, if the folder cannot be written; warns if other
   /// users may write in a folder from --data-cache-path. Also removes files of older versions with the same
-  /// source, and temporary files that killed processes left in the folder.
+  /// source, and temporary files that killed processes left in the folder at least ten minutes ago.
   void store(std::string_view contents) const;
 
   /// Stores contents that are written a part at a time, so that they need not be in memory as a whole. As

@@ -100,6 +100,7 @@ TEST(CachedFile, RemovesWhatKilledProcessesLeftInItsFolder) {
   const std::string kept = ".gpt-index-1-" + source(1), other = ".token-check-2-" + source(2);
   const std::vector<std::string> left = {kept + dead, other + dead, kept + alive};
   const std::vector<std::string> stays = {other + alive,
+                                          ".gpt-index-1-" + source(3) + dead,  // was written just now
                                           ".mine" + dead,
                                           kept.substr(1) + dead,
                                           kept,
@@ -107,9 +108,14 @@ TEST(CachedFile, RemovesWhatKilledProcessesLeftInItsFolder) {
                                           ".gpt-index-x-" + source(1) + dead};
   for (const auto* names : {&left, &stays})
     for (const std::string& name : *names) write_file(dir / name, "");
-  // An old temporary file counts as abandoned, even if its writer may run on another machine: a file has a
-  // temporary name only for a moment.
-  fs::last_write_time(dir / left[2], fs::file_time_type::clock::now() - std::chrono::hours(2));
+  // A process of another machine may write a temporary file for minutes, and its number says nothing here.
+  const auto written = [&](const std::string& name, auto ago) {
+    fs::last_write_time(dir / name, fs::file_time_type::clock::now() - ago);
+  };
+  for (size_t i = 0; i < 2; ++i) written(left[i], std::chrono::minutes(11));
+  written(left[2], std::chrono::hours(2));
+  written(stays[0], std::chrono::minutes(50));
+  for (size_t i = 2; i < stays.size(); ++i) written(stays[i], std::chrono::hours(2));
   CachedFile(dir.path(), "gpt-index", 1, source(1)).store("contents");
   for (const std::string& name : left) EXPECT_FALSE(file_exists(dir / name)) << name;
   for (const std::string& name : stays) EXPECT_TRUE(file_exists(dir / name)) << name;
