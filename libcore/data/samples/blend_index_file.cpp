@@ -5,7 +5,6 @@
 #include <memory>
 #include <numeric>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "libcore/base/error.h"
@@ -70,8 +69,15 @@ BlendIndex index_in(const std::shared_ptr<const CachedFile::Contents>& file) {
   return index;
 }
 
-BlendIndex kept(const std::string& folder, std::string_view source, const BlendOrder& order, int64_t size) {
-  const CachedFile file(folder, "blend-index", kForm, sha256_hex(source));
+CachedFile file_by_weights(std::span<const double> weights, int64_t size, const std::string& folder) {
+  return {folder, "blend-index", kForm, sha256_hex(concat("weights|", size, '|', bits_of(weights)))};
+}
+
+CachedFile file_exhaustively(std::span<const int64_t> sizes, const std::string& folder) {
+  return {folder, "blend-index", kForm, sha256_hex(concat("sizes|", bits_of(sizes)))};
+}
+
+BlendIndex kept(const CachedFile& file, const BlendOrder& order, int64_t size) {
   return kept_index(
       file, index_in, [&] { return blend_in_memory(order, size); },
       [&](CachedFile::Writer& writer) { write_index(order, size, writer); });
@@ -80,12 +86,20 @@ BlendIndex kept(const std::string& folder, std::string_view source, const BlendO
 }  // namespace
 
 BlendIndex kept_blend_by_weights(std::span<const double> weights, int64_t size, const std::string& folder) {
-  return kept(folder, concat("weights|", size, '|', bits_of(weights)), BlendOrder::by_weights(weights), size);
+  return kept(file_by_weights(weights, size, folder), BlendOrder::by_weights(weights), size);
 }
 
 BlendIndex kept_blend_exhaustively(std::span<const int64_t> sizes, const std::string& folder) {
-  return kept(folder, concat("sizes|", bits_of(sizes)), BlendOrder::exhaustive(sizes),
+  return kept(file_exhaustively(sizes, folder), BlendOrder::exhaustive(sizes),
               std::accumulate(sizes.begin(), sizes.end(), int64_t{0}));
+}
+
+bool has_kept_blend_by_weights(std::span<const double> weights, int64_t size, const std::string& folder) {
+  return file_by_weights(weights, size, folder).is_there();
+}
+
+bool has_kept_blend_exhaustively(std::span<const int64_t> sizes, const std::string& folder) {
+  return file_exhaustively(sizes, folder).is_there();
 }
 
 }  // namespace megalith

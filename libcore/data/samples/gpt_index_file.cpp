@@ -105,10 +105,18 @@ GptIndex index_in(const std::shared_ptr<const CachedFile::Contents>& file) {
   return index;
 }
 
+CachedFile file_of(const IndexedDataset& data, const GptSpec& spec, const std::string& folder) {
+  return {folder, "gpt-index", kForm, source_of(data, spec)};
+}
+
 }  // namespace
 
+bool has_kept_gpt_index(const IndexedDataset& data, const GptSpec& spec, const std::string& folder) {
+  return file_of(data, spec, folder).is_there();
+}
+
 GptIndex kept_gpt_index(const IndexedDataset& data, const GptSpec& spec, const std::string& folder) {
-  const CachedFile file(folder, "gpt-index", kForm, source_of(data, spec));
+  const CachedFile file = file_of(data, spec, folder);
   return kept_index(
       file, index_in, [&] { return build_gpt_index(data, spec); },
       [&](CachedFile::Writer& writer) { write_index(data, spec, writer); });

@@ -9,6 +9,9 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
+#include "libcore/data/samples/blend_index_file.h"
+#include "libcore/data/samples/gpt_index_file.h"
+#include "libcore/io/cache/build_cache.h"
 
 namespace megalith {
 namespace {
@@ -107,10 +110,27 @@ std::optional<SplitPlan> plan_split(const SplitPart& part) {
   return plan_of(part, datasets);
 }
 
+/// Whether the order of the plan's blend is in the folder; true if the plan mixes no datasets.
+bool has_kept_blend(const SplitPlan& plan, const std::string& folder) {
+  switch (plan.mix) {
+    case SplitPlan::Mix::kWeights:
+      return has_kept_blend_by_weights(plan.shares, plan.size, folder);
+    case SplitPlan::Mix::kExhaustive:
+      return has_kept_blend_exhaustively(plan.sizes, folder);
+    case SplitPlan::Mix::kNone:
+      break;
+  }
+  return true;
+}
+
 }  // namespace
 
+size_t SplitPlan::blend_bytes() const {
+  return mix == Mix::kNone ? 0 : static_cast<size_t>(size) * (sizeof(int16_t) + sizeof(int64_t));
+}
+
 size_t SplitPlan::index_bytes(const OpenBlend& open) const {
-  size_t bytes = mix == Mix::kNone ? 0 : static_cast<size_t>(size) * (sizeof(int16_t) + sizeof(int64_t));
+  size_t bytes = blend_bytes();
   for (size_t i = 0; i < datasets.size(); ++i)
     bytes += plan_gpt_index(open.datasets[datasets[i]], specs[i]).bytes();
   return bytes;
@@ -144,14 +164,19 @@ std::array<std::optional<SplitPlan>, 3> plan_splits(const OpenBlend& open, const
 }
 
 IndexMemory index_memory(const OpenBlend& open, const SplitPlan& plan, const std::string& folder) {
-  if (folder.empty()) return {.held = plan.index_bytes(open)};
-  IndexMemory memory;  // of kept indexes one array at a time is in memory
+  const Keeping keeping = folder.empty() ? Keeping::kNot : keeping_in(folder);
+  IndexMemory memory;
+  const auto add_held = [&](size_t bytes) { memory.held += keeping == Keeping::kOnDisk ? 0 : bytes; };
   for (size_t i = 0; i < plan.datasets.size(); ++i) {
-    const GptIndexPlan index = plan_gpt_index(open.datasets[plan.datasets[i]], plan.specs[i]);
-    const auto shuffle = static_cast<size_t>(index.pieces) * (index.wide_shuffle ? 8 : 4);
-    memory.building =
-        std::max({memory.building, static_cast<size_t>(index.documents) * sizeof(int32_t), shuffle});
+    const IndexedDataset& data = open.datasets[plan.datasets[i]];
+    if (has_kept_gpt_index(data, plan.specs[i], folder)) continue;
+    const GptIndexPlan index = plan_gpt_index(data, plan.specs[i]);
+    add_held(index.bytes());
+    if (keeping != Keeping::kNot)  // one array at a time is in memory
+      memory.building = std::max({memory.building, static_cast<size_t>(index.documents) * sizeof(int32_t),
+                                  static_cast<size_t>(index.pieces) * (index.wide_shuffle ? 8 : 4)});
   }
+  if (!has_kept_blend(plan, folder)) add_held(plan.blend_bytes());
   return memory;
 }
 
@@ -165,8 +190,8 @@ void require_index_memory(const IndexMemory& memory, size_t left) {
   const auto text = [](size_t n) { return format_bytes(static_cast<double>(n)); };
   fail(ErrorKind::kUsage, "the order of samples (documents of all epochs, samples, shuffle) takes ",
        text(bytes), " of memory, this machine has ", text(left), " left; ",
-       memory.held > 0 ? "give --data-cache-path DIR, which keeps it in files, or "
-                       : "fewer tokens at a time fit: blend smaller datasets, or ",
+       memory.held > 0 ? "give --data-cache-path DIR, a folder on a disk in which only you may write, or "
+                       : "this is the largest array of one dataset: blend smaller datasets, or ",
        "ask for fewer samples (--train-iters, --train-samples)");
 }
 

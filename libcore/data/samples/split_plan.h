@@ -49,6 +49,7 @@ struct SplitPlan {
 
   /// Bytes of all arrays: the datasets' indexes and the blend's.
   size_t index_bytes(const OpenBlend& open) const;
+  size_t blend_bytes() const;  // of the blend's alone
 };
 
 /// The plans of the splits; absent as in build_datasets(). kUsage, kData.
@@ -58,10 +59,12 @@ SplitPlan plan_whole(const OpenBlend& open, const DatasetRequest& request, size_
 
 /// Memory that the order of samples takes, in bytes.
 struct IndexMemory {
-  size_t held = 0;      // during the run; 0 where the order is kept in files, which are mapped
+  size_t held = 0;      // during the run; 0 where the order is kept in files on a disk, which are mapped
   size_t building = 0;  // at most while it is built, beside `held` of what was built before
 };
-/// `folder`: where indexes are kept (DatasetRequest::index_folder); empty: in memory.
+/// `folder`: where indexes are kept (DatasetRequest::index_folder); empty: in memory. Files that are there
+/// already take nothing. Files in a folder in memory (tmpfs) count as held, and so do indexes that the folder
+/// cannot keep.
 IndexMemory index_memory(const OpenBlend& open, const SplitPlan& plan, const std::string& folder);
 IndexMemory operator+(const IndexMemory& a, const IndexMemory& b);
 /// Throws kUsage, with the option that helps, if that is more than `left`, the memory that this machine has

@@ -12,7 +12,9 @@
 #include <system_error>
 #include <utility>
 
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "libcore/base/error.h"
@@ -51,12 +53,12 @@ bool is_closed(const struct stat& file) {
 }
 
 /// The first folder, from `path` upward, in which other users may replace files, so that files in `path`
-/// cannot be trusted. Empty if there is no such folder, or if `path` does not exist.
-std::string open_folder(const std::string& path) {
+/// cannot be trusted. Empty if there is no such folder, or if `path` does not exist. `above`: the files are
+/// in a folder below `path`.
+std::string open_folder(const std::string& path, bool above = false) {
   std::error_code error;
   const fs::path real = fs::canonical(path, error);
   if (error) return {};
-  bool above = false;
   for (fs::path folder = real;; folder = folder.parent_path(), above = true) {
     struct stat found {};
     if (::lstat(folder.c_str(), &found) != 0) return {};
@@ -126,6 +128,18 @@ std::string cache_folder() {
   return home.starts_with('/') ? home + "/.cache/megalith" : "";
 }
 
+Keeping keeping_in(const std::string& folder) {
+  fs::path there = folder;
+  while (!file_exists(there.string()) && there != parent_or_here(there)) there = parent_or_here(there);
+  struct statfs system {};
+  std::error_code ignored;
+  if (!fs::is_directory(there, ignored) || ::access(there.c_str(), W_OK | X_OK) != 0 ||
+      !open_folder(there.string(), there != folder).empty() || ::statfs(there.c_str(), &system) != 0)
+    return Keeping::kNot;
+  const auto type = static_cast<unsigned>(system.f_type);
+  return type == TMPFS_MAGIC || type == RAMFS_MAGIC ? Keeping::kInMemory : Keeping::kOnDisk;
+}
+
 CachedFile::CachedFile(const std::string& folder, bool named, std::string_view kind, int form,
                        std::string source)
     : named_(named), source_(std::move(source)) {
@@ -166,6 +180,10 @@ std::shared_ptr<const CachedFile::Contents> CachedFile::load() const {
     // A file that cannot be read counts as not cached.
   }
   return nullptr;
+}
+
+bool CachedFile::is_there() const {
+  return !path_.empty() && is_our_file(path_) && open_folder(parent_or_here(path_).string()).empty();
 }
 
 void CachedFile::store(std::string_view contents) const {

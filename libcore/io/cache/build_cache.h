@@ -17,6 +17,12 @@ namespace megalith {
 /// $XDG_CACHE_HOME and $HOME count only if they are absolute paths (XDG Base Directory Specification).
 std::string cache_folder();
 
+/// What becomes of files that are cached in a folder. kNot: nothing, because it cannot be written, or because
+/// others may write in it. kInMemory: they are kept, but take memory (tmpfs).
+enum class Keeping : uint8_t { kNot, kInMemory, kOnDisk };
+/// Of a folder from --data-cache-path; it need not exist yet.
+Keeping keeping_in(const std::string& folder);
+
 /// A file in a cache folder that is computed from source files and replaces them in later runs. Its name
 /// contains a hash of the sources, so it is never out of date: changed sources give another name. A folder
 /// that cannot be read or written counts as empty. So does a folder in which other users could place files:
@@ -48,6 +54,8 @@ class CachedFile {
   };
   /// Returns the contents, or null if they are not in the cache or are damaged. Warns of a damaged file.
   std::shared_ptr<const Contents> load() const;
+  /// Whether load() finds a file, which may be damaged. Does not warn.
+  bool is_there() const;
   /// Stores the contents. Does nothing, and reports no error, if the folder cannot be written; warns if other
   /// users may write in a folder from --data-cache-path. Also removes files of older versions with the same
   /// source, and temporary files that killed processes left in the folder at least ten minutes ago.

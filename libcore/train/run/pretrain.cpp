@@ -229,8 +229,8 @@ struct OpenData {
 void check_index_memory(const IndexMemory& memory) {
   const auto text = [](size_t n) { return format_bytes(static_cast<double>(n)); };
   log("memory known before the run: order of samples ",
-      memory.held > 0 ? text(memory.held)
-                      : concat("in files, ", text(memory.building), " while it is built"));
+      memory.held > 0 ? text(memory.held) : std::string("in files"),
+      memory.building > 0 ? concat(", ", text(memory.building), " while it is built") : std::string());
   if (const auto left = available_memory()) require_index_memory(memory, *left);
 }
 

@@ -14,6 +14,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
 #include "libcore/data/samples/dataset_builder.h"
+#include "libcore/io/cache/build_cache.h"
 #include "tests/support/files.h"
 
 namespace megalith {
@@ -71,16 +72,48 @@ std::string refusal(const IndexMemory& memory, size_t left) {
   return {};
 }
 
+/// What is held of an order that takes `all` in memory, if its files are in the folder.
+size_t held_in(const std::string& folder, const IndexMemory& all) {
+  return keeping_in(folder) == Keeping::kInMemory ? all.held : 0;
+}
+
+TEST(IndexMemory, CountsWhatTheFolderDoesNotTake) {
+  namespace fs = std::filesystem;
+  const TempDir dir;
+  write_dataset(dir / "a", 90, 13);
+  write_dataset(dir / "b", 31, 40);
+  const std::vector<std::vector<std::string>> paths = {{"0.3", dir / "a", "0.7", dir / "b"},
+                                                       {dir / "a", dir / "b"}};
+  for (const auto& path : paths) {
+    const OpenBlend open = open_blend(path);
+    DatasetRequest request{.split = "1,0,0", .seq_length = 16};
+    if (parse_double(path[0])) request.samples[0] = 500;
+    const SplitPlan plan = *plan_splits(open, request)[0];
+    const IndexMemory all = index_memory(open, plan, "");
+    EXPECT_EQ(all.held, plan.index_bytes(open));
+    fs::create_directory(dir / "open");
+    fs::permissions(dir / "open", fs::perms::all);
+    EXPECT_EQ(index_memory(open, plan, dir / "open").held, all.held);  // each rank builds its own there
+    request.index_folder = dir / "kept";
+    EXPECT_EQ(index_memory(open, plan, request.index_folder).held, held_in(dir.path(), all));
+    EXPECT_GT(index_memory(open, plan, request.index_folder).building, 0u);
+    build_datasets(open, request);
+    EXPECT_EQ(index_memory(open, plan, request.index_folder).held, 0u);
+    EXPECT_EQ(index_memory(open, plan, request.index_folder).building, 0u);
+  }
+}
+
 TEST(IndexMemory, IsRefusedWithTheOptionThatHelps) {
   const TempDir dir;
   write_dataset(dir / "a", 90, 13);
   const OpenBlend open = open_blend({dir / "a"});
   const auto plans = plan_splits(open, {.split = "1,0,0", .seq_length = 16, .samples = {500}});
-  const IndexMemory held = index_memory(open, *plans[0], ""), kept = index_memory(open, *plans[0], "folder");
+  const IndexMemory held = index_memory(open, *plans[0], ""),
+                    kept = index_memory(open, *plans[0], dir / "folder");
   // 7 epochs of 90 x 13 tokens hold 511 pieces of 16: 7 x 90 documents, 512 pairs, 511 places
   EXPECT_EQ(held.held, 4u * 7 * 90 + 8 * 512 + 4 * 511);
   EXPECT_EQ(held.building, 0u);
-  EXPECT_EQ(kept.held, 0u);
+  EXPECT_EQ(kept.held, held_in(dir.path(), held));
   EXPECT_EQ(kept.building, 4u * 7 * 90);
   EXPECT_EQ(refusal(held, held.held), "");
   EXPECT_NE(refusal(held, held.held - 1).find("give --data-cache-path DIR"), std::string::npos);

@@ -2,6 +2,8 @@
 
 #include <chrono>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <optional>
 
 #include <gtest/gtest.h>
@@ -211,6 +213,38 @@ TEST(CachedFile, IsNotUsedWhereOthersMayWrite) {
   fs::rename(file, dir / "elsewhere");
   fs::create_symlink(dir / "elsewhere", file);
   EXPECT_FALSE(loads());
+}
+
+TEST(CachedFile, IsThereWhereItCanBeLoaded) {
+  namespace fs = std::filesystem;
+  const test::TempDir dir;
+  const CachedFile cached(dir / "cache", "kind", 1, source(1));
+  EXPECT_FALSE(cached.is_there());
+  cached.store("contents");
+  EXPECT_TRUE(cached.is_there());
+  fs::permissions(dir / "cache", fs::perms::all);
+  EXPECT_FALSE(cached.is_there());
+  EXPECT_FALSE(CachedFile("", "kind", 1, source(1)).is_there());
+}
+
+TEST(Keeping, DependsOnTheFolder) {
+  namespace fs = std::filesystem;
+  const test::TempDir dir;
+  write_file(dir / "file", "");
+  fs::create_directory(dir / "shared");
+  fs::permissions(dir / "shared", fs::perms::all | fs::perms::sticky_bit);
+  for (const char* name : {"file", "file/below", "shared"}) EXPECT_EQ(keeping_in(dir / name), Keeping::kNot);
+  EXPECT_NE(keeping_in(dir.path()), Keeping::kNot);
+  // folders that do not exist are made with the permissions that keep others out
+  for (const char* name : {"new", "new/below", "shared/new"})
+    EXPECT_EQ(keeping_in(dir / name), keeping_in(dir.path())) << name;
+}
+
+TEST(Keeping, IsInMemoryOnTmpfs) {
+  std::ifstream mounts("/proc/mounts");
+  const std::string text{std::istreambuf_iterator<char>(mounts), {}};
+  if (text.find(" /dev/shm tmpfs rw") == std::string::npos) GTEST_SKIP() << "no tmpfs in /dev/shm";
+  EXPECT_EQ(keeping_in("/dev/shm/megalith-none"), Keeping::kInMemory);
 }
 
 TEST(CachedFile, IsClosedToOthersWhateverTheUmask) {
