@@ -9,6 +9,8 @@
 #include <exception>
 #include <filesystem>
 #include <limits>
+#include <mutex>
+#include <set>
 #include <system_error>
 #include <utility>
 
@@ -110,6 +112,15 @@ void remove_left_by_dead(const fs::path& folder) {
   for (const fs::path& path : found) ::unlink(path.c_str());
 }
 
+/// Whether this is the first call with these words in this process. A run may have thousands of cached files
+/// in one folder.
+bool is_first(const std::string& words) {
+  static std::mutex mutex;
+  static std::set<std::string> before;
+  const std::lock_guard lock(mutex);
+  return before.insert(words).second;
+}
+
 /// Creates a folder and the missing folders above it, accessible only to this user, whatever the umask is.
 void make_own_folders(const fs::path& folder) {
   if (fs::exists(folder)) return;
@@ -152,9 +163,18 @@ CachedFile::CachedFile(const std::string& folder, bool named, std::string_view k
 bool CachedFile::is_open(const char* used) const {
   const std::string folder = open_folder(parent_or_here(path_).string());
   if (folder.empty()) return false;
-  warn(path_, ": is not ", used, ": others may write in ", folder, "; chmod go-w ", folder,
-       ", or name another folder ", named_ ? "with --data-cache-path" : "in MEGALITH_CACHE_DIR");
+  const std::string reason =
+      concat("others may write in ", folder, "; chmod go-w ", folder, ", or name another folder ");
+  if (named_)
+    warn_of_folder(used, reason + "with --data-cache-path");
+  else
+    warn(path_, ": is not ", used, ": ", reason, "in MEGALITH_CACHE_DIR");
   return true;
+}
+
+void CachedFile::warn_of_folder(const char* used, const std::string& reason) const {
+  const std::string beginning = concat(parent_or_here(path_).string(), ": its files are not ", used, ": ");
+  if (is_first(beginning)) warn(beginning, reason);
 }
 
 std::shared_ptr<const CachedFile::Contents> CachedFile::load() const {
@@ -199,13 +219,13 @@ CachedFile::Writer::Writer(const CachedFile& file) : file_(file) {
     const fs::path folder = parent_or_here(file.path_);
     make_own_folders(folder);
     if (file.named_ ? file.is_open("kept") : !open_folder(folder.string()).empty()) return;
-    remove_left_by_dead(folder);
+    if (is_first("remove " + folder.string())) remove_left_by_dead(folder);
     out_ = std::make_unique<AtomicFile>(file.path_);
     if (::chmod(out_->open_path().c_str(), S_IRUSR | S_IWUSR) != 0) out_.reset();
     const Header later{};
     if (out_) out_->write(&later, sizeof later);
-  } catch (const std::exception&) {
-    out_.reset();
+  } catch (const std::exception& error) {
+    drop(error);
   }
 }
 
@@ -214,16 +234,21 @@ void CachedFile::Writer::write(const void* data, size_t bytes) {
   try {
     out_->write(data, bytes);
     hash_.update(data, bytes);
-  } catch (const std::exception&) {
-    out_.reset();
+  } catch (const std::exception& error) {
+    drop(error);
   }
+}
+
+void CachedFile::Writer::drop(const std::exception& error) {
+  out_.reset();
+  if (file_.named_) file_.warn_of_folder("kept", error.what());
 }
 
 bool CachedFile::Writer::read_back(uint64_t offset, void* out, size_t bytes) {
   try {
     if (out_) out_->read_back(sizeof(Header) + offset, out, bytes);
-  } catch (const std::exception&) {
-    out_.reset();
+  } catch (const std::exception& error) {
+    drop(error);
   }
   return out_ != nullptr;
 }
@@ -236,7 +261,8 @@ bool CachedFile::Writer::commit() {
     out_->commit();
     for (const std::string& path : file_.older_) ::unlink(path.c_str());  // usually there are none
     return true;
-  } catch (const std::exception&) {
+  } catch (const std::exception& error) {
+    drop(error);
     return false;
   }
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -37,7 +38,7 @@ class CachedFile {
   CachedFile(std::string_view kind, int form, std::string source)
       : CachedFile(cache_folder(), false, kind, form, std::move(source)) {}
   /// A file in the folder that the option --data-cache-path names; if `folder` is empty, nothing is cached.
-  /// Warns if other users may write in the folder.
+  /// Warns if other users may write in the folder, or if it cannot be written.
   CachedFile(const std::string& folder, std::string_view kind, int form, std::string source)
       : CachedFile(folder, true, kind, form, std::move(source)) {}
 
@@ -56,9 +57,10 @@ class CachedFile {
   std::shared_ptr<const Contents> load() const;
   /// Whether load() finds a file, which may be damaged. Does not warn.
   bool is_there() const;
-  /// Stores the contents. Does nothing, and reports no error, if the folder cannot be written; warns if other
-  /// users may write in a folder from --data-cache-path. Also removes files of older versions with the same
-  /// source, and temporary files that killed processes left in the folder at least ten minutes ago.
+  /// Stores the contents. Does nothing, and reports no error, if the folder cannot be written, or if other
+  /// users may write in it; warns of a folder from --data-cache-path, once. Also removes files of older
+  /// versions with the same source. A process's first call for a folder removes temporary files that killed
+  /// processes left there at least ten minutes ago.
   void store(std::string_view contents) const;
 
   /// Stores contents that are written a part at a time, so that they need not be in memory as a whole. As
@@ -75,6 +77,8 @@ class CachedFile {
     bool commit();
 
    private:
+    void drop(const std::exception& error);  // stores nothing any more
+
     const CachedFile& file_;
     Xxh64 hash_;
     std::unique_ptr<AtomicFile> out_;  // null: nothing is stored
@@ -87,6 +91,8 @@ class CachedFile {
   /// Whether other users may write in the file's folder or in a folder above it. If they may, warns that the
   /// file "is not `used`".
   bool is_open(const char* used) const;
+  /// Warns, once, that the files in this file's folder are not `used`.
+  void warn_of_folder(const char* used, const std::string& reason) const;
 
   bool named_ = false;  // the folder is from an option, not the environment
   std::string source_, path_;

@@ -166,10 +166,21 @@ TEST(CachedFile, SaysThatANamedFolderKeepsNothing) {
   EXPECT_FALSE(cached.load());
   EXPECT_TRUE(log.lines.empty());
   cached.store("contents");
+  CachedFile(dir / "shared", "kind", 1, source(2)).store("contents");
   ASSERT_EQ(log.lines.size(), 1U);
-  EXPECT_NE(log.lines[0].find("is not kept: others may write in"), std::string::npos) << log.lines[0];
+  EXPECT_NE(log.lines[0].find("files are not kept: others may write in"), std::string::npos) << log.lines[0];
   EXPECT_NE(log.lines[0].find("--data-cache-path"), std::string::npos) << log.lines[0];
   EXPECT_TRUE(fs::is_empty(dir / "shared"));
+}
+
+TEST(CachedFile, SaysOnceThatANamedFolderCannotBeWritten) {
+  const test::TempDir dir;
+  write_file(dir / "file", "");
+  const test::LogLines log;
+  for (const int number : {1, 2}) CachedFile(dir / "file/below", "kind", 1, source(number)).store("contents");
+  ASSERT_EQ(log.lines.size(), 1U);
+  EXPECT_NE(log.lines[0].find("file/below: its files are not kept: "), std::string::npos) << log.lines[0];
+  EXPECT_NE(log.lines[0].find("Not a directory"), std::string::npos) << log.lines[0];
 }
 
 TEST(CachedFile, IsNotUsedWhereOthersMayWrite) {
