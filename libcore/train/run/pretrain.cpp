@@ -152,10 +152,10 @@ int64_t samples_of_an_epoch(const OpenBlend& blend, const PretrainConfig& config
   if (!blend.blend.weights.empty())
     fail(ErrorKind::kUsage, "--num-epochs ", *config.train.epochs,
          " with weights in --data-path: their datasets end at different times; give --train-iters");
-  const TrainingDatasets data = build_datasets(blend, {.split = split,
-                                                       .seq_length = config.model.seq_length,
-                                                       .seed = static_cast<uint32_t>(config.train.seed)});
-  return data[0] ? data[0]->size() : 0;
+  const auto plans = plan_splits(blend, {.split = split,
+                                         .seq_length = config.model.seq_length,
+                                         .seed = static_cast<uint32_t>(config.train.seed)});
+  return plans[0] ? plans[0]->size : 0;
 }
 
 /// The numbers of train, valid and test samples to request.
