@@ -1,6 +1,7 @@
 #include "libcore/data/cache/tokenizer_terms.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "libcore/base/error.h"
@@ -114,8 +115,33 @@ Json tokenizer_of_description(const std::string& path) {
 
 }  // namespace
 
+void TokenizerTerms::find_of_another_version(Problems& problems) const {
+  const std::pair<const char*, bool> of_head[] = {
+      {"tokenizer-hf-no-use-fast", hf_no_use_fast},
+      {"tokenizer-hf-no-include-special-tokens", hf_no_special_tokens},
+      {"chat-template", chat_template.has_value()},
+      {"use-gigatoken", gigatoken},
+      {"null-tokenizer-eod-id", null_eod.has_value()},
+      {"null-tokenizer-pad-id", null_pad != -1},
+      {"no-tokenizer-sentencepiece-ignore-extra-whitespaces", !ignore_extra_whitespaces}};
+  const std::pair<const char*, bool> of_0161[] = {{"tokenizer-hf-use-fast", hf_use_fast},
+                                                  {"tokenizer-hf-include-special-tokens", hf_special_tokens}};
+  const auto refuse = [&](std::span<const std::pair<const char*, bool>> options, const char* version,
+                          const char* other) {
+    for (const auto& [name, given] : options)
+      if (given)
+        problems.add(Opt{name}, " is no option of ", version, "; give ", Opt{"megatron-core"}, ' ', other,
+                     ", or leave it out");
+  };
+  if (core == MegatronCore::kHead)
+    refuse(of_0161, "head", "0.16.1");
+  else
+    refuse(of_head, "0.16.1", "head");
+}
+
 void TokenizerTerms::validate(Problems& problems) const {
   if (!like.empty()) return;
+  find_of_another_version(problems);
   if (type.empty()) {
     problems.add(Opt{"tokenizer-type"}, " is missing; give the tokenizer's options of the job, or ",
                  Opt{"like"}, " with a description of it");

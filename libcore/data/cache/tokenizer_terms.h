@@ -65,6 +65,10 @@ struct TokenizerTerms {
     v("null-tokenizer-pad-id", null_pad, "As of the job; of head.");
   }
   void validate(Problems&) const;
+
+ private:
+  /// Refuses options that a job of this version cannot have, so that the names would be those of no job.
+  void find_of_another_version(Problems&) const;
 };
 
 /// What Megatron's build_tokenizer makes of these options: the tokenizer's unique_identifiers; with --like,

@@ -189,6 +189,10 @@ TEST(CacheCommand, RefusesByName) {
   EXPECT_PRED2(has_part, refusal(joined(kJob, {"--tokenizer-type", "BertWordPieceCase"})), "give --like");
   EXPECT_PRED2(has_part, refusal(joined(joined(kJob, kNull), {"--tokenizer-metadata", "m.json"})),
                "give --like");
+  EXPECT_PRED2(has_part, refusal(joined(all, {"--null-tokenizer-eod-id", "5"})),
+               "--null-tokenizer-eod-id is no option of 0.16.1; give --megatron-core head");
+  EXPECT_PRED2(has_part, refusal(joined(all, {"--megatron-core", "head", "--tokenizer-hf-use-fast"})),
+               "--tokenizer-hf-use-fast is no option of head; give --megatron-core 0.16.1");
   EXPECT_PRED2(has_part, refusal(joined(all, {"--train-data-path", "long"})),
                "either --data-path or --train-data-path");
   Words long_run = all;  // products that do not fit 64 bits, and would be small numbers
