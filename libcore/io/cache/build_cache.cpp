@@ -258,7 +258,10 @@ bool CachedFile::Writer::commit() {
   try {
     const Header header = header_of(out_->size() - sizeof(Header), hash_.digest(), file_.source_);
     out_->write_at(0, &header, sizeof header);
-    out_->commit();
+    // Not synced: thousands of files would wait for the disk one by one. load() finds a file that a power
+    // failure damaged by its hash.
+    out_->flush();
+    out_->publish();
     for (const std::string& path : file_.older_) ::unlink(path.c_str());  // usually there are none
     return true;
   } catch (const std::exception& error) {

@@ -72,8 +72,8 @@ class CachedFile {
     void write(const void* data, size_t bytes);
     /// Reads contents that were written before; false if that fails.
     bool read_back(uint64_t offset, void* out, size_t bytes);
-    /// Gives the file its name. Returns whether load() will find it: false if the folder cannot be written,
-    /// or if others may write in it.
+    /// Gives the file its name, without syncing it. Returns whether load() will find it: false if the folder
+    /// cannot be written, or if others may write in it.
     bool commit();
 
    private:
