@@ -392,7 +392,7 @@ void open_together(Opened& run, const RankWorld& ranks) {
   const int rank = ranks.comm->rank(), here = ranks_beside(ranks.places, rank);
   if (here > 1)  // the log is mostly that of rank 0, which is a maker
     log(" > rank ", indexes.maker(), " reads the data and builds the order of samples; ", here - 1,
-        here == 2 ? " other rank" : " other ranks", " of this machine wait for it");
+        here == 2 ? " other rank of this machine waits" : " other ranks of this machine wait", " for it");
   for (const bool makers : {true, false})
     do_together(*ranks.comm, run.config.parallel.peer_timeout(), [&](const WorkCheck& check) {
       const auto check_all = [&] {
