@@ -79,7 +79,7 @@ def run(binary, folder, name, steps):
         if process.returncode != 0:
             sys.exit(f"{command}\n{text[-2000:]}")
     rates = [line["tokens_per_s"] for line in map(json.loads, log.open()) if line["type"] == "train"][2:]
-    known = re.search(r"memory known before the run: (.*)", logs[0]).group(1)
+    known = re.search(r"memory known before the run: ((?:rank|weights).*)", logs[0]).group(1)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     processor = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return (statistics.median(rates), 1e3 * processor / (batch * 1024 * (steps + 2)),

@@ -1,6 +1,7 @@
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <string_view>
 
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 #include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
 #include "libcore/config/tokenizer_config.h"
+#include "libcore/data/cache/cache_command.h"
 #include "libcore/data/indexed/sidecar.h"
 #include "libcore/data/indexed/token_file.h"
 #include "libcore/data/inspect/dataset_tool.h"
@@ -173,6 +175,10 @@ int run(const DataToolConfig& config, const TokenizerConfig& tokenizer_config) {
 int main(int argc, char** argv) {
   using namespace megalith;  // NOLINT(google-build-using-namespace): a main of a few lines
   return run_app("data", [&] {
+    if (argc > 1 && std::string_view(argv[1]) == "cache") {
+      run_cache_command({argv + 2, argv + argc}, std::cout);
+      return 0;
+    }
     DataToolConfig config;
     ShardsCommand shards;
     TokenizerConfig tokenizer;
@@ -187,7 +193,10 @@ int main(int argc, char** argv) {
             "megalith-data verify corpus_text_document\n"
             "megalith-data from-nanogpt train.bin val.bin\n"
             "megalith-data shards --plan corpus/ --shards 20\n"
-            "megalith-data shards --missing out/corpus --format slurm\n")
+            "megalith-data shards --missing out/corpus --format slurm\n"
+            "\n"
+            "cache as the first word writes the cache of indexes that a job of Megatron-LM reads when it\n"
+            "starts, from the job's own options (see its --help).\n")
         .environment(tokenizer_variables())
         .files({{"PREFIX.bin, PREFIX.idx", "The dataset: token ids, and where each document begins."},
                 {"PREFIX.json", "What made it, and hashes of both, as megalith-preprocess writes it."}});

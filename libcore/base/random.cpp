@@ -32,4 +32,27 @@ uint64_t NumpyRandomState::interval(uint64_t max) {
   }
 }
 
+void NumpyRandomState::intervals(uint64_t max, std::span<uint64_t> out) {
+  for (size_t k = 0; k < out.size();) {
+    if (max - k > 0xffffffffu) {
+      out[k] = interval(max - k);
+      ++k;
+      continue;
+    }
+    // A rejected draw is overwritten by the next one: half of the draws may be, and a branch would be
+    // mispredicted as often.
+    const auto top = static_cast<uint32_t>(max - k);
+    const uint32_t mask = ~uint32_t{0} >> std::countl_zero(top);
+    const uint32_t least = mask / 2 + 1;  // the mask is the same down to this maximum
+    const size_t end = std::min(out.size(), k + (top - least) + 1);
+    for (uint32_t limit = top; k < end;) {
+      const uint32_t draw = next32() & mask;
+      out[k] = draw;
+      const uint32_t taken = draw <= limit ? 1 : 0;
+      k += taken;
+      limit -= taken;
+    }
+  }
+}
+
 }  // namespace megalith

@@ -6,6 +6,7 @@
 #include <cctype>
 #include <cerrno>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <new>
@@ -14,6 +15,7 @@
 #include <string_view>
 #include <system_error>
 
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -34,6 +36,31 @@ struct sigaction earlier {};
 
 // In the thread's own block, so that a signal handler may read it.
 [[gnu::tls_model("initial-exec")]] thread_local int unchecked = 0;
+
+/// Passes the bytes of a file of the system to `take`, without memory of its own. Nothing if it cannot be
+/// read.
+template <class Take>
+void read_parts(const char* path, const Take& take) {
+  std::array<char, 4096> part;
+  const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return;
+  for (ssize_t n = 0; (n = ::read(fd, part.data(), part.size())) > 0;)
+    take(std::string_view(part.data(), static_cast<size_t>(n)));
+  ::close(fd);
+}
+
+/// The mappings that a process may have, if this one has nearly as many; else 0.
+int64_t exhausted_mappings() {
+  int64_t most = 0, mappings = 0;
+  read_parts("/proc/sys/vm/max_map_count", [&](std::string_view digits) {
+    for (const char c : digits)
+      if (c >= '0' && c <= '9') most = 10 * most + (c - '0');
+  });
+  read_parts("/proc/self/maps", [&](std::string_view lines) {
+    mappings += static_cast<int64_t>(std::count(lines.begin(), lines.end(), '\n'));
+  });
+  return mappings >= most - most / 100 ? most : 0;
+}
 
 /// A text without memory of its own: there may be none left.
 class Text {
@@ -56,6 +83,13 @@ class Text {
     add_limit(RLIMIT_AS, "-v", 1024);
     add_limit(RLIMIT_DATA, "-d", 1024);
     if (what != kNoMemory) add_limit(RLIMIT_NPROC, "-u", 1);
+    if (const int64_t most = exhausted_mappings(); what == kNoMemory && most > 0) {
+      add("%s vm.max_map_count is %lld, and there are as many mapped files and blocks of memory; raise it "
+          "with"
+          " sysctl, or use fewer files",
+          limits_ > 0 ? "," : ";", static_cast<long long>(most));
+      return;
+    }
     add(";%s use fewer ranks and threads or a smaller model", limits_ > 0 ? " raise it, or" : "");
   }
   const char* c_str() const { return text_.data(); }

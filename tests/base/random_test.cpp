@@ -26,5 +26,30 @@ TEST(NumpyRandomState, ShufflesAsNumpy) {
   EXPECT_EQ(x, (std::vector<int>{7, 2, 9, 1, 0, 8, 4, 5, 6, 3}));
 }
 
+// Draws are made in blocks, whose ends must not show: sizes around a block and around powers of two, where
+// another number of bits is drawn.
+TEST(NumpyRandomState, ShufflesAsASwapForEachDraw) {
+  for (const size_t n : {1, 2, 3, 63, 64, 65, 66, 128, 129, 1023, 1024, 1025, 70000}) {
+    std::vector<uint32_t> x(n), swapped(n);
+    std::iota(x.begin(), x.end(), 0u);
+    swapped = x;
+    NumpyRandomState blocks(7), single(7);
+    blocks.shuffle(std::span(x));
+    for (size_t i = n; i-- > 1;) std::swap(swapped[i], swapped[static_cast<size_t>(single.interval(i))]);
+    EXPECT_EQ(x, swapped) << n;
+    EXPECT_EQ(blocks.interval(1000), single.interval(1000)) << "the next draw after " << n;
+  }
+}
+
+// numpy 2.4.6: x = numpy.arange(100000); numpy.random.RandomState(5).shuffle(x)
+TEST(NumpyRandomState, ShufflesManyAsNumpy) {
+  std::vector<int64_t> x(100000);
+  std::iota(x.begin(), x.end(), int64_t{0});
+  NumpyRandomState(5).shuffle(std::span(x));
+  const std::vector<int64_t> beginning(x.begin(), x.begin() + 5), end(x.end() - 5, x.end());
+  EXPECT_EQ(beginning, (std::vector<int64_t>{60743, 33949, 52805, 11804, 9229}));
+  EXPECT_EQ(end, (std::vector<int64_t>{59465, 5520, 20463, 18638, 35683}));
+}
+
 }  // namespace
 }  // namespace megalith

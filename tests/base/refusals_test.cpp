@@ -1,9 +1,13 @@
 #include "libcore/base/refusals.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdint>
 #include <cstdlib>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -13,7 +17,9 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "tests/support/compiler.h"
 #include "tests/support/environment.h"
@@ -52,6 +58,47 @@ TEST(AsError, NamesTheLimits) {
   const std::string text = out_of_memory().what();
   ASSERT_EQ(::setrlimit(RLIMIT_DATA, &before), 0);
   EXPECT_NE(text.find("ulimit -d is 1073741824"), std::string::npos) << text;
+}
+
+/// Mappings of a page each, as many as a process may have less `spare`; none if it may have very many.
+class ManyMappings {
+ public:
+  explicit ManyMappings(int64_t spare) {
+    std::ifstream("/proc/sys/vm/max_map_count") >> most_;
+    if (most_ > 200000) return;
+    std::ifstream maps("/proc/self/maps");
+    const std::string lines{std::istreambuf_iterator<char>(maps), {}};
+    const int64_t wanted = most_ - spare - std::count(lines.begin(), lines.end(), '\n');
+    const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+    bytes_ = static_cast<size_t>(wanted) * page;
+    pages_ = ::mmap(nullptr, bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (pages_ == MAP_FAILED) return;
+    for (size_t at = 0; at < bytes_; at += 2 * page)
+      made_ &= ::mprotect(static_cast<char*>(pages_) + at, page, PROT_READ) == 0;
+  }
+  ~ManyMappings() {
+    if (pages_ != MAP_FAILED) ::munmap(pages_, bytes_);
+  }
+  ManyMappings(const ManyMappings&) = delete;
+  ManyMappings& operator=(const ManyMappings&) = delete;
+  bool made() const { return made_ && pages_ != MAP_FAILED; }
+  int64_t most() const { return most_; }
+
+ private:
+  int64_t most_ = 0;
+  size_t bytes_ = 0;
+  void* pages_ = MAP_FAILED;
+  bool made_ = true;
+};
+
+TEST(AsError, NamesTheNumberOfMappings) {
+  EXPECT_EQ(std::string(out_of_memory().what()).find("max_map_count"), std::string::npos);
+  const ManyMappings many(300);
+  if (many.most() > 200000) GTEST_SKIP() << "a process may have " << many.most() << " mappings";
+  ASSERT_TRUE(many.made());
+  const std::string text = out_of_memory().what();
+  EXPECT_NE(text.find("vm.max_map_count is " + std::to_string(many.most())), std::string::npos) << text;
+  EXPECT_EQ(text.find("smaller model"), std::string::npos) << text;
 }
 
 // Where no caller gets the exception.

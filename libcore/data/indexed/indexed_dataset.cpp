@@ -99,6 +99,18 @@ int32_t IndexedDataset::longest_sequence() const {
 int32_t IndexedDataset::sequence_length(int64_t sequence) const {
   return state_->length(sequence);
 }
+int64_t IndexedDataset::tokens_of(int64_t begin, int64_t end) const {
+  // that pointers are sums of the lengths was checked
+  const auto item = static_cast<int64_t>(size_of(dtype()));
+  const auto tokens_before = [&](int64_t i) {
+    if (i == 0) return int64_t{0};
+    return i == sequences() ? tokens() : state_->pointer(i) / item;
+  };
+  return tokens_before(end) - tokens_before(begin);
+}
+void IndexedDataset::prefetch_length(int64_t sequence) const {
+  __builtin_prefetch(state_->lengths + 4 * sequence);
+}
 int64_t IndexedDataset::document_begin(int64_t document) const {
   return state_->document(document);
 }

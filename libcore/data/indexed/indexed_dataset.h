@@ -114,6 +114,10 @@ class IndexedDataset {
   int64_t tokens() const;
   int32_t sequence_length(int64_t sequence) const;
   int32_t longest_sequence() const;  // 0 if there is none
+  /// Tokens of the sequences [begin, end), without reading their lengths.
+  int64_t tokens_of(int64_t begin, int64_t end) const;
+  /// Tells the processor that sequence_length(sequence) will be asked soon.
+  void prefetch_length(int64_t sequence) const;
   /// Number of the document's first sequence. For `document` == documents(), returns sequences().
   int64_t document_begin(int64_t document) const;
   int64_t document_of(int64_t sequence) const;  // the document that holds the sequence

@@ -13,5 +13,8 @@ namespace megalith {
 /// name is a SHA-256 of the arguments, which determine the index. If `folder` is empty, nothing is kept.
 BlendIndex kept_blend_by_weights(std::span<const double> weights, int64_t size, const std::string& folder);
 BlendIndex kept_blend_exhaustively(std::span<const int64_t> sizes, const std::string& folder);
+/// Whether these find that file, so that they build nothing unless the file is damaged.
+bool has_kept_blend_by_weights(std::span<const double> weights, int64_t size, const std::string& folder);
+bool has_kept_blend_exhaustively(std::span<const int64_t> sizes, const std::string& folder);
 
 }  // namespace megalith

@@ -2,56 +2,43 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <iterator>
+#include <memory>
 #include <numeric>
+#include <string_view>
 #include <utility>
 
+#include <glob.h>
+
 #include "libcore/base/error.h"
+#include "libcore/base/machine/huge_pages.h"
 #include "libcore/base/text.h"
+#include "libcore/io/files/file.h"
 
 namespace megalith {
-namespace {
-
-/// The number of the dataset that is furthest behind its share before sample `s` is taken. If several are
-/// equally far behind, it is the first of them. taken[i] samples were taken from dataset i so far.
-size_t furthest_behind(std::span<const size_t> candidates, std::span<const double> weights,
-                       std::span<const int64_t> taken, int64_t s) {
-  const double samples = std::max(static_cast<double>(s), 1.0);
-  size_t best = candidates.front();
-  double max_behind = std::numeric_limits<double>::lowest();
-  for (const size_t i : candidates) {
-    const double behind = weights[i] * samples - static_cast<double>(taken[i]);
-    if (behind > max_behind) max_behind = behind, best = i;
-  }
-  return best;
-}
-
-/// The index of a blend while it is being built.
-class Taken {
- public:
-  explicit Taken(size_t datasets) : taken_(datasets, 0) {}
-  const std::vector<int64_t>& of_each() const { return taken_; }
-  void next_of(size_t dataset) {
-    dataset_.push_back(static_cast<int16_t>(dataset));
-    sample_.push_back(taken_[dataset]++);
-  }
-  BlendIndex index() && { return {SharedArray(std::move(dataset_)), SharedArray(std::move(sample_))}; }
-
- private:
-  std::vector<int64_t> taken_;  // samples taken from each dataset so far
-  std::vector<int16_t> dataset_ = {};
-  std::vector<int64_t> sample_ = {};
-};
-
-std::vector<size_t> all_of(size_t n) {
-  std::vector<size_t> numbers(n);
-  std::iota(numbers.begin(), numbers.end(), size_t{0});
-  return numbers;
-}
-
-}  // namespace
 
 namespace {
+
+/// The datasets whose prefixes match a pattern of the shell's, in the order of their bytes; the word itself
+/// if it is no pattern, or if a dataset has that name.
+std::vector<std::string> datasets_of(const std::string& word) {
+  if (word.find_first_of("*?[") == std::string::npos || file_exists(word + ".idx")) return {word};
+  constexpr std::string_view kEnd = ".idx";
+  glob_t found{};
+  const int status = ::glob((word + ".idx").c_str(), GLOB_NOSORT, nullptr, &found);
+  std::vector<std::string> prefixes;
+  for (size_t i = 0; i < found.gl_pathc; ++i) {
+    const std::string_view path = found.gl_pathv[i];
+    prefixes.emplace_back(path.substr(0, path.size() - kEnd.size()));
+  }
+  ::globfree(&found);
+  if (status == GLOB_NOSPACE)
+    fail(ErrorKind::kSystem, "--data-path ", quote(word), ": no memory for the names");
+  if (prefixes.empty()) fail(ErrorKind::kNoInput, "--data-path ", quote(word), ": no dataset matches it");
+  std::sort(prefixes.begin(), prefixes.end());
+  return prefixes;
+}
+
 /// A path of PREFIX BUDGET pairs; nothing if no word is a budget.
 std::optional<Blend> parse_budgets(std::span<const std::string> words) {
   Blend blend;
@@ -69,14 +56,26 @@ std::optional<Blend> parse_budgets(std::span<const std::string> words) {
     fail(ErrorKind::kUsage, "--data-path: ", join(words, " "),
          " gives a budget to some of its datasets; give PREFIX BUDGET pairs, where BUDGET is tokens=N or "
          "epochs=N, or no budget");
+  for (std::string& prefix : blend.prefixes) {
+    std::vector<std::string> matches = datasets_of(prefix);
+    if (matches.size() != 1)
+      fail(ErrorKind::kUsage, "--data-path: ", matches.size(), " datasets match ", quote(prefix),
+           ", which has a budget; give each dataset a budget of its own");
+    prefix = std::move(matches[0]);
+  }
   return blend;
 }
+
 }  // namespace
 
 Blend parse_blend(std::span<const std::string> words) {
   if (auto budgeted = parse_budgets(words)) return *std::move(budgeted);
   Blend blend;
-  const auto add_prefix = [&](const std::string& word) { blend.prefixes.emplace_back(trim(word)); };
+  const auto add_prefix = [&](const std::string& word) {
+    std::vector<std::string> prefixes = datasets_of(std::string(trim(word)));
+    std::move(prefixes.begin(), prefixes.end(), std::back_inserter(blend.prefixes));
+    return prefixes.size();
+  };
   std::vector<std::optional<double>> weights;
   if (words.size() % 2 == 0)
     for (size_t i = 0; i < words.size(); i += 2) weights.push_back(parse_double(trim(words[i])));
@@ -96,7 +95,9 @@ Blend parse_blend(std::span<const std::string> words) {
       fail(ErrorKind::kUsage, "--data-path: the weight ", quote(words[2 * i]), " of ",
            quote(words[2 * i + 1]), "; wanted more than 0, or leave the dataset out");
     blend.weights.push_back(*weights[i]);
-    add_prefix(words[2 * i + 1]);
+    if (const size_t n = add_prefix(words[2 * i + 1]); n != 1)
+      fail(ErrorKind::kUsage, "--data-path: ", n, " datasets match ", quote(words[2 * i + 1]),
+           ", which has the weight ", quote(words[2 * i]), "; give each dataset a weight of its own");
   }
   return blend;
 }
@@ -128,26 +129,21 @@ std::vector<double> normalized(std::span<const double> weights) {
   return shares;
 }
 
+BlendIndex blend_in_memory(BlendOrder order, int64_t size) {
+  const auto n = static_cast<size_t>(size);
+  const auto datasets = std::make_shared<HugePages>(n * sizeof(int16_t), HugePages::Backing::kReserved);
+  const auto samples = std::make_shared<HugePages>(n * sizeof(int64_t), HugePages::Backing::kReserved);
+  order.next(datasets->as<int16_t>(), samples->as<int64_t>());
+  return {{datasets->as<int16_t>(), datasets}, {samples->as<int64_t>(), samples}};
+}
+
 BlendIndex blend_by_weights(std::span<const double> weights, int64_t size) {
-  Taken taken(weights.size());
-  const std::vector<size_t> candidates = all_of(weights.size());
-  for (int64_t s = 0; s < size; ++s) taken.next_of(furthest_behind(candidates, weights, taken.of_each(), s));
-  return std::move(taken).index();
+  return blend_in_memory(BlendOrder::by_weights(weights), size);
 }
 
 BlendIndex blend_exhaustively(std::span<const int64_t> sizes) {
-  const auto total = static_cast<double>(std::accumulate(sizes.begin(), sizes.end(), int64_t{0}));
-  std::vector<double> weights;
-  for (const int64_t size : sizes) weights.push_back(static_cast<double>(size) / total);
-  std::vector<size_t> candidates = all_of(sizes.size());
-  std::erase_if(candidates, [&](size_t i) { return sizes[i] == 0; });
-  Taken taken(sizes.size());
-  for (int64_t s = 0; !candidates.empty(); ++s) {
-    const size_t i = furthest_behind(candidates, weights, taken.of_each(), s);
-    taken.next_of(i);
-    if (taken.of_each()[i] == sizes[i]) std::erase(candidates, i);
-  }
-  return std::move(taken).index();
+  return blend_in_memory(BlendOrder::exhaustive(sizes),
+                         std::accumulate(sizes.begin(), sizes.end(), int64_t{0}));
 }
 
 BlendedDataset::BlendedDataset(std::vector<GptDataset> datasets, BlendIndex index)

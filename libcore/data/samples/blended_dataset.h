@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "libcore/base/shared_array.h"
+#include "libcore/data/samples/blend_order.h"
 #include "libcore/data/samples/budgets.h"
 #include "libcore/data/samples/gpt_dataset.h"
 
@@ -21,9 +22,10 @@ struct Blend {
 
 /// Reads the words of --data-path as Megatron's get_blend_from_list does. An odd number of words is a list of
 /// prefixes. An even number is a list of WEIGHT PREFIX pairs if the first word of every pair is a number, and
-/// a list of prefixes if no first word is. If a word is a budget, all words are PREFIX BUDGET pairs. Throws
-/// kUsage if only some first words are numbers, only some prefixes have a budget, or a weight or budget is
-/// not above 0.
+/// a list of prefixes if no first word is. If a word is a budget, all words are PREFIX BUDGET pairs. A prefix
+/// with *, ? or [ that names no dataset stands for all datasets that match it, in the order of their names;
+/// with a weight or budget only for one. Throws kUsage if only some first words are numbers, only some
+/// prefixes have a budget, or a weight or budget is not above 0; kNoInput if nothing matches.
 Blend parse_blend(std::span<const std::string> words);
 
 /// The sum that numpy.sum computes, to the bit: pairwise, with the additions in numpy's order. So normalized
@@ -37,13 +39,11 @@ struct BlendIndex {
   SharedArray<int64_t> sample;
 };
 
-/// Takes each sample from the dataset that is furthest behind its share; if several are equally far behind,
-/// from the first. So every beginning of the blend is mixed by weight, too. `weights` must add up to 1. Same
-/// result as Megatron's build_blending_indices (helpers.cpp).
+/// The first `size` samples of an order, in memory.
+BlendIndex blend_in_memory(BlendOrder order, int64_t size);
+/// The first `size` samples of BlendOrder::by_weights(weights).
 BlendIndex blend_by_weights(std::span<const double> weights, int64_t size);
-
-/// As blend_by_weights(), but the weights are the datasets' sizes, and the blend ends when every sample of
-/// every dataset has been taken once (Megatron's build_exhaustive_blending_indices).
+/// All samples of BlendOrder::exhaustive(sizes).
 BlendIndex blend_exhaustively(std::span<const int64_t> sizes);
 
 /// Several GptDatasets of one split, mixed sample by sample.

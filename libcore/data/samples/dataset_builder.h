@@ -3,39 +3,18 @@
 #include <array>
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <variant>
 #include <vector>
 
 #include "libcore/data/samples/blended_dataset.h"
 #include "libcore/data/samples/gpt_dataset.h"
+#include "libcore/data/samples/split_plan.h"
 
 namespace megalith {
-
-/// The samples that a training run requests from its data. The members are named after Megatron's options.
-struct DatasetRequest {
-  std::string split = "969, 30, 1";
-  int64_t seq_length = 0;
-  uint32_t seed = 1234;
-  std::array<std::optional<int64_t>, 3> samples = {};  // train, valid, test; empty: one epoch
-  bool extra_token = true;
-  bool keep_last_partial_valid = false;
-  int64_t pad = -1;               // pad id, from usable_pad(); -1: none (see GptDataset)
-  std::string index_folder = {};  // where the indexes of datasets (see GptDataset) and of the blend are kept
-};
 
 /// The pad id to use. It is -1 if `pad` is not set, or if `pad` equals `eod`: otherwise the real ends of
 /// documents would be left out of the loss.
 int64_t usable_pad(std::optional<int64_t> pad, int64_t eod);
-
-/// The datasets that --data-path names, in that order, opened and checked. A dataset that is named twice is
-/// mapped and checked only once.
-struct OpenBlend {
-  Blend blend;
-  std::vector<IndexedDataset> datasets;
-};
-/// `split`: see weights_of_budgets(), for a path with budgets.
-OpenBlend open_blend(const std::vector<std::string>& data_path, const std::string& split = "1");
 
 /// The samples of one split, from one dataset or from a blend of several. Reading is thread-safe.
 class TrainingDataset {
@@ -51,6 +30,9 @@ class TrainingDataset {
  private:
   Source source_;
 };
+
+/// Builds what a plan says. Throws what GptDataset and BlendedDataset throw.
+TrainingDataset build_planned(const OpenBlend& open, const SplitPlan& plan, const DatasetRequest& request);
 
 /// The train, valid and test samples. A part is absent if --split gives it no share or, for valid and test,
 /// no document.

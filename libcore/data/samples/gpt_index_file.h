@@ -12,5 +12,7 @@ namespace megalith {
 /// a warning; failing to write the file is not an error. If others may write to the folder, nothing is kept,
 /// and a warning says so (see CachedFile). Throws what build_gpt_index() throws.
 GptIndex kept_gpt_index(const IndexedDataset& data, const GptSpec& spec, const std::string& folder);
+/// Whether kept_gpt_index() finds that file, so that it builds nothing unless the file is damaged.
+bool has_kept_gpt_index(const IndexedDataset& data, const GptSpec& spec, const std::string& folder);
 
 }  // namespace megalith

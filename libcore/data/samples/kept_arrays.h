@@ -19,14 +19,33 @@ namespace megalith {
 /// mapped file.
 constexpr size_t kArrayAlign = 64;
 
-/// Appends `values`, and zeros up to the place where the next array begins.
-template <class T>
-void append_array(std::string& out, std::span<const T> values) {
-  out.append(reinterpret_cast<const char*>(values.data()), values.size_bytes());
-  out.resize((out.size() + kArrayAlign - 1) / kArrayAlign * kArrayAlign);
-}
+/// Writes arrays one after another, each in any number of parts.
+class ArrayWriter {
+ public:
+  /// `header` is trivially copyable and a multiple of kArrayAlign long.
+  template <class Header>
+  ArrayWriter(CachedFile::Writer& file, const Header& header) : file_(file) {
+    static_assert(sizeof(Header) % kArrayAlign == 0, "the first array must have its place, too");
+    file_.write(&header, sizeof header);
+  }
+  template <class T>
+  void add(std::span<const T> part) {
+    file_.write(part.data(), part.size_bytes());
+    bytes_ += part.size_bytes();
+  }
+  /// Writes zeros up to the place where the next array begins.
+  void end_array() {
+    static constexpr char kZeros[kArrayAlign] = {};
+    file_.write(kZeros, (kArrayAlign - bytes_ % kArrayAlign) % kArrayAlign);
+    bytes_ = 0;
+  }
 
-/// Reads a header and the arrays that append_array() wrote after it. The arrays keep the file mapped.
+ private:
+  CachedFile::Writer& file_;
+  size_t bytes_ = 0;
+};
+
+/// Reads a header and the arrays that an ArrayWriter wrote after it. The arrays keep the file mapped.
 /// CachedFile has checked the hash of the contents, so a wrong size is a bug: kInternal.
 class KeptArrays {
  public:
@@ -55,17 +74,19 @@ class KeptArrays {
   size_t at_;
 };
 
-/// Returns the index that `file` holds. If `file` does not exist, builds the index with `build`, stores
-/// `contents(index)` in the file, and returns the index that `read` reads back from it, so that the ranks of
-/// a machine share the file's memory.
-template <class Read, class Build, class Contents>
-auto kept_index(const CachedFile& file, const Read& read, const Build& build, const Contents& contents) {
+/// Returns the index that `file` holds. If `file` does not exist, `write(writer)` writes it there part by
+/// part, and `read` reads it back, so that the ranks of a machine share the file's memory. What cannot be
+/// kept is made with `build`.
+template <class Read, class Build, class Write>
+auto kept_index(const CachedFile& file, const Read& read, const Build& build, const Write& write) {
+  if (file.path().empty()) return build();
   if (const auto kept = file.load()) return read(kept);
-  auto index = build();
-  if (file.path().empty()) return index;
-  file.store(contents(index));
-  const auto kept = file.load();
-  return kept ? read(kept) : std::move(index);
+  if (CachedFile::Writer writer(file); writer.stores()) {
+    write(writer);
+    if (writer.commit())
+      if (const auto kept = file.load()) return read(kept);
+  }
+  return build();
 }
 
 }  // namespace megalith

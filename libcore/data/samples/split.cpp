@@ -29,7 +29,7 @@ std::vector<double> numbers_of(std::string_view split) {
 
 }  // namespace
 
-std::array<std::optional<SequenceRange>, 3> split_sequences(std::string_view split, int64_t sequences) {
+std::array<std::optional<SplitBounds>, 3> split_bounds(std::string_view split) {
   std::vector<double> weights = numbers_of(split);
   if (weights.size() > 3)
     fail(ErrorKind::kUsage, "--split ", quote(split), " has ", weights.size(),
@@ -39,16 +39,24 @@ std::array<std::optional<SequenceRange>, 3> split_sequences(std::string_view spl
   if (!(sum > 0) || !std::isfinite(sum))
     fail(ErrorKind::kUsage, "--split ", quote(split), ": the weights add up to ", sum,
          "; wanted more than 0");
-  std::array<std::optional<SequenceRange>, 3> ranges;
+  std::array<std::optional<SplitBounds>, 3> bounds;
   double begin = 0;
   for (size_t i = 0; i < 3; ++i) {
     const double end = begin + weights[i] / sum;
-    const auto n = static_cast<double>(sequences);
-    if (end > begin)
-      ranges[i] = {static_cast<int64_t>(std::nearbyint(begin * n)),
-                   static_cast<int64_t>(std::nearbyint(end * n))};
+    if (end > begin) bounds[i] = {begin, end};
     begin = end;
   }
+  return bounds;
+}
+
+std::array<std::optional<SequenceRange>, 3> split_sequences(std::string_view split, int64_t sequences) {
+  const auto n = static_cast<double>(sequences);
+  std::array<std::optional<SequenceRange>, 3> ranges;
+  const auto bounds = split_bounds(split);
+  for (size_t i = 0; i < 3; ++i)
+    if (bounds[i])
+      ranges[i] = {static_cast<int64_t>(std::nearbyint(bounds[i]->begin * n)),
+                   static_cast<int64_t>(std::nearbyint(bounds[i]->end * n))};
   return ranges;
 }
 

@@ -9,10 +9,14 @@
 #include <exception>
 #include <filesystem>
 #include <limits>
+#include <mutex>
+#include <set>
 #include <system_error>
 #include <utility>
 
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "libcore/base/error.h"
@@ -37,8 +41,8 @@ struct alignas(64) Header {  // aligned, so that the contents that follow are al
   std::array<char, 64> source;
 };
 
-Header header_of(std::string_view contents, std::string_view source) {
-  Header header{.magic = {}, .bytes = contents.size(), .hash = xxh64(contents), .zeros = {}, .source = {}};
+Header header_of(uint64_t bytes, uint64_t hash, std::string_view source) {
+  Header header{.magic = {}, .bytes = bytes, .hash = hash, .zeros = {}, .source = {}};
   std::memcpy(header.magic.data(), kMagic.data(), kMagic.size());
   std::memcpy(header.source.data(), source.data(), std::min(source.size(), header.source.size()));
   return header;
@@ -51,12 +55,12 @@ bool is_closed(const struct stat& file) {
 }
 
 /// The first folder, from `path` upward, in which other users may replace files, so that files in `path`
-/// cannot be trusted. Empty if there is no such folder, or if `path` does not exist.
-std::string open_folder(const std::string& path) {
+/// cannot be trusted. Empty if there is no such folder, or if `path` does not exist. `above`: the files are
+/// in a folder below `path`.
+std::string open_folder(const std::string& path, bool above = false) {
   std::error_code error;
   const fs::path real = fs::canonical(path, error);
   if (error) return {};
-  bool above = false;
   for (fs::path folder = real;; folder = folder.parent_path(), above = true) {
     struct stat found {};
     if (::lstat(folder.c_str(), &found) != 0) return {};
@@ -83,17 +87,17 @@ bool is_cached_name(std::string_view name) {
          parse_int(front.substr(dash + 1)).has_value();
 }
 
-/// Whether a temporary file was abandoned by its writer. Files have temporary names only for a moment, so
-/// this one was abandoned if its process is gone, or if it was last written over an hour ago (its process may
-/// run on another machine).
+/// Whether a temporary file was abandoned by its writer, which on a file system without nameless files keeps
+/// that name as long as it computes the contents. The file was abandoned if its process is gone, and it was
+/// not written for ten minutes: a process of this number may write it from another machine. It also was if it
+/// was last written over an hour ago.
 bool is_left(const fs::path& file, int64_t process) {
-  constexpr auto kLong = std::chrono::hours(1);
-  if (process > 0 && process <= std::numeric_limits<pid_t>::max() &&
-      ::kill(static_cast<pid_t>(process), 0) != 0 && errno == ESRCH)
-    return true;
+  constexpr auto kPause = std::chrono::minutes(10), kLong = std::chrono::minutes(60);
+  const bool gone = process > 0 && process <= std::numeric_limits<pid_t>::max() &&
+                    ::kill(static_cast<pid_t>(process), 0) != 0 && errno == ESRCH;
   std::error_code error;
   const auto written = fs::last_write_time(file, error);
-  return !error && fs::file_time_type::clock::now() - written > kLong;
+  return !error && fs::file_time_type::clock::now() - written > (gone ? kPause : kLong);
 }
 
 /// Removes the temporary files of cached files that killed processes left behind. If a living process still
@@ -106,6 +110,15 @@ void remove_left_by_dead(const fs::path& folder) {
       found.push_back(entry.path());
   }
   for (const fs::path& path : found) ::unlink(path.c_str());
+}
+
+/// Whether this is the first call with these words in this process. A run may have thousands of cached files
+/// in one folder.
+bool is_first(const std::string& words) {
+  static std::mutex mutex;
+  static std::set<std::string> before;
+  const std::lock_guard lock(mutex);
+  return before.insert(words).second;
 }
 
 /// Creates a folder and the missing folders above it, accessible only to this user, whatever the umask is.
@@ -126,6 +139,18 @@ std::string cache_folder() {
   return home.starts_with('/') ? home + "/.cache/megalith" : "";
 }
 
+Keeping keeping_in(const std::string& folder) {
+  fs::path there = folder;
+  while (!file_exists(there.string()) && there != parent_or_here(there)) there = parent_or_here(there);
+  struct statfs system {};
+  std::error_code ignored;
+  if (!fs::is_directory(there, ignored) || ::access(there.c_str(), W_OK | X_OK) != 0 ||
+      !open_folder(there.string(), there != folder).empty() || ::statfs(there.c_str(), &system) != 0)
+    return Keeping::kNot;
+  const auto type = static_cast<unsigned>(system.f_type);
+  return type == TMPFS_MAGIC || type == RAMFS_MAGIC ? Keeping::kInMemory : Keeping::kOnDisk;
+}
+
 CachedFile::CachedFile(const std::string& folder, bool named, std::string_view kind, int form,
                        std::string source)
     : named_(named), source_(std::move(source)) {
@@ -138,9 +163,18 @@ CachedFile::CachedFile(const std::string& folder, bool named, std::string_view k
 bool CachedFile::is_open(const char* used) const {
   const std::string folder = open_folder(parent_or_here(path_).string());
   if (folder.empty()) return false;
-  warn(path_, ": is not ", used, ": others may write in ", folder, "; chmod go-w ", folder,
-       ", or name another folder ", named_ ? "with --data-cache-path" : "in MEGALITH_CACHE_DIR");
+  const std::string reason =
+      concat("others may write in ", folder, "; chmod go-w ", folder, ", or name another folder ");
+  if (named_)
+    warn_of_folder(used, reason + "with --data-cache-path");
+  else
+    warn(path_, ": is not ", used, ": ", reason, "in MEGALITH_CACHE_DIR");
   return true;
+}
+
+void CachedFile::warn_of_folder(const char* used, const std::string& reason) const {
+  const std::string beginning = concat(parent_or_here(path_).string(), ": its files are not ", used, ": ");
+  if (is_first(beginning)) warn(beginning, reason);
 }
 
 std::shared_ptr<const CachedFile::Contents> CachedFile::load() const {
@@ -156,7 +190,8 @@ std::shared_ptr<const CachedFile::Contents> CachedFile::load() const {
     Header found{}, right{};
     if (file.size() >= sizeof found) {
       std::memcpy(&found, file.data(), sizeof found);
-      right = header_of(file.text().substr(sizeof found), source_);
+      const std::string_view contents = file.text().substr(sizeof found);
+      right = header_of(contents.size(), xxh64(contents), source_);
       if (std::memcmp(&found, &right, sizeof found) == 0)
         return std::make_shared<const Contents>(std::move(file), sizeof found);
     }
@@ -167,22 +202,71 @@ std::shared_ptr<const CachedFile::Contents> CachedFile::load() const {
   return nullptr;
 }
 
+bool CachedFile::is_there() const {
+  return !path_.empty() && is_our_file(path_) && open_folder(parent_or_here(path_).string()).empty();
+}
+
 void CachedFile::store(std::string_view contents) const {
-  if (path_.empty()) return;
+  Writer writer(*this);
+  writer.write(contents.data(), contents.size());
+  writer.commit();
+}
+
+// Caching is optional, so what fails here is not an error.
+CachedFile::Writer::Writer(const CachedFile& file) : file_(file) {
+  if (file.path_.empty()) return;
   try {
-    const fs::path folder = parent_or_here(path_);
+    const fs::path folder = parent_or_here(file.path_);
     make_own_folders(folder);
-    if (named_ ? is_open("kept") : !open_folder(folder.string()).empty()) return;
-    const Header header = header_of(contents, source_);
-    remove_left_by_dead(folder);
-    AtomicFile file(path_);
-    if (::chmod(file.open_path().c_str(), S_IRUSR | S_IWUSR) != 0) return;
-    file.write(&header, sizeof header);
-    file.write(contents);
-    file.commit();
-    for (const std::string& path : older_) ::unlink(path.c_str());  // usually there are none
-  } catch (const std::exception&) {
-    // Not an error: caching is optional.
+    if (file.named_ ? file.is_open("kept") : !open_folder(folder.string()).empty()) return;
+    if (is_first("remove " + folder.string())) remove_left_by_dead(folder);
+    out_ = std::make_unique<AtomicFile>(file.path_);
+    if (::chmod(out_->open_path().c_str(), S_IRUSR | S_IWUSR) != 0) out_.reset();
+    const Header later{};
+    if (out_) out_->write(&later, sizeof later);
+  } catch (const std::exception& error) {
+    drop(error);
+  }
+}
+
+void CachedFile::Writer::write(const void* data, size_t bytes) {
+  if (!out_) return;
+  try {
+    out_->write(data, bytes);
+    hash_.update(data, bytes);
+  } catch (const std::exception& error) {
+    drop(error);
+  }
+}
+
+void CachedFile::Writer::drop(const std::exception& error) {
+  out_.reset();
+  if (file_.named_) file_.warn_of_folder("kept", error.what());
+}
+
+bool CachedFile::Writer::read_back(uint64_t offset, void* out, size_t bytes) {
+  try {
+    if (out_) out_->read_back(sizeof(Header) + offset, out, bytes);
+  } catch (const std::exception& error) {
+    drop(error);
+  }
+  return out_ != nullptr;
+}
+
+bool CachedFile::Writer::commit() {
+  if (!out_) return false;
+  try {
+    const Header header = header_of(out_->size() - sizeof(Header), hash_.digest(), file_.source_);
+    out_->write_at(0, &header, sizeof header);
+    // Not synced: thousands of files would wait for the disk one by one. load() finds a file that a power
+    // failure damaged by its hash.
+    out_->flush();
+    out_->publish();
+    for (const std::string& path : file_.older_) ::unlink(path.c_str());  // usually there are none
+    return true;
+  } catch (const std::exception& error) {
+    drop(error);
+    return false;
   }
 }
 

@@ -104,10 +104,10 @@ int64_t samples_of_an_epoch(const OpenBlend& blend, const PretrainConfig& config
   if (!blend.blend.weights.empty())
     fail(ErrorKind::kUsage, "--num-epochs ", *config.train.epochs,
          " with weights in --data-path: their datasets end at different times; give --train-iters");
-  const TrainingDatasets data = build_datasets(blend, {.split = split,
-                                                       .seq_length = config.model.seq_length,
-                                                       .seed = static_cast<uint32_t>(config.train.seed)});
-  return data[0] ? data[0]->size() : 0;
+  const auto plans = plan_splits(blend, {.split = split,
+                                         .seq_length = config.model.seq_length,
+                                         .seed = static_cast<uint32_t>(config.train.seed)});
+  return plans[0] ? plans[0]->size : 0;
 }
 
 /// The numbers of train, valid and test samples to request; nothing: one epoch.
@@ -182,6 +182,14 @@ struct OpenData {
 };
 
 constexpr size_t kValid = 1;  // of kSplitNames
+/// Logs the memory that the order of samples takes; refuses what does not fit before it is built.
+void check_index_memory(const IndexMemory& memory) {
+  const auto text = [](size_t n) { return format_bytes(static_cast<double>(n)); };
+  log("memory known before the run: order of samples ",
+      memory.held > 0 ? text(memory.held) : std::string("in files"),
+      memory.building > 0 ? concat(", ", text(memory.building), " while it is built") : std::string());
+  if (const auto left = available_memory()) require_index_memory(memory, *left);
+}
 
 /// Opens the datasets of all splits. `tokenizers` checks their tokenizers against each other.
 OpenData open_data(PretrainConfig& config, TokenizerCheck tokenizers, const OpenRules& rules) {
@@ -209,20 +217,40 @@ OpenData open_data(PretrainConfig& config, TokenizerCheck tokenizers, const Open
       config.train.set_epoch_steps(samples_of_an_epoch(*blends[0], config, "1,0,0") /
                                    config.train.global_batch);
     const DatasetRequest whole = asked();
+    std::array<std::vector<SplitPlan>, 3> plans;  // several for --multiple-validation-sets
+    IndexMemory memory;
     for (size_t part = 0; part < paths.size(); ++part) {
       if (!blends[part]) continue;
       if (part == kValid && config.train.multiple_validation)
-        data.valid_sets = build_each(*blends[part], whole, part);
+        plans[part] = plan_each(*blends[part], whole, part);
       else
-        data.splits[part] = build_whole(*blends[part], whole, part);
+        plans[part] = {plan_whole(*blends[part], whole, part)};
+      for (const SplitPlan& plan : plans[part])
+        memory = memory + index_memory(*blends[part], plan, rules.index_folder);
     }
+    check_index_memory(memory);
+    for (size_t part = 0; part < paths.size(); ++part)
+      for (const SplitPlan& plan : plans[part]) {
+        TrainingDataset set = build_planned(*blends[part], plan, whole);
+        if (part == kValid && config.train.multiple_validation)
+          data.valid_sets.push_back(std::move(set));
+        else
+          data.splits[part] = std::move(set);
+      }
   } else {
     const OpenBlend blend = open_checked(config.data.data_path, config, tokenizers, rules);
     data.add_files(blend);
     if (config.train.epochs)
       config.train.set_epoch_steps(samples_of_an_epoch(blend, config, config.data.split) /
                                    config.train.global_batch);
-    data.splits = build_datasets(blend, asked());
+    const DatasetRequest with_samples = asked();
+    const auto plans = plan_splits(blend, with_samples);
+    IndexMemory memory;
+    for (const auto& plan : plans)
+      if (plan) memory = memory + index_memory(blend, *plan, rules.index_folder);
+    check_index_memory(memory);
+    for (size_t part = 0; part < plans.size(); ++part)
+      if (plans[part]) data.splits[part] = build_planned(blend, *plans[part], with_samples);
   }
   log("> finished creating GPT datasets ...");
   return data;
@@ -351,6 +379,10 @@ namespace {
 /// ranks then map these indexes.
 void open_together(Opened& run, const RankWorld& ranks) {
   const SharedIndexes indexes(*ranks.comm, ranks.places, run.config.data.cache);
+  const int rank = ranks.comm->rank(), here = ranks_beside(ranks.places, rank);
+  if (here > 1)  // the log is mostly that of rank 0, which is a maker
+    log(" > rank ", indexes.maker(), " reads the data and builds the order of samples; ", here - 1,
+        here == 2 ? " other rank of this machine waits" : " other ranks of this machine wait", " for it");
   for (const bool makers : {true, false})
     do_together(*ranks.comm, run.config.parallel.peer_timeout(), [&](const WorkCheck& check) {
       const auto check_all = [&] {

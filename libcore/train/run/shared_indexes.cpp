@@ -31,12 +31,14 @@ bool is_temporary(const std::filesystem::path& folder) {
 // A member owns the temporary folder, so that it is removed even when the exchange throws.
 SharedIndexes::SharedIndexes(Communicator& ranks, const std::vector<RankPlace>& places,
                              const std::string& cache)
-    : makes_(maker_for(places, ranks.rank()) == ranks.rank()), folder_(cache) {
+    : maker_(maker_for(places, ranks.rank())), makes_(maker_ == ranks.rank()), folder_(cache) {
   if (makes_ && cache.empty() && ranks_beside(places, ranks.rank()) > 1) {
     own_.emplace(temporary_folder() / kFolder);
     folder_ = own_->path();
+    // whatever the umask is: in a folder that others may write in, nothing is kept
+    std::filesystem::permissions(own_->path(), std::filesystem::perms::owner_all);
   }
-  folder_ = exchange_values(ranks, folder_)[static_cast<size_t>(maker_for(places, ranks.rank()))];
+  folder_ = exchange_values(ranks, folder_)[static_cast<size_t>(maker_)];
   if (cache.empty() && is_temporary(folder_)) made_here_ = folder_;
 }
 

@@ -24,10 +24,12 @@ class SharedIndexes {
 
   /// Whether this rank builds the files for its machine.
   bool makes() const { return makes_; }
+  int maker() const { return maker_; }  // the rank that builds them
   /// The folder with the files. Empty: the rank is alone on its machine, and its indexes stay in memory.
   const std::string& folder() const { return folder_; }
 
  private:
+  int maker_;
   bool makes_;
   std::optional<AtomicDirectory> own_;  // temporary folder of the rank that builds the files; never committed
   std::string folder_;

@@ -2,6 +2,8 @@
 
 #include <chrono>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <optional>
 
 #include <gtest/gtest.h>
@@ -100,6 +102,7 @@ TEST(CachedFile, RemovesWhatKilledProcessesLeftInItsFolder) {
   const std::string kept = ".gpt-index-1-" + source(1), other = ".token-check-2-" + source(2);
   const std::vector<std::string> left = {kept + dead, other + dead, kept + alive};
   const std::vector<std::string> stays = {other + alive,
+                                          ".gpt-index-1-" + source(3) + dead,  // was written just now
                                           ".mine" + dead,
                                           kept.substr(1) + dead,
                                           kept,
@@ -107,9 +110,14 @@ TEST(CachedFile, RemovesWhatKilledProcessesLeftInItsFolder) {
                                           ".gpt-index-x-" + source(1) + dead};
   for (const auto* names : {&left, &stays})
     for (const std::string& name : *names) write_file(dir / name, "");
-  // An old temporary file counts as abandoned, even if its writer may run on another machine: a file has a
-  // temporary name only for a moment.
-  fs::last_write_time(dir / left[2], fs::file_time_type::clock::now() - std::chrono::hours(2));
+  // A process of another machine may write a temporary file for minutes, and its number says nothing here.
+  const auto written = [&](const std::string& name, auto ago) {
+    fs::last_write_time(dir / name, fs::file_time_type::clock::now() - ago);
+  };
+  for (size_t i = 0; i < 2; ++i) written(left[i], std::chrono::minutes(11));
+  written(left[2], std::chrono::hours(2));
+  written(stays[0], std::chrono::minutes(50));
+  for (size_t i = 2; i < stays.size(); ++i) written(stays[i], std::chrono::hours(2));
   CachedFile(dir.path(), "gpt-index", 1, source(1)).store("contents");
   for (const std::string& name : left) EXPECT_FALSE(file_exists(dir / name)) << name;
   for (const std::string& name : stays) EXPECT_TRUE(file_exists(dir / name)) << name;
@@ -158,10 +166,21 @@ TEST(CachedFile, SaysThatANamedFolderKeepsNothing) {
   EXPECT_FALSE(cached.load());
   EXPECT_TRUE(log.lines.empty());
   cached.store("contents");
+  CachedFile(dir / "shared", "kind", 1, source(2)).store("contents");
   ASSERT_EQ(log.lines.size(), 1U);
-  EXPECT_NE(log.lines[0].find("is not kept: others may write in"), std::string::npos) << log.lines[0];
+  EXPECT_NE(log.lines[0].find("files are not kept: others may write in"), std::string::npos) << log.lines[0];
   EXPECT_NE(log.lines[0].find("--data-cache-path"), std::string::npos) << log.lines[0];
   EXPECT_TRUE(fs::is_empty(dir / "shared"));
+}
+
+TEST(CachedFile, SaysOnceThatANamedFolderCannotBeWritten) {
+  const test::TempDir dir;
+  write_file(dir / "file", "");
+  const test::LogLines log;
+  for (const int number : {1, 2}) CachedFile(dir / "file/below", "kind", 1, source(number)).store("contents");
+  ASSERT_EQ(log.lines.size(), 1U);
+  EXPECT_NE(log.lines[0].find("file/below: its files are not kept: "), std::string::npos) << log.lines[0];
+  EXPECT_NE(log.lines[0].find("Not a directory"), std::string::npos) << log.lines[0];
 }
 
 TEST(CachedFile, IsNotUsedWhereOthersMayWrite) {
@@ -205,6 +224,38 @@ TEST(CachedFile, IsNotUsedWhereOthersMayWrite) {
   fs::rename(file, dir / "elsewhere");
   fs::create_symlink(dir / "elsewhere", file);
   EXPECT_FALSE(loads());
+}
+
+TEST(CachedFile, IsThereWhereItCanBeLoaded) {
+  namespace fs = std::filesystem;
+  const test::TempDir dir;
+  const CachedFile cached(dir / "cache", "kind", 1, source(1));
+  EXPECT_FALSE(cached.is_there());
+  cached.store("contents");
+  EXPECT_TRUE(cached.is_there());
+  fs::permissions(dir / "cache", fs::perms::all);
+  EXPECT_FALSE(cached.is_there());
+  EXPECT_FALSE(CachedFile("", "kind", 1, source(1)).is_there());
+}
+
+TEST(Keeping, DependsOnTheFolder) {
+  namespace fs = std::filesystem;
+  const test::TempDir dir;
+  write_file(dir / "file", "");
+  fs::create_directory(dir / "shared");
+  fs::permissions(dir / "shared", fs::perms::all | fs::perms::sticky_bit);
+  for (const char* name : {"file", "file/below", "shared"}) EXPECT_EQ(keeping_in(dir / name), Keeping::kNot);
+  EXPECT_NE(keeping_in(dir.path()), Keeping::kNot);
+  // folders that do not exist are made with the permissions that keep others out
+  for (const char* name : {"new", "new/below", "shared/new"})
+    EXPECT_EQ(keeping_in(dir / name), keeping_in(dir.path())) << name;
+}
+
+TEST(Keeping, IsInMemoryOnTmpfs) {
+  std::ifstream mounts("/proc/mounts");
+  const std::string text{std::istreambuf_iterator<char>(mounts), {}};
+  if (text.find(" /dev/shm tmpfs rw") == std::string::npos) GTEST_SKIP() << "no tmpfs in /dev/shm";
+  EXPECT_EQ(keeping_in("/dev/shm/megalith-none"), Keeping::kInMemory);
 }
 
 TEST(CachedFile, IsClosedToOthersWhateverTheUmask) {
