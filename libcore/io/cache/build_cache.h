@@ -21,7 +21,7 @@ std::string cache_folder();
 /// What becomes of files that are cached in a folder. kNot: nothing, because it cannot be written, or because
 /// others may write in it. kInMemory: they are kept, but take memory (tmpfs).
 enum class Keeping : uint8_t { kNot, kInMemory, kOnDisk };
-/// Of a folder from --data-cache-path; it need not exist yet.
+/// What becomes of files in the folder of --data-cache-path, which need not exist yet.
 Keeping keeping_in(const std::string& folder);
 
 /// A file in a cache folder that is computed from source files and replaces them in later runs. Its name

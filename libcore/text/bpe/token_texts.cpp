@@ -47,7 +47,7 @@ void append_texts(const TokenTexts& texts, std::span<const int32_t> ids, ByteBuf
   constexpr size_t kShort = 16;
   const size_t before = out.size(), bytes = bytes_of(texts, ids);
   const SharedArray<char>& all = texts.bytes();
-  // Of texts that begin before this place, 16 bytes can be read; with changes, texts may lie elsewhere.
+  // 16 bytes can be read of a text that begins before this place; with changes, texts may lie elsewhere.
   const char* const stop = texts.changed() || all.size() < kShort ? nullptr : all.end() - kShort + 1;
   char* at = out.extend(bytes + kShort);
   for (const int32_t id : ids) {

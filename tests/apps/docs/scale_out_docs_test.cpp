@@ -62,7 +62,7 @@ using ScaleOutExamples = ScaleOutFolder;
 
 TEST_F(ScaleOutDocs, EveryCommandWorks) {
   const std::vector<std::string> commands = doc_commands("scale-out.md");
-  EXPECT_EQ(commands.size(), 18U);
+  EXPECT_EQ(commands.size(), 19U);
   for (const std::string& command : commands) {
     const CommandResult result = run(command);
     EXPECT_EQ(result.code, 0) << command << '\n' << result.all();
