@@ -103,7 +103,7 @@ TEST(ConfigFile, ComplaintsNameFileAndLine) {
   EXPECT_EQ(complaint(path),
             path + ":8: unknown option \"num-layer\"; did you mean \"num-layers\"?\n  " +  //
                 path +
-                ":9: lr-decay-style \"cosin\": wanted one of constant, linear, cosine; did you mean "
+                ":9: lr-decay-style \"cosin\": wanted one of constant, linear, cosine, WSD; did you mean "
                 "\"cosine\"?\n  " +
                 path + ":10: split \"9 1\": wanted one value\n  " +  //
                 path + ":11: no-load-optim \"perhaps\": wanted true or false\n  " + path +

@@ -196,10 +196,10 @@ TEST(CacheCommand, RefusesByName) {
   EXPECT_PRED2(has_part, refusal(joined(all, {"--train-data-path", "long"})),
                "either --data-path or --train-data-path");
   Words long_run = all;  // products that do not fit 64 bits, and would be small numbers
-  long_run[5] = "2305843009213693953";
-  EXPECT_PRED2(has_part, refusal(long_run), "--global-batch-size 8 for 2305843009213693952 steps");
-  long_run[5] = "4";
   long_run[7] = "2305843009213693953";
+  EXPECT_PRED2(has_part, refusal(long_run), "--global-batch-size 8 for 2305843009213693952 steps");
+  long_run[7] = "4";
+  long_run[9] = "2305843009213693953";
   EXPECT_PRED2(has_part, refusal(long_run), "wanted at most 140737488355328 samples");
   Words without = all;
   without.resize(without.size() - 6);

@@ -63,7 +63,7 @@ TEST(Nfc, LooksAtEachFirstByteWithWhichAChangeBegins) {
   }
   for (unsigned byte = 0; byte < 256; ++byte)
     EXPECT_TRUE(!changes[byte] || may_change_in_nfc(static_cast<char>(byte))) << byte;
-  for (const char* plain : {"a", "\u00e9", "\u0161", "\u043f", "\u0561", "\u65e5", "\uac00"})
+  for (const char* plain : {"a", "\u00e9", "\u0161", "\u043f", "\u0561", "\u65e5"})
     EXPECT_FALSE(may_change_in_nfc(plain[0])) << plain;
 }
 
