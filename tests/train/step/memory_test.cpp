@@ -133,7 +133,15 @@ TEST(RunMemory, OfAGpuCountsTheScratchOfItsKernels) {
   const RunMemory gpu = run_memory(shape(config));
   EXPECT_EQ(gpu.workspace, (size_t{32} << 20) + (size_t{256} << 10));
   EXPECT_EQ(gpu.staging, size_t{8} << 20);
-  EXPECT_EQ(gpu.total(), cpu.total() + gpu.workspace + gpu.staging);
+  // A micro-batch has tokens, labels, mask and sample numbers, on a GPU also the gradient's scale: 256 bytes
+  // each. Two are taken, on a GPU with one more that passes read; the host has one sample's first three
+  // beside a micro-batch and beside a step, on a GPU beside each of two steps.
+  EXPECT_EQ(cpu.batch, 2 * 4 * 256U);
+  EXPECT_EQ(gpu.batch, 3 * 5 * 256U);
+  EXPECT_EQ(cpu.host, (4 + 3) * 256U + (2 * 4 + 3) * 256U);
+  EXPECT_EQ(gpu.host, (5 + 3) * 256U + 2 * (2 * 5 + 3) * 256U);
+  EXPECT_EQ(gpu.total(),
+            cpu.total() + gpu.workspace + gpu.staging + (gpu.batch - cpu.batch) + (gpu.host - cpu.host));
   EXPECT_EQ(gpu.on_device() + gpu.host + gpu.staging, gpu.total());
   EXPECT_EQ(gpu.beside_device(), gpu.host + gpu.staging);
   config.model.hidden = 128;
