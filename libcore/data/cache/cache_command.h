@@ -56,8 +56,8 @@ struct CacheCommand {
 /// one that changes the cache and is not supported.
 std::vector<std::string> words_for_cache(const std::vector<std::string>& job);
 
-/// Runs `megalith-data cache OPTIONS OF THE JOB`, a separate app inside this program. Prints what was written,
-/// or what --help asks for. Throws what write_index_cache() throws.
+/// Runs `megalith-data cache OPTIONS OF THE JOB`, a separate app inside this program. Prints what was
+/// written, or what --help asks for. Throws what write_index_cache() throws.
 void run_cache_command(const std::vector<std::string>& words, std::ostream& out);
 
 }  // namespace megalith
