@@ -136,8 +136,11 @@ uint64_t DeltaDecoder::unpack() {
 
 int64_t DeltaDecoder::next() {
   if (taken_ == count_) fail_damaged(place_, "found more values than the ", count_, " stored differences");
-  if (taken_++ > 0)  // sums wrap around, as the format wants it
-    value_ = static_cast<int64_t>(static_cast<uint64_t>(value_) + static_cast<uint64_t>(least_) + unpack());
+  if (taken_++ > 0) {
+    const uint64_t more = unpack();  // which may begin the block that least_ is of
+    // sums wrap around, as the format wants it
+    value_ = static_cast<int64_t>(static_cast<uint64_t>(value_) + static_cast<uint64_t>(least_) + more);
+  }
   return value_;
 }
 
