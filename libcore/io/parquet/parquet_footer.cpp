@@ -178,7 +178,8 @@ void check_group(const RowGroup& group, size_t number, size_t columns, const Par
     if (!chunk.in_this_file)
       fail(ErrorKind::kData, footer.path, ": its columns are in other files; name those instead");
     if (chunk.encrypted) fail_unread(footer, "says that columns are encrypted");
-    if (chunk.values == 0 && chunk.bytes == 0) continue;  // of no rows: the offset may be any
+    // Nothing is read of a column without values: pyarrow writes an empty dictionary, and 0 as the offset.
+    if (chunk.values == 0 && chunk.bytes >= 0) continue;
     if (chunk.values < 0 || chunk.bytes < 0 || chunk.begin < begin || chunk.begin > end ||
         chunk.bytes > end - chunk.begin)
       fail_damaged(place, "found a column of ", chunk.values, " values in ", chunk.bytes, " bytes from byte ",
