@@ -131,6 +131,7 @@ class Spool {
     AtomicFile file(path_);
     while (const size_t n = stream.read(block.get(), kBlock)) file.write({block.get(), n});
     stop_if_asked();  // which ends the stream, too
+    file.flush();
     file.publish();
   }
   const std::string& path() const { return path_; }
