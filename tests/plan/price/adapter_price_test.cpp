@@ -97,7 +97,7 @@ TEST(AdapterPrice, OnlyAdaptersHaveGradientsAndMoments) {
   EXPECT_EQ(estimate.optimizer, 12 * 20'971'520.0);
 }
 
-// Of the three products of a linear layer two remain: four operations for each parameter and token in place
+// Two of the three products of a linear layer remain: four operations for each parameter and token in place
 // of six. Attention and element-wise work are the same.
 TEST(AdapterPrice, SavesTheGradientsOfFrozenMatrices) {
   const PlanProblem all = on_h100(1);
