@@ -28,8 +28,8 @@ struct Conversion {
   bool check = false;  // run source and output on a few tokens and compare them before the output appears
   const TensorFile& file() const { return tensors ? *tensors : source.tensors(); }
   DType dtype_of(const StoredTensor& tensor) const { return dtype.value_or(*tensor.dtype); }
-  /// Whether parameters lose bits when they are converted.
-  bool rounds() const { return dtype && dtype != source.dtype() && dtype != DType::kF32; }
+  /// Whether parameters lose bits when they are converted. The sum with an adapter is computed in fp32.
+  bool rounds() const { return (tensors || main_dtype() != source.dtype()) && main_dtype() != DType::kF32; }
   /// The model to convert. Its rows are in the order of the source's files; if `tensors` is set, in our
   /// order.
   ModelView view() const { return tensors ? our_view(*tensors, source.config()) : source.view(); }

@@ -78,6 +78,16 @@ TEST_F(FinetuneApp, SaysWhatJoinsAnAdapterWithItsModel) {
   EXPECT_EQ(joined.code, 0) << joined.all();
 }
 
+// The check of what was written computes the sum in fp32; a model of bf16 rounds it, which is no error.
+TEST_F(FinetuneApp, MergesAnAdapterIntoAModelOfBf16) {
+  ASSERT_EQ(tune("--lora --max-steps 8 --micro-batch-size 1 --learning_rate 5e-2", "strong").code, 0);
+  const CommandResult merged =
+      run_command("cd " + dir_.path().string() + " && " + app("convert") +
+                  " model --to hf --dtype bf16 --output narrow && " + app("convert") +
+                  " narrow --merge-adapter strong --to hf --output merged_narrow");
+  EXPECT_EQ(merged.code, 0) << merged.all();
+}
+
 TEST_F(FinetuneApp, LayoutsHaveTheLossesOfOneRank) {
   ASSERT_EQ(tune(kLora + "--log-json one.jsonl").code, 0);
   const std::vector<double> one = losses("one.jsonl");
