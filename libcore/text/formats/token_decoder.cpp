@@ -170,13 +170,26 @@ std::optional<JoiningSteps> joining_steps(const TokenDecoder& decoder) {
 /// Appends a text that has marked bytes.
 void append_unmarked(std::string_view marked, std::string& out) {
   std::string bytes;
-  while (!marked.empty()) {
+  while (true) {
     const std::string_view plain = marked.substr(0, marked.find(kByteMark));
     out += plain;
     marked.remove_prefix(plain.size());
+    if (marked.empty()) return;
     for (bytes.clear(); marked.starts_with(kByteMark); marked.remove_prefix(kMarkedBytes))
       bytes += static_cast<char>((marked[1] - 'a') * 16 + (marked[2] - 'a'));
     for (const std::string& token : tokens_of(bytes)) out += token;
+  }
+}
+
+/// Appends texts that have marked bytes and end with kEndMark: each is stripped and gets a line end.
+void append_stripped(std::string_view marked, const TokenDecoder::Strip& strip, std::string& out) {
+  std::string text;
+  while (!marked.empty()) {
+    const std::string_view one = marked.substr(0, marked.find(kEndMark));
+    text.clear();
+    append_unmarked(one, text);
+    out.append(stripped(strip, text)).append("\n");
+    marked.remove_prefix(one.size() + 1);
   }
 }
 
@@ -208,15 +221,11 @@ void JoinedDecoder::decode_all(std::span<const int32_t> ids, ByteBuffer& out) co
   append_texts(texts_, ids, out, strip_ ? kEndMark : '\n');
   const std::string_view added(out.data() + before, out.size() - before);
   if (!strip_ && added.find(kByteMark) == std::string_view::npos) return;
-  std::string done, text;
-  if (!strip_) append_unmarked(added, done);
-  for (std::string_view rest = strip_ ? added : std::string_view(); !rest.empty();) {
-    const std::string_view marked = rest.substr(0, rest.find(kEndMark));
-    text.clear();
-    append_unmarked(marked, text);
-    done.append(stripped(*strip_, text)).append("\n");
-    rest.remove_prefix(marked.size() + 1);
-  }
+  std::string done;
+  if (strip_)
+    append_stripped(added, *strip_, done);
+  else
+    append_unmarked(added, done);
   out.truncate(before);
   out.append(done.data(), done.size());
 }
