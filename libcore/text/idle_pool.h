@@ -7,8 +7,8 @@
 
 namespace megalith {
 
-/// Empties a container that memory idles in, and frees this memory. (An assignment of {} would keep it, and
-/// so would a std::string that an empty one is moved to.)
+/// Empties a container and frees its memory. (A vector keeps it when {} is assigned, and a std::string may
+/// keep it when an empty one is moved to it.)
 template <class Container>
 void free_memory(Container& container) {
   Container().swap(container);

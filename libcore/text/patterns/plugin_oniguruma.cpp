@@ -76,7 +76,7 @@ class Pattern final : public OnigurumaPattern {
     const int found = onig_search(regex_, begin, end, begin + from, end, region, ONIG_OPTION_NONE);
     if (found < 0 && found != ONIG_MISMATCH)
       fail(ErrorKind::kData, "Oniguruma gave up on a match in the text from byte ", from,
-           " on: ", words_of(found), "; this expression cannot split this text");
+           " on: ", words_of(found), "; its matches in this text cannot be found");
     return found != ONIG_MISMATCH;
   }
 

@@ -13,8 +13,7 @@ MatchBegins::MatchBegins(const SplitPattern& pattern) : pattern_(pattern) {
     for (uint32_t c = 0; c < 0x80; ++c) ascii_[c] = pattern.begins(c);
 }
 
-std::function<void(std::string_view, const std::function<void(size_t, size_t)>&)> matches_of(
-    SplitPattern pattern) {
+FindMatches matches_of(SplitPattern pattern) {
   if (pattern.find_all) return pattern.find_all;
   const auto kept = std::make_shared<const SplitPattern>(std::move(pattern));
   return [kept, begins = MatchBegins(*kept)](std::string_view utf8, const auto& take) {

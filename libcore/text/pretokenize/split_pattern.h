@@ -36,6 +36,10 @@ class Window {
   mutable bool looked_ = false;
 };
 
+/// Passes where each match of a pattern in a text begins and ends, in bytes and in order.
+using FindMatches =
+    std::function<void(std::string_view utf8, const std::function<void(size_t, size_t)>& take)>;
+
 /// What the regular expression of a Split pre-tokenizer matches, or what another pre-tokenizer cuts out.
 struct SplitPattern {
   std::string name;  // "llama-3", or the expression itself; patterns of one name have the same matches
@@ -52,9 +56,9 @@ struct SplitPattern {
   /// of the text. Empty: something farther away may decide, too.
   std::optional<size_t> looks_ahead = {};
   bool of_bytes = false;  // whether matches are found between bytes, too, not only between characters
-  /// In place of `match`, for a pattern to which the text before a match matters: passes where each match of
-  /// a whole text begins and ends, in order. Empty matches cut a text, too.
-  std::function<void(std::string_view utf8, const std::function<void(size_t, size_t)>& take)> find_all = {};
+  /// In place of `match`, for a pattern to which the text before a match matters; takes a whole text. Empty
+  /// matches cut a text, too.
+  FindMatches find_all = {};
 };
 
 /// The matches of a regular expression. Those of GPT-2, LLaMA-3 (cl100k), Qwen2, Qwen3.5, DeepSeek-V3, GPT-4o
@@ -77,9 +81,8 @@ SplitPattern gpt2_split_pattern();
 /// first mark of a run.
 SplitPattern mark_pattern(const std::string& mark, bool each);
 
-/// A function that passes where each match of a pattern in a text begins and ends, in order.
-std::function<void(std::string_view utf8, const std::function<void(size_t, size_t)>& take)> matches_of(
-    SplitPattern pattern);
+/// Finds the matches of any pattern, also of one without find_all.
+FindMatches matches_of(SplitPattern pattern);
 
 /// Splits a text by several patterns in turn. A pattern divides each piece that the patterns before it left
 /// into its own matches and the text between them. Without any pattern, a text is one pretoken.

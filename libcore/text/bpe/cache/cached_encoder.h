@@ -46,8 +46,8 @@ class CachedEncoder {
 
   /// An id that stands between pretokens.
   struct Mark {
-    uint32_t
-        at;  // the byte of the text before which it stands: the beginning of a pretoken, or the text's end
+    /// The byte of the text before which it stands: where a pretoken begins, or the text's end.
+    uint32_t at;
     int32_t id;
   };
   /// Appends the ids of the pretokens of `text` that end at `ends` (see FindPretokens), and between them
