@@ -40,10 +40,9 @@ struct TokenizerAppConfig {
       "What to do: train; encode (a line of text becomes a line of ids); decode (the reverse).", positional(),
       required(), one_of({"train", "encode", "decode"}));
     v("input", input,
-      "Files to read, plain or compressed; - is stdin. For train: loose JSON, one document a line; a folder "
-      "stands for the .json, .jsonl and .parquet files below it (with --text: the .txt files), a quoted "
-      "pattern for "
-      "the files that match.",
+      "Files to read, plain or compressed; - is stdin. For train: loose JSON, one document a line, or "
+      "Parquet; a folder stands for the .json, .jsonl and .parquet files below it (with --text: the .txt "
+      "files), a quoted pattern for the files that match.",
       metavar("FILE"), default_text("stdin, for encode and decode"));
     v("json-keys", json_keys, "Keys whose texts train reads.", metavar("KEY"));
     v("text", text, kTextHelp);
@@ -99,7 +98,8 @@ void train(const TokenizerAppConfig& config, const std::string& options_file) {
   log("wrote ", config.output, ": ", trained.tokens.size(), " tokens, ", trained.merges.size(), " merges");
 }
 
-/// The bytes of text in `inputs`, if they are files and not compressed.
+/// The bytes of `inputs` ("-" is stdin), or Tokenizer::kUnknownSize unless all are regular files that are not
+/// compressed.
 uint64_t text_bytes(const std::vector<std::string>& inputs) {
   uint64_t bytes = 0;
   for (const std::string& input : inputs) {
@@ -107,7 +107,7 @@ uint64_t text_bytes(const std::vector<std::string>& inputs) {
     std::error_code error;
     if (!std::filesystem::is_regular_file(path, error)) return Tokenizer::kUnknownSize;
     const uint64_t size = std::filesystem::file_size(path, error);
-    if (error || (input != "-" && is_compressed(path))) return Tokenizer::kUnknownSize;
+    if (error || is_compressed(path)) return Tokenizer::kUnknownSize;
     bytes += size;
   }
   return bytes;
@@ -117,7 +117,7 @@ void run_lines(const TokenizerAppConfig& config, const TokenizerConfig& files) {
   const auto tokenizer = make_tokenizer(tokenizer_files(files, config.vocab_size.value_or(0)));
   const TokenizerLines lines{*tokenizer, config.json, static_cast<size_t>(config.workers)};
   const std::vector<std::string> inputs = config.input.empty() ? std::vector<std::string>{"-"} : config.input;
-  tokenizer->expect(text_bytes(inputs));
+  if (config.command == "encode") tokenizer->expect(text_bytes(inputs));
   for (const std::string& input : inputs)
     config.command == "encode" ? lines.encode(input, std::cout) : lines.decode(input, std::cout);
 }
