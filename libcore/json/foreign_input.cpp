@@ -104,12 +104,12 @@ std::string table_advice(const std::string& path, char separator) {
                 ", and name the text's column by --json-keys");
 }
 
-/// Parquet is read from its end, so only from a file, and not from one that is compressed as a whole. (Other
-/// files of it do not come here.)
+/// For Parquet in a pipe or in a compressed file: it is read from its end, which only a plain file allows.
+/// (Parquet in a plain file has been read and does not come here.)
 std::string parquet_advice(const std::string& path) {
   return concat("it is Parquet in a ",
                 path == "-" || compression_of(path).empty() ? "pipe" : "compressed file",
-                "; write it to a file of its own, as it is, and name that");
+                "; write it to a file of its own, uncompressed, and name that");
 }
 
 /// Whether the text begins as no JSON line or array does, and has no control characters.

@@ -49,7 +49,7 @@ TEST(OtherForm, IsNotAssumedWhereTheInputMayBeWhatWasWanted) {
 
 TEST(OtherForm, IsParquetInACompressedFile) {
   EXPECT_EQ(other_form({.path = "a.parquet.gz", .fault = DocumentFault::kInvalidUtf8, .head = "PAR1\x15"}),
-            "it is Parquet in a compressed file; write it to a file of its own, as it is, and name that");
+            "it is Parquet in a compressed file; write it to a file of its own, uncompressed, and name that");
 }
 
 TEST(OtherForm, IsConvertedInAPipeWhereThereIsNoPlainFile) {
