@@ -12,7 +12,7 @@ Writes {mixed,wide,long}.{bin,idx}, merged.{bin,idx} (mixed and long by add_inde
                and per valid sample an 'item NAME I SHA256(tokens i64) SHA256(labels i64) SHA256(loss mask f32)'
                  A budget after a name (tokens=3000, epochs=1.5) is ours: megatron-core gets the weight that it means here.
   parts.txt    'case PART ARGUMENTS | WORDS OF THE PART', and the datasets that --train-data-path and so on give, as in
-               samples.txt; with --each, those of --multiple-validation-sets, with --full-validation when N is none
+               samples.txt; with --each, those of --multiple-validation-sets --full-validation
   splits.txt   'SPLIT|S|begin end or None, three times'
   sums.txt     'COUNT HEX': numpy.sum of the doubles ((7919 i + 13) mod 1000) / 7 for i < COUNT
 """

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Goldens of tests/data/cache: the files that Megatron's datasets write to their cache, and the words of the jobs.
 
-    cd tests/data/goldens && ../../../tools/golden/make_index_caches.py ../cache/goldens/caches.txt [--like-folder DIR]
+    cd tests/data/goldens && ../../../tools/golden/make_index_caches.py ../cache/goldens/caches.txt
 
 Made with megatron-core 0.16.1, and for --megatron-core head with the megatron/core of Megatron-LM d98e8a64 in PYTHONPATH
-(with the helpers_cpp library of the wheel); numpy 2.4.6, torch 2.15.0 (CPU), Python 3.11. Lines of another version are kept.
-A line 'case VERSION WORDS', then 'file NAME SHA256' for each file. The tokenizer's files are not read: only the class of the
+(with the helpers_cpp library of the wheel); numpy 2.4.6, torch 2.15.0 (CPU), Python 3.11. A run writes the lines of the
+version that it imports and keeps those of the other. A line 'case VERSION WORDS', then 'file NAME SHA256' for each file. The tokenizer's files are not read: only the class of the
 tokenizer's library is replaced, not what makes the names.
 """
 import argparse, hashlib, logging, os, pathlib, shlex, sys, tempfile, types, warnings

@@ -94,7 +94,8 @@ def main():
     ]
     numbers = [{"text": None if i % 9 == 4 else " ".join(str((i * 31 + n) % 60000) for n in range(i % 23 + 1)),
                 "t": str(i)} for i in range(150)]
-    by_pyarrow("numbers", pa.Table.from_pylist(numbers), compression="zstd", row_group_size=20)  # for tests/data/preprocess
+    # Without rows beside it: for tests/data/preprocess.
+    by_pyarrow("numbers", pa.Table.from_pylist(numbers), compression="zstd", row_group_size=20)
     for codec in ("lz4", "brotli"):
         by_pyarrow(f"refused_{codec}", table.select(["text"]), compression=codec)
     for version, codec in (("V1", "snappy"), ("V2", "zstd")):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds `megalith-tokenizer encode` against the reference on the vocabularies of llama.cpp's tests and on the expressions of many families,
+"""Compares `megalith-tokenizer encode` with the reference on the vocabularies of llama.cpp's tests and on the expressions of many families,
 and prints for each whether all ids are equal. Fails if some are not.
 
   tools/peers/compare_vocabularies.py [--package FILE] [--strings N] [--seed S] [--only NAME ...]      (in .venv; BUILD names the build folder)
@@ -7,7 +7,7 @@ and prints for each whether all ids are equal. Fails if some are not.
 Vocabularies: vendor/llama.cpp/models/ggml-vocab-*.gguf of llama-cpp-python's source package, which pip downloads, or of FILE. Each is written
 as the tokenizer.json, or the SentencePiece model, that it was made from. Patterns: GPT-2's vocabulary with each expression of
 tools/golden/make_patterns.py. The texts are llama.cpp's own and N random ones; the judges are Hugging Face tokenizers and sentencepiece.
-"as llama.cpp": how many of llama.cpp's own lists of ids are the judge's.
+"as llama.cpp" counts llama.cpp's own lists of ids that are those of the judge.
 """
 import argparse
 import base64
@@ -204,7 +204,8 @@ def json_case(folder, root):
 
 def pattern_cases(folder):
     vocabulary = Gguf(os.path.join(folder, "ggml-vocab-gpt-2.gguf"))
-    for number, expression in enumerate(make_patterns.PATTERNS + make_patterns.SLOW + make_patterns.SLOW_CODE_POINTS):
+    expressions = dict.fromkeys(make_patterns.PATTERNS + make_patterns.SLOW + make_patterns.SLOW_CODE_POINTS)  # one is in two lists
+    for number, expression in enumerate(expressions):
         root = tokenizer_json(vocabulary, bpe(vocabulary), pre_tokenizer=make_patterns.sequence(*splits(expression), byte_level(False)), decoder=byte_level(True))
         yield f"pattern {number + 1}: {expression[:60]!r}", *json_case(os.path.join(folder, "pattern"), root), [], []
 
@@ -213,10 +214,9 @@ def compare(case, strings, seed):
     """Prints the row of a case, and returns whether all ids are equal."""
     name, kind, path, judge, texts, wanted = case
     rng = random.Random(seed)
-    theirs = judge(texts)
-    as_llama = f", {sum(a == b for a, b in zip(theirs, wanted))} of {len(wanted)} as llama.cpp" if wanted else ""
     texts = texts + [random_texts.random_text(rng, random_texts.WORDS) for _ in range(strings)]
     theirs, ours = judge(texts), encode(kind, path, texts)
+    as_llama = f", {sum(a == b for a, b in zip(theirs, wanted))} of {len(wanted)} as llama.cpp" if wanted else ""
     if isinstance(ours, str):
         print(f"{name}: REFUSED: {ours}", flush=True)
         return False
