@@ -25,7 +25,7 @@ std::unique_ptr<CoreTokenizer::Batch> CoreTokenizer::batch(IdBuffer& out) const 
 }
 
 void CoreTokenizer::encode_all(std::span<const std::string_view> texts, IdBuffer& out) const {
-  encode_all_with([](std::string_view text, Batch& together) { together.add(text); }, texts, out);
+  encode_all_with([](std::string_view text, const auto& plain, const auto&) { plain(text); }, texts, out);
 }
 
 void CoreTokenizer::fail_without_end(const std::string& name) {

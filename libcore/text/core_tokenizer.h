@@ -46,12 +46,17 @@ class CoreTokenizer : public Tokenizer {
   /// Keeps references to the tokenizer and to `out`, whose ids have 4 bytes.
   virtual std::unique_ptr<Batch> batch(IdBuffer& out) const;
   void encode_all(std::span<const std::string_view> texts, IdBuffer& out) const override;
-  /// Does the encode_all() of a tokenizer with stages before its model: add(text, Batch&) adds a text.
-  template <class Add>
-  void encode_all_with(const Add& add, std::span<const std::string_view> texts, IdBuffer& out) const {
+  /// Does the encode_all() of a tokenizer with stages before its model: each_part(text, plain, ids) calls
+  /// plain(std::string_view) for each part of a text that the model encodes, and
+  /// ids(std::span<const int32_t>) for ids that are found without it.
+  template <class EachPart>
+  void encode_all_with(const EachPart& each_part, std::span<const std::string_view> texts,
+                       IdBuffer& out) const {
     const std::unique_ptr<Batch> together = batch(out);
     for (const std::string_view text : texts) {
-      add(text, *together);
+      each_part(
+          text, [&](std::string_view part) { together->add(part); },
+          [&](std::span<const int32_t> ids) { together->put(ids); });
       together->put({&kTextEnd, 1});
     }
     together->finish();

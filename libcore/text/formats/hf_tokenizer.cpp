@@ -184,11 +184,7 @@ void HfTokenizer::encode_in_parts(std::string_view utf8, const TakeIds& take) co
 void HfTokenizer::encode_all(std::span<const std::string_view> texts, IdBuffer& out) const {
   Memory memory;
   core_->encode_all_with(
-      [&](std::string_view text, CoreTokenizer::Batch& batch) {
-        each_part(
-            text, memory, [&](std::string_view part) { batch.add(part); },
-            [&](std::span<const int32_t> ids) { batch.put(ids); });
-      },
+      [&](std::string_view text, const auto& plain, const auto& ids) { each_part(text, memory, plain, ids); },
       texts, out);
 }
 

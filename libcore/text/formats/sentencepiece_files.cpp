@@ -104,13 +104,9 @@ class SentencePieceTokenizer : public Pieces {
   }
   void encode_all(std::span<const std::string_view> texts, IdBuffer& out) const override {
     std::string memory;
-    core_->encode_all_with(
-        [&](std::string_view text, CoreTokenizer::Batch& batch) {
-          each_part(
-              text, memory, [&](std::string_view part) { batch.add(part); },
-              [&](std::span<const int32_t> ids) { batch.put(ids); });
-        },
-        texts, out);
+    core_->encode_all_with([&](std::string_view text, const auto& plain,
+                               const auto& ids) { each_part(text, memory, plain, ids); },
+                           texts, out);
   }
   void expect(uint64_t bytes) override { core_->expect(bytes); }
   const CoreTokenizer& core() const { return *core_; }
