@@ -5,15 +5,14 @@
 #include <chrono>
 #include <set>
 #include <string_view>
-#include <utility>
 
 #include "libcore/base/error.h"
 #include "libcore/base/machine/proc.h"
 #include "libcore/base/text.h"
+#include "libcore/config/data_args.h"
 #include "libcore/config/pretrain_config.h"
 #include "libcore/data/samples/batch_sampler.h"
 #include "libcore/dialects/megatron/fates.h"
-#include "libcore/io/files/file.h"
 #include "libcore/options/cli.h"
 
 namespace megalith {
@@ -147,17 +146,7 @@ class Cache {
 }  // namespace
 
 void CacheCommand::finish() {
-  if (!paths_file.empty() && data_path.empty()) {
-    std::string word;
-    for (const char c : read_file(paths_file) + ' ') {
-      if (c != ' ' && c != '\n' && c != '\t' && c != '\r') {
-        word += c;
-      } else if (!word.empty()) {
-        data_path.push_back(std::move(word));
-        word.clear();
-      }
-    }
-  }
+  if (!paths_file.empty() && data_path.empty()) data_path = read_data_args(paths_file);
   if (split.empty() && !data_path.empty()) split = "969, 30, 1";
   if (train_samples && global_batch && !train_iters) train_iters = *train_samples / *global_batch;
 }
