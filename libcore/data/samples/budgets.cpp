@@ -13,11 +13,7 @@ namespace {
 /// The tokens of an epoch of the dataset's training part.
 int64_t training_tokens(const IndexedDataset& data, std::string_view split) {
   const auto range = split_sequences(split, data.sequences())[0];
-  if (!range) return 0;
-  if (range->begin == 0 && range->end == data.sequences()) return data.tokens();
-  int64_t tokens = 0;
-  for (int64_t i = range->begin; i < range->end; ++i) tokens += data.sequence_length(i);
-  return tokens;
+  return range ? data.tokens_of(range->begin, range->end) : 0;
 }
 
 }  // namespace
