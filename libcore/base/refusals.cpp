@@ -83,10 +83,9 @@ class Text {
     add_limit(RLIMIT_AS, "-v", 1024);
     add_limit(RLIMIT_DATA, "-d", 1024);
     if (what != kNoMemory) add_limit(RLIMIT_NPROC, "-u", 1);
-    if (const int64_t most = exhausted_mappings(); what == kNoMemory && most > 0) {
-      add("%s vm.max_map_count is %lld, and there are as many mapped files and blocks of memory; raise it "
-          "with"
-          " sysctl, or use fewer files",
+    if (const int64_t most = what == kNoMemory ? exhausted_mappings() : 0; most > 0) {
+      add("%s vm.max_map_count is %lld, and nearly as many files and blocks of memory are mapped; raise it "
+          "with sysctl, or use fewer files",
           limits_ > 0 ? "," : ";", static_cast<long long>(most));
       return;
     }
