@@ -4,6 +4,7 @@
 #include <atomic>
 #include <filesystem>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <span>
 
@@ -11,65 +12,36 @@
 #include <unistd.h>
 
 #include "libcore/base/error.h"
-#include "libcore/base/machine/huge_pages.h"
 #include "libcore/data/cache/npy_file.h"
 #include "libcore/data/samples/blend_order.h"
-#include "libcore/data/samples/gpt_index.h"
+#include "libcore/data/samples/gpt_index_writer.h"
 #include "libcore/threads/beside.h"
 
 namespace megalith {
 namespace {
 
-constexpr int64_t kBlock = int64_t{1} << 16;  // pairs or samples that are written at a time
-
-template <class T>
-constexpr const char* kNumpyName = sizeof(T) == 8 ? "<i8" : "<u4";
-template <>
-constexpr const char* kNumpyName<int32_t> = "<i4";
-
-template <class T>
-void write_samples(GptIndexMaker& maker, std::span<const int32_t> documents, const std::string& path) {
-  const int64_t rows = maker.plan().pieces + 1;
-  NpyFile file(path, kNumpyName<T>, concat('(', rows, ", 2)"));
-  std::vector<T> block;
-  for (int64_t done = 0; done < rows; done += kBlock) {
-    block.resize(2 * static_cast<size_t>(std::min(kBlock, rows - done)));
-    maker.samples(documents, std::span(block));
-    file.add(std::span<const T>(block));
+/// The .npy files of an index.
+class NpyArrays {
+ public:
+  explicit NpyArrays(const std::string& base) : base_(base) {}
+  template <class T>
+  void begin(const char* name, int64_t rows, int64_t columns) {
+    const std::string shape = columns == 1 ? concat('(', rows, ",)") : concat('(', rows, ", ", columns, ')');
+    file_.emplace(concat(base_, name, ".npy"), npy_type<T>(), shape);
   }
-  file.finish();
-}
-
-template <class T>
-void write_shuffle(GptIndexMaker& maker, const std::string& path) {
-  const int64_t pieces = maker.plan().pieces;
-  const HugePages room(static_cast<size_t>(pieces) * sizeof(T), HugePages::Backing::kReserved);
-  maker.shuffle(room.as<T>());
-  NpyFile file(path, kNumpyName<T>, concat('(', pieces, ",)"));
-  file.add(std::span<const T>(room.as<T>()));
-  file.finish();
-}
-
-void write_arrays(GptIndexMaker& maker, const std::string& base) {
-  const GptIndexPlan& plan = maker.plan();
-  {
-    const HugePages room(static_cast<size_t>(plan.documents) * sizeof(int32_t),
-                         HugePages::Backing::kReserved);
-    const std::span<int32_t> documents = room.as<int32_t>();
-    maker.documents(documents);
-    NpyFile file(base + "document_index.npy", kNumpyName<int32_t>, concat('(', plan.documents, ",)"));
-    file.add(std::span<const int32_t>(documents));
-    file.finish();
-    if (plan.wide_samples)
-      write_samples<int64_t>(maker, documents, base + "sample_index.npy");
-    else
-      write_samples<int32_t>(maker, documents, base + "sample_index.npy");
+  template <class T>
+  void add(std::span<const T> part) {
+    file_->add(part);
   }
-  if (plan.wide_shuffle)
-    write_shuffle<int64_t>(maker, base + "shuffle_index.npy");
-  else
-    write_shuffle<uint32_t>(maker, base + "shuffle_index.npy");
-}
+  void end() {
+    file_->finish();
+    file_.reset();
+  }
+
+ private:
+  const std::string& base_;
+  std::optional<NpyFile> file_;
+};
 
 void require_samples(const IndexCache& cache, const SplitPlan& plan, const std::vector<int64_t>& taken) {
   for (size_t i = 0; i < taken.size(); ++i)
@@ -81,11 +53,12 @@ void require_samples(const IndexCache& cache, const SplitPlan& plan, const std::
 
 /// Writes an index of a blend; returns its bytes.
 uint64_t write_blend(const IndexCache& cache, const SplitPlan& plan, const std::string& base) {
+  constexpr int64_t kBlock = int64_t{1} << 16;  // samples that are written at a time
   BlendOrder order = plan.mix == SplitPlan::Mix::kExhaustive ? BlendOrder::exhaustive(plan.sizes)
                                                              : BlendOrder::by_weights(plan.shares);
   const std::string shape = concat('(', plan.size, ",)");
-  NpyFile datasets(base + "dataset_index.npy", "<i2", shape);
-  NpyFile samples(base + "dataset_sample_index.npy", "<i8", shape);
+  NpyFile datasets(base + "dataset_index.npy", npy_type<int16_t>(), shape);
+  NpyFile samples(base + "dataset_sample_index.npy", npy_type<int64_t>(), shape);
   std::vector<int16_t> dataset;
   std::vector<int64_t> sample;
   for (int64_t done = 0; done < plan.size; done += kBlock) {
@@ -150,7 +123,8 @@ class Writer {
   uint64_t write_dataset(const Work& work, const std::string& base) const {
     const IndexedDataset& data = cache_.open.datasets[work.plan->datasets[work.number]];
     GptIndexMaker maker(data, work.plan->specs[work.number]);
-    write_arrays(maker, base);
+    NpyArrays arrays(base);
+    GptIndexWriter(maker, arrays).write();
     data.idx().forget(0, data.idx().size());
     return maker.plan().bytes();
   }

@@ -1,13 +1,11 @@
 #include "libcore/data/samples/gpt_index_file.h"
 
-#include <algorithm>
 #include <memory>
 #include <span>
-#include <vector>
 
 #include "libcore/base/error.h"
-#include "libcore/base/machine/huge_pages.h"
 #include "libcore/base/text.h"
+#include "libcore/data/samples/gpt_index_writer.h"
 #include "libcore/data/samples/kept_arrays.h"
 #include "libcore/hash/sha256.h"
 #include "libcore/io/cache/build_cache.h"
@@ -43,48 +41,27 @@ Header header_of(const GptIndexPlan& plan) {
           .zero = 0};
 }
 
-template <class T>
-void write_samples(GptIndexMaker& maker, std::span<const int32_t> documents, ArrayWriter& out) {
-  constexpr int64_t kRows = int64_t{1} << 16;
-  std::vector<T> block;
-  const int64_t rows = maker.plan().pieces + 1;
-  for (int64_t done = 0; done < rows; done += kRows) {
-    block.resize(2 * static_cast<size_t>(std::min(kRows, rows - done)));
-    maker.samples(documents, std::span(block));
-    out.add(std::span<const T>(block));
+/// The arrays of an index in a kept file.
+class KeptOut {
+ public:
+  explicit KeptOut(ArrayWriter& out) : out_(out) {}
+  template <class T>
+  void begin(const char*, int64_t, int64_t) {}
+  template <class T>
+  void add(std::span<const T> part) {
+    out_.add(part);
   }
-  out.end_array();
-}
+  void end() { out_.end_array(); }
 
-template <class T>
-void write_shuffle(GptIndexMaker& maker, ArrayWriter& out) {
-  const HugePages room(static_cast<size_t>(maker.plan().pieces) * sizeof(T), HugePages::Backing::kReserved);
-  maker.shuffle(room.as<T>());
-  out.add(std::span<const T>(room.as<T>()));
-  out.end_array();
-}
+ private:
+  ArrayWriter& out_;
+};
 
-/// Writes the index with only one of its arrays in memory.
 void write_index(const IndexedDataset& data, const GptSpec& spec, CachedFile::Writer& file) {
   GptIndexMaker maker(data, spec);
-  const GptIndexPlan& plan = maker.plan();
-  ArrayWriter out(file, header_of(plan));
-  {
-    const HugePages room(static_cast<size_t>(plan.documents) * sizeof(int32_t),
-                         HugePages::Backing::kReserved);
-    const std::span<int32_t> documents = room.as<int32_t>();
-    maker.documents(documents);
-    out.add(std::span<const int32_t>(documents));
-    out.end_array();
-    if (plan.wide_samples)
-      write_samples<int64_t>(maker, documents, out);
-    else
-      write_samples<int32_t>(maker, documents, out);
-  }
-  if (plan.wide_shuffle)
-    write_shuffle<int64_t>(maker, out);
-  else
-    write_shuffle<uint32_t>(maker, out);
+  ArrayWriter arrays(file, header_of(maker.plan()));
+  KeptOut out(arrays);
+  GptIndexWriter(maker, out).write();
 }
 
 GptIndex index_in(const std::shared_ptr<const CachedFile::Contents>& file) {
