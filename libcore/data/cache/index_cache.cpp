@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <mutex>
 #include <optional>
@@ -9,6 +11,7 @@
 #include <span>
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "libcore/base/error.h"
@@ -74,6 +77,21 @@ uint64_t write_blend(const IndexCache& cache, const SplitPlan& plan, const std::
   return static_cast<uint64_t>(plan.size) * (sizeof(int16_t) + sizeof(int64_t));
 }
 
+/// Syncs each file system that holds one of the folders, once: thousands of files would wait for the disk one
+/// by one.
+void sync_file_systems(const std::set<std::string>& folders) {
+  std::set<dev_t> synced;
+  for (const std::string& folder : folders) {
+    const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct stat found {};
+    const bool good =
+        fd >= 0 && ::fstat(fd, &found) == 0 && (!synced.insert(found.st_dev).second || ::syncfs(fd) == 0);
+    const int reason = errno;
+    if (fd >= 0) ::close(fd);
+    if (!good) fail(ErrorKind::kIo, folder, ": cannot sync: ", std::strerror(reason));
+  }
+}
+
 /// Writes the files of one cache, in several threads, each of which takes the next piece of work.
 class Writer {
  public:
@@ -93,7 +111,7 @@ class Writer {
         throw;
       }
     });
-    for (const std::string& folder : folders_) sync_file_system(folder);
+    sync_file_systems(folders_);
     return counts_;
   }
 
@@ -147,14 +165,6 @@ class Writer {
     ++(blend ? counts_.blends : counts_.datasets);
     if (blend || work.plan->mix == SplitPlan::Mix::kNone) counts_.samples += work.plan->size;
     counts_.bytes += bytes;
-  }
-
-  /// One sync in place of one for each of thousands of files.
-  static void sync_file_system(const std::string& folder) {
-    const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    const bool synced = fd >= 0 && ::syncfs(fd) == 0;
-    if (fd >= 0) ::close(fd);
-    if (!synced) fail(ErrorKind::kIo, folder, ": cannot be written to the disk");
   }
 
   const IndexCache& cache_;
