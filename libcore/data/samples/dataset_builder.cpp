@@ -22,13 +22,6 @@ void TrainingDataset::get(int64_t sample, const SampleView& out) const {
   std::visit([&](const auto& d) { d.get(sample, out); }, source_);
 }
 
-std::vector<TrainingDataset> build_each(const OpenBlend& open, const DatasetRequest& request, size_t part) {
-  std::vector<TrainingDataset> sets;
-  for (const SplitPlan& plan : plan_each(open, request, part))
-    sets.push_back(build_planned(open, plan, request));
-  return sets;
-}
-
 TrainingDataset build_planned(const OpenBlend& open, const SplitPlan& plan, const DatasetRequest& request) {
   std::vector<GptDataset> datasets;
   for (size_t i = 0; i < plan.datasets.size(); ++i)
@@ -46,16 +39,23 @@ TrainingDataset build_planned(const OpenBlend& open, const SplitPlan& plan, cons
   return TrainingDataset(std::move(datasets[0]));
 }
 
-TrainingDataset build_whole(const OpenBlend& open, const DatasetRequest& request, size_t part) {
-  return build_planned(open, plan_whole(open, request, part), request);
-}
-
 TrainingDatasets build_datasets(const OpenBlend& open, const DatasetRequest& request) {
   const auto plans = plan_splits(open, request);
   TrainingDatasets datasets;
   for (size_t i = 0; i < datasets.size(); ++i)
     if (plans[i]) datasets[i] = build_planned(open, *plans[i], request);
   return datasets;
+}
+
+TrainingDataset build_whole(const OpenBlend& open, const DatasetRequest& request, size_t part) {
+  return build_planned(open, plan_whole(open, request, part), request);
+}
+
+std::vector<TrainingDataset> build_each(const OpenBlend& open, const DatasetRequest& request, size_t part) {
+  std::vector<TrainingDataset> sets;
+  for (const SplitPlan& plan : plan_each(open, request, part))
+    sets.push_back(build_planned(open, plan, request));
+  return sets;
 }
 
 }  // namespace megalith

@@ -154,6 +154,14 @@ OpenBlend open_blend(const std::vector<std::string>& data_path, const std::strin
   return open;
 }
 
+std::array<std::optional<SplitPlan>, 3> plan_splits(const OpenBlend& open, const DatasetRequest& request) {
+  const auto ranges = split_sequences(request.split, 0);
+  std::array<std::optional<SplitPlan>, 3> plans;
+  for (size_t i = 0; i < plans.size(); ++i)
+    if (ranges[i]) plans[i] = plan_split({open, request, i});
+  return plans;
+}
+
 SplitPlan plan_whole(const OpenBlend& open, const DatasetRequest& request, size_t part) {
   return plan_of({open, request, part, true}, all_of(open));
 }
@@ -171,14 +179,6 @@ std::vector<SplitPlan> plan_each(const OpenBlend& open, const DatasetRequest& re
            " tokens, too few for a sample of --seq-length ", request.seq_length,
            ", so there is nothing to evaluate; leave this dataset out, or give it more documents");
   }
-  return plans;
-}
-
-std::array<std::optional<SplitPlan>, 3> plan_splits(const OpenBlend& open, const DatasetRequest& request) {
-  const auto ranges = split_sequences(request.split, 0);
-  std::array<std::optional<SplitPlan>, 3> plans;
-  for (size_t i = 0; i < plans.size(); ++i)
-    if (ranges[i]) plans[i] = plan_split({open, request, i});
   return plans;
 }
 
