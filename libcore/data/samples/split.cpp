@@ -49,14 +49,17 @@ std::array<std::optional<SplitBounds>, 3> split_bounds(std::string_view split) {
   return bounds;
 }
 
-std::array<std::optional<SequenceRange>, 3> split_sequences(std::string_view split, int64_t sequences) {
+SequenceRange sequences_between(const SplitBounds& bounds, int64_t sequences) {
   const auto n = static_cast<double>(sequences);
+  return {static_cast<int64_t>(std::nearbyint(bounds.begin * n)),
+          static_cast<int64_t>(std::nearbyint(bounds.end * n))};
+}
+
+std::array<std::optional<SequenceRange>, 3> split_sequences(std::string_view split, int64_t sequences) {
   std::array<std::optional<SequenceRange>, 3> ranges;
   const auto bounds = split_bounds(split);
   for (size_t i = 0; i < 3; ++i)
-    if (bounds[i])
-      ranges[i] = {static_cast<int64_t>(std::nearbyint(bounds[i]->begin * n)),
-                   static_cast<int64_t>(std::nearbyint(bounds[i]->end * n))};
+    if (bounds[i]) ranges[i] = sequences_between(*bounds[i], sequences);
   return ranges;
 }
 

@@ -23,11 +23,13 @@ struct SequenceRange {
 /// Megatron's parse_and_normalize_split and convert_split_vector_to_split_matrix. kUsage.
 std::array<std::optional<SequenceRange>, 3> split_sequences(std::string_view split, int64_t sequences);
 
-/// The bounds of the parts as shares of a dataset, before they are rounded to sequences.
+/// The bounds of the parts as shares of a dataset, before they are rounded to sequences. kUsage.
 struct SplitBounds {
   double begin = 0, end = 0;
 };
 std::array<std::optional<SplitBounds>, 3> split_bounds(std::string_view split);
+/// The same bounds in a dataset of `sequences` sequences.
+SequenceRange sequences_between(const SplitBounds& bounds, int64_t sequences);
 
 /// A split in which each part that has a weight in `split` gets at least one of the sequences: "3,1,1" for
 /// five. Empty if there are too few.

@@ -21,12 +21,12 @@ struct SplitPart {
   const OpenBlend& open;
   const DatasetRequest& request;
   size_t split;
-  bool whole = false;  // the split takes all sequences of its datasets; --split is ignored
+  std::optional<SplitBounds> bounds = {};  // from --split; empty: the split has a data path of its own
 
   std::optional<int64_t> samples() const { return request.samples[split]; }
   SequenceRange range(size_t dataset) const {
     const int64_t sequences = open.datasets[dataset].sequences();
-    return whole ? SequenceRange{0, sequences} : *split_sequences(request.split, sequences)[split];
+    return bounds ? sequences_between(*bounds, sequences) : SequenceRange{0, sequences};
   }
   GptSpec spec(size_t dataset, std::optional<int64_t> samples) const {
     return {.range = range(dataset),
@@ -83,7 +83,7 @@ void plan_by_size(SplitPlan& plan, const SplitPart& part, const std::vector<size
 SplitPlan plan_of(const SplitPart& part, const std::vector<size_t>& datasets) {
   SplitPlan plan{.split = part.split, .datasets = {}, .specs = {}, .shares = {}, .sizes = {}};
   // Megatron leaves out the weight of a single dataset, but only of a split's own data path.
-  const bool weighted = !part.open.blend.weights.empty() && !(part.whole && datasets.size() == 1);
+  const bool weighted = !part.open.blend.weights.empty() && (part.bounds || datasets.size() > 1);
   if (weighted) {
     plan_weighted(plan, part, datasets);
   } else if (datasets.size() == 1) {
@@ -155,15 +155,15 @@ OpenBlend open_blend(const std::vector<std::string>& data_path, const std::strin
 }
 
 std::array<std::optional<SplitPlan>, 3> plan_splits(const OpenBlend& open, const DatasetRequest& request) {
-  const auto ranges = split_sequences(request.split, 0);
+  const auto bounds = split_bounds(request.split);
   std::array<std::optional<SplitPlan>, 3> plans;
   for (size_t i = 0; i < plans.size(); ++i)
-    if (ranges[i]) plans[i] = plan_split({open, request, i});
+    if (bounds[i]) plans[i] = plan_split({open, request, i, bounds[i]});
   return plans;
 }
 
 SplitPlan plan_whole(const OpenBlend& open, const DatasetRequest& request, size_t part) {
-  return plan_of({open, request, part, true}, all_of(open));
+  return plan_of({open, request, part}, all_of(open));
 }
 
 std::vector<SplitPlan> plan_each(const OpenBlend& open, const DatasetRequest& request, size_t part) {
@@ -173,7 +173,7 @@ std::vector<SplitPlan> plan_each(const OpenBlend& open, const DatasetRequest& re
          "--multiple-validation-sets");
   std::vector<SplitPlan> plans;
   for (size_t i = 0; i < open.datasets.size(); ++i) {
-    plans.push_back(plan_of({open, request, part, true}, {i}));
+    plans.push_back(plan_of({open, request, part}, {i}));
     if (plans.back().size == 0)
       fail(ErrorKind::kData, open.datasets[i].prefix(), ": holds ", open.datasets[i].tokens(),
            " tokens, too few for a sample of --seq-length ", request.seq_length,
