@@ -115,7 +115,8 @@ class Cache {
       if (!bounds[split]) continue;
       if (!plans[split] || plans[split]->datasets.size() < open.datasets.size())
         fail(ErrorKind::kData, "--split ", command_.split, " leaves no document for ", kSplitNames[split],
-             " in a dataset; Megatron does not end there: give it a larger share");
+             " in a dataset, and Megatron would build such an index for ever; give ", kSplitNames[split],
+             " a larger share");
       present.push_back(&*plans[split]);
     }
     add(open, present);
@@ -210,13 +211,13 @@ void run_cache_command(const std::vector<std::string>& words, std::ostream& out)
   CacheCommand command;
   TokenizerTerms tokenizer;
   Options options("data cache", "Write the cache of indexes that a job of Megatron-LM reads when it starts.");
-  options.add("Data", command).add("Tokenizer, whose words are part of the names", tokenizer);
+  options.add("Data", command).add("Tokenizer, on which the names of files depend", tokenizer);
   options.epilog(
       "megalith-data cache --data-path 0.3 corpus_a 0.7 corpus_b --split 99,1,0 \\\n"
       "  --seq-length 4096 --train-iters 10000 --global-batch-size 512 --seed 1234 \\\n"
       "  --tokenizer-type GPT2BPETokenizer --vocab-file vocab.json --merge-file merges.txt \\\n"
       "  --data-cache-path /data/cache\n"
-      "Options of Megatron-LM that change nothing here may be among them.\n");
+      "Other options of the job may be among them; those that do not change the cache are ignored.\n");
   const auto text = options.read(words_for_cache(words));
   if (text) {
     out << *text;

@@ -27,8 +27,8 @@ struct CacheCommand {
     v("data-path", data_path, "Datasets: PREFIX, or WEIGHT PREFIX pairs to blend.", metavar("PREFIX"));
     v("data-args-path", paths_file, "A file with the words of --data-path.", metavar("FILE"));
     v("train-data-path", train_path, "Datasets to train on, instead of --data-path.", metavar("PREFIX"));
-    v("valid-data-path", valid_path, "The same for validation.", metavar("PREFIX"));
-    v("test-data-path", test_path, "The same for the test.", metavar("PREFIX"));
+    v("valid-data-path", valid_path, "Datasets for validation.", metavar("PREFIX"));
+    v("test-data-path", test_path, "Datasets for the test.", metavar("PREFIX"));
     v("split", split, "Weights of the parts of --data-path.", metavar("A,B,C"), default_text("969, 30, 1"));
     v("data-cache-path", folder, "Folder for the cache.", metavar("DIR"),
       default_text("PREFIX/cache/GPTDataset_indices for each dataset, and none for blends"));
@@ -39,11 +39,11 @@ struct CacheCommand {
     v("global-batch-size", global_batch, "Samples of a step.", at_least(1));
     v("eval-interval", eval_interval, "Steps between two evaluations.", at_least(1));
     v("eval-iters", eval_iters, "Steps of an evaluation.", at_least(0));
-    v("skip-train", skip_train, "The job only evaluates.");
+    v("skip-train", skip_train, "The job evaluates, and does not train.");
     v("full-validation", full_validation, "Each evaluation reads all of the validation data.");
-    v("mid-level-dataset-surplus", surplus, "Samples that a blend's datasets get beyond their shares.",
-      at_least(0));
-    v("threads", threads, "Threads that write.", at_least(0), default_text("the cores"));
+    v("mid-level-dataset-surplus", surplus,
+      "Samples that a blend's dataset gets beyond its share, as a fraction of the share.", at_least(0));
+    v("threads", threads, "Threads that write indexes.", at_least(0), default_text("one for each core"));
   }
   void finish();
   void validate(Problems&) const;

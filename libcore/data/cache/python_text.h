@@ -15,7 +15,8 @@ void append_python_json(std::string& out, const Json& value, int depth = 0);
 
 /// Python's repr() of a float.
 std::string python_repr(double value);
-/// Python's repr() of a str and of a list of str.
+/// Python's repr() of a str and of a list of str. Of the characters that Python does not print, only line
+/// feeds and tabs are escaped.
 std::string python_repr(std::string_view text);
 std::string python_repr(std::span<const std::string> texts);
 

@@ -108,8 +108,8 @@ Json tokenizer_of_description(const std::string& path) {
   const Json* tokenizer = of->find("tokenizer");
   if (!tokenizer || !tokenizer->is_object())
     fail(ErrorKind::kData, path,
-         ": has no member \"tokenizer\"; wanted a file ...-description.txt from the cache "
-         "of a job of Megatron");
+         ": has no member \"tokenizer\"; wanted a file ...-description.txt from the cache of a job of "
+         "Megatron");
   return *tokenizer;
 }
 
@@ -148,7 +148,7 @@ void TokenizerTerms::validate(Problems& problems) const {
     return;
   }
   if (!is_among(type, kTypes))
-    problems.add(Opt{"tokenizer-type"}, ' ', quote(type), " has no known names; give ", Opt{"like"},
+    problems.add(Opt{"tokenizer-type"}, ' ', quote(type), " is not known; give ", Opt{"like"},
                  " with a description.txt of a job that has it, or one of ", join(kTypes, ", "));
   if (!metadata.empty())
     problems.add(Opt{"tokenizer-metadata"}, " decides the tokenizer's class; give ", Opt{"like"},
@@ -168,7 +168,5 @@ Json tokenizer_identifiers(const TokenizerTerms& terms) {
   Arguments(terms, json).add();
   return json;
 }
-
-template std::vector<Field> fields_of<TokenizerTerms>(TokenizerTerms&);
 
 }  // namespace megalith

@@ -34,35 +34,33 @@ struct TokenizerTerms {
   template <class V>
   void fields(V&& v) {
     v("megatron-core", core,
-      "The version that will read the cache: 0.16.1, or head (Megatron-LM d98e8a64). The names contain the "
-      "tokenizer's class and arguments, which differ.");
+      "The version that will read the cache: 0.16.1, or head (Megatron-LM d98e8a64). The names of files "
+      "depend on the tokenizer's class and arguments, which differ between the two.");
     v("like", like,
-      "A description.txt that a job of another version wrote; the tokenizer's part of the names is taken "
-      "from "
-      "it.",
+      "A description.txt that a job of another version wrote: gives the tokenizer's part of the names.",
       metavar("FILE"));
-    v("tokenizer-type", type, "As of the job.");
-    v("tokenizer-model", model, "As of the job.", metavar("FILE"));
-    v("vocab-file", vocab, "As of the job.", metavar("FILE"));
-    v("merge-file", merges, "As of the job.", metavar("FILE"));
-    v("vocab-size", vocab_size, "As of the job.");
-    v("tokenizer-metadata", metadata, "Needs --like.", metavar("FILE"));
-    v("tokenizer-special-tokens", special_tokens, "As of the job.", metavar("TOKEN"),
+    v("tokenizer-type", type, "As in the job.");
+    v("tokenizer-model", model, "As in the job.", metavar("FILE"));
+    v("vocab-file", vocab, "As in the job.", metavar("FILE"));
+    v("merge-file", merges, "As in the job.", metavar("FILE"));
+    v("vocab-size", vocab_size, "As in the job.");
+    v("tokenizer-metadata", metadata, "As in the job; only with --like.", metavar("FILE"));
+    v("tokenizer-special-tokens", special_tokens, "As in the job.", metavar("TOKEN"),
       alias({"tiktoken-special-tokens"}));
-    v("tiktoken-pattern", tiktoken_pattern, "As of the job.");
-    v("tiktoken-num-special-tokens", tiktoken_special_tokens, "As of the job.");
-    v("tokenizer-sentencepiece-legacy", sentencepiece_legacy, "As of the job.");
-    v("tokenizer-sentencepiece-ignore-extra-whitespaces", ignore_extra_whitespaces, "As of the job; of head.",
-      opposite({"disable-tokenizer-sentencepiece-ignore-extra-whitespaces"}));
-    v("tokenizer-hf-use-fast", hf_use_fast, "As of the job; of 0.16.1.");
-    v("tokenizer-hf-include-special-tokens", hf_special_tokens, "As of the job; of 0.16.1.");
-    v("tokenizer-hf-no-use-fast", hf_no_use_fast, "As of the job; of head.");
-    v("tokenizer-hf-no-include-special-tokens", hf_no_special_tokens, "As of the job; of head.");
-    v("trust-remote-code", trust_remote_code, "As of the job.");
-    v("chat-template", chat_template, "As of the job; of head.");
-    v("use-gigatoken", gigatoken, "As of the job; of head.");
-    v("null-tokenizer-eod-id", null_eod, "As of the job; of head.");
-    v("null-tokenizer-pad-id", null_pad, "As of the job; of head.");
+    v("tiktoken-pattern", tiktoken_pattern, "As in the job.");
+    v("tiktoken-num-special-tokens", tiktoken_special_tokens, "As in the job.");
+    v("tokenizer-sentencepiece-legacy", sentencepiece_legacy, "As in the job.");
+    v("tokenizer-sentencepiece-ignore-extra-whitespaces", ignore_extra_whitespaces,
+      "As in the job; head only.", opposite({"disable-tokenizer-sentencepiece-ignore-extra-whitespaces"}));
+    v("tokenizer-hf-use-fast", hf_use_fast, "As in the job; 0.16.1 only.");
+    v("tokenizer-hf-include-special-tokens", hf_special_tokens, "As in the job; 0.16.1 only.");
+    v("tokenizer-hf-no-use-fast", hf_no_use_fast, "As in the job; head only.");
+    v("tokenizer-hf-no-include-special-tokens", hf_no_special_tokens, "As in the job; head only.");
+    v("trust-remote-code", trust_remote_code, "As in the job.");
+    v("chat-template", chat_template, "As in the job; head only.");
+    v("use-gigatoken", gigatoken, "As in the job; head only.");
+    v("null-tokenizer-eod-id", null_eod, "As in the job; head only.");
+    v("null-tokenizer-pad-id", null_pad, "As in the job; head only.");
   }
   void validate(Problems&) const;
 

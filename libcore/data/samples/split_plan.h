@@ -19,7 +19,7 @@ struct DatasetRequest {
   int64_t seq_length = 0;
   uint32_t seed = 1234;
   std::array<std::optional<int64_t>, 3> samples = {};  // train, valid, test; empty: one epoch
-  double surplus = 0.005;  // samples that a blend's datasets are built with beyond their shares
+  double surplus = 0.005;  // samples that a weighted dataset gets beyond its share, as a fraction of it
   bool extra_token = true;
   bool keep_last_partial_valid = false;
   int64_t pad = -1;               // pad id, from usable_pad(); -1: none (see GptDataset)
@@ -57,7 +57,8 @@ struct SplitPlan {
 std::array<std::optional<SplitPlan>, 3> plan_splits(const OpenBlend& open, const DatasetRequest& request);
 /// The plan of a split that has a data path of its own, as in build_whole().
 SplitPlan plan_whole(const OpenBlend& open, const DatasetRequest& request, size_t part);
-/// The plans of the datasets of such a path one by one, as in build_each(). kUsage if they have weights.
+/// The plans of the datasets of such a path one by one, as in build_each(). kUsage if they have weights;
+/// kData if one of them has too few tokens for a sample.
 std::vector<SplitPlan> plan_each(const OpenBlend& open, const DatasetRequest& request, size_t part);
 
 /// Memory that the order of samples takes, in bytes.
