@@ -195,8 +195,8 @@ int main(int argc, char** argv) {
             "megalith-data shards --plan corpus/ --shards 20\n"
             "megalith-data shards --missing out/corpus --format slurm\n"
             "\n"
-            "cache as the first word writes the cache of indexes that a job of Megatron-LM\n"
-            "reads when it starts, from the job's own options (see its --help).\n")
+            "With cache as its first word, it writes the indexes that a job of Megatron-LM\n"
+            "reads when it starts. The options are the job's: see megalith-data cache --help.\n")
         .environment(tokenizer_variables())
         .files({{"PREFIX.bin, PREFIX.idx", "The dataset: token ids, and where each document begins."},
                 {"PREFIX.json", "What made it, and hashes of both, as megalith-preprocess writes it."}});
