@@ -166,9 +166,9 @@ void CacheCommand::validate(Problems& problems) const {
                  "data-parallel ranks where the job does not give it");
   if (train_iters && global_batch) {
     constexpr int64_t kMost = int64_t{1} << 47;  // 2^32 of each of 2^15 datasets
-    const double evaluations = static_cast<double>(*train_iters / eval_interval) + 1;
-    const double steps =
-        std::max(static_cast<double>(*train_iters), evaluations * static_cast<double>(eval_iters));
+    const int64_t intervals = *train_iters / eval_interval;
+    const double evaluations = (static_cast<double>(intervals) + 1) * static_cast<double>(eval_iters);
+    const double steps = std::max(static_cast<double>(*train_iters), evaluations);
     if (steps * static_cast<double>(*global_batch) > static_cast<double>(kMost))
       problems.add(Opt{"global-batch-size"}, ' ', *global_batch, " for ", format_double(steps),
                    " steps of training or evaluation; wanted at most ", kMost, " samples in all");
