@@ -11,13 +11,13 @@
 #include <system_error>
 #include <utility>
 
-#include <glob.h>
 #include <sys/stat.h>
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
 #include "libcore/io/files/file.h"
+#include "libcore/io/files/name_pattern.h"
 #include "libcore/io/streams/decoder.h"
 
 namespace megalith {
@@ -28,13 +28,9 @@ namespace fs = std::filesystem;
 /// Replaces a pattern by the files that match it, in byte order. If a file has the pattern itself as its
 /// name, that file is meant.
 std::vector<std::string> expand(const std::string& input) {
-  if (input.find_first_of("*?[") == std::string::npos || file_exists(input)) return {input};
-  glob_t found{};
-  const int status = ::glob(input.c_str(), 0, nullptr, &found);
-  std::vector<std::string> paths(found.gl_pathv, found.gl_pathv + found.gl_pathc);
-  ::globfree(&found);
-  if (status != 0) fail(ErrorKind::kNoInput, input, ": no file matches");
-  std::sort(paths.begin(), paths.end());
+  if (!is_pattern(input) || file_exists(input)) return {input};
+  std::vector<std::string> paths = paths_matching(input);
+  if (paths.empty()) fail(ErrorKind::kNoInput, input, ": no file matches");
   return paths;
 }
 

@@ -8,34 +8,24 @@
 #include <string_view>
 #include <utility>
 
-#include <glob.h>
-
 #include "libcore/base/error.h"
 #include "libcore/base/machine/huge_pages.h"
 #include "libcore/base/text.h"
 #include "libcore/io/files/file.h"
+#include "libcore/io/files/name_pattern.h"
 
 namespace megalith {
-
 namespace {
 
-/// The datasets whose prefixes match a pattern of the shell's, in the order of their bytes; the word itself
-/// if it is no pattern, or if a dataset has that name.
+/// The datasets whose prefixes match a pattern of names, in the order of their bytes; the word itself if it
+/// is no pattern, or if a dataset has that name.
 std::vector<std::string> datasets_of(const std::string& word) {
-  if (word.find_first_of("*?[") == std::string::npos || file_exists(word + ".idx")) return {word};
   constexpr std::string_view kEnd = ".idx";
-  glob_t found{};
-  const int status = ::glob((word + ".idx").c_str(), GLOB_NOSORT, nullptr, &found);
-  std::vector<std::string> prefixes;
-  for (size_t i = 0; i < found.gl_pathc; ++i) {
-    const std::string_view path = found.gl_pathv[i];
-    prefixes.emplace_back(path.substr(0, path.size() - kEnd.size()));
-  }
-  ::globfree(&found);
-  if (status == GLOB_NOSPACE)
-    fail(ErrorKind::kSystem, "--data-path ", quote(word), ": no memory for the names");
+  if (!is_pattern(word) || file_exists(concat(word, kEnd))) return {word};
+  std::vector<std::string> prefixes = paths_matching(concat(word, kEnd));
   if (prefixes.empty()) fail(ErrorKind::kNoInput, "--data-path ", quote(word), ": no dataset matches it");
-  std::sort(prefixes.begin(), prefixes.end());
+  for (std::string& prefix : prefixes) prefix.resize(prefix.size() - kEnd.size());
+  std::sort(prefixes.begin(), prefixes.end());  // "a" before "a.b", whatever comes after the prefix
   return prefixes;
 }
 
