@@ -182,6 +182,7 @@ struct OpenData {
 };
 
 constexpr size_t kValid = 1;  // of kSplitNames
+
 /// Logs the memory that the order of samples takes; refuses what does not fit before it is built.
 void check_index_memory(const IndexMemory& memory) {
   const auto text = [](size_t n) { return format_bytes(static_cast<double>(n)); };
@@ -191,67 +192,90 @@ void check_index_memory(const IndexMemory& memory) {
   if (const auto left = available_memory()) require_index_memory(memory, *left);
 }
 
+/// A set of samples that is planned and not yet built.
+struct PlannedSet {
+  const OpenBlend& blend;
+  SplitPlan plan;
+  size_t part;  // of kSplitNames
+};
+
+/// Builds the sets, once the memory for the order of their samples is known to suffice.
+void build_sets(const std::vector<PlannedSet>& sets, const DatasetRequest& request, bool valid_apart,
+                OpenData& data) {
+  IndexMemory memory;
+  for (const PlannedSet& set : sets)
+    memory = memory + index_memory(set.blend, set.plan, request.index_folder);
+  check_index_memory(memory);
+  for (const PlannedSet& set : sets) {
+    TrainingDataset built = build_planned(set.blend, set.plan, request);
+    if (set.part == kValid && valid_apart)
+      data.valid_sets.push_back(std::move(built));
+    else
+      data.splits[set.part] = std::move(built);
+  }
+}
+
+/// Converts --num-epochs to steps. `split` divides the blend.
+void take_epochs(const OpenBlend& blend, const std::string& split, PretrainConfig& config) {
+  if (!config.train.epochs) return;
+  config.train.set_epoch_steps(samples_of_an_epoch(blend, config, split) / config.train.global_batch);
+}
+
+/// The number of steps must be known.
+DatasetRequest request_for(const PretrainConfig& config, const OpenRules& rules) {
+  return {.split = config.data.split,
+          .seq_length = config.model.seq_length,
+          .seed = static_cast<uint32_t>(config.train.seed),
+          .samples = wanted_samples(config.train),
+          .index_folder = rules.index_folder};
+}
+
+/// Opens --train-data-path, --valid-data-path and --test-data-path.
+OpenData open_own_paths(PretrainConfig& config, TokenizerCheck& tokenizers, const OpenRules& rules) {
+  OpenData data;
+  const std::array paths = {&config.data.train_path, &config.data.valid_path, &config.data.test_path};
+  std::array<std::optional<OpenBlend>, 3> blends;
+  for (size_t part = 0; part < paths.size(); ++part)
+    if (!paths[part]->empty()) {
+      blends[part] = open_checked(*paths[part], config, tokenizers, rules);
+      data.add_files(*blends[part]);
+    }
+  if (blends[0]) take_epochs(*blends[0], "1,0,0", config);
+  const DatasetRequest request = request_for(config, rules);
+  const bool valid_apart = config.train.multiple_validation;
+  std::vector<PlannedSet> sets;
+  for (size_t part = 0; part < paths.size(); ++part) {
+    if (!blends[part]) continue;
+    const OpenBlend& blend = *blends[part];
+    if (part == kValid && valid_apart)
+      for (const SplitPlan& plan : plan_each(blend, request, part)) sets.push_back({blend, plan, part});
+    else
+      sets.push_back({blend, plan_whole(blend, request, part), part});
+  }
+  build_sets(sets, request, valid_apart, data);
+  return data;
+}
+
+/// Opens --data-path, which --split divides.
+OpenData open_divided_path(PretrainConfig& config, TokenizerCheck& tokenizers, const OpenRules& rules) {
+  OpenData data;
+  const OpenBlend blend = open_checked(config.data.data_path, config, tokenizers, rules);
+  data.add_files(blend);
+  take_epochs(blend, config.data.split, config);
+  const DatasetRequest request = request_for(config, rules);
+  const auto plans = plan_splits(blend, request);
+  std::vector<PlannedSet> sets;
+  for (size_t part = 0; part < plans.size(); ++part)
+    if (plans[part]) sets.push_back({blend, *plans[part], part});
+  build_sets(sets, request, false, data);
+  return data;
+}
+
 /// Opens the datasets of all splits. `tokenizers` checks their tokenizers against each other.
 OpenData open_data(PretrainConfig& config, TokenizerCheck tokenizers, const OpenRules& rules) {
   log("> building train, validation, and test datasets for GPT ...");
-  const DatasetRequest request{.split = config.data.split,
-                               .seq_length = config.model.seq_length,
-                               .seed = static_cast<uint32_t>(config.train.seed),
-                               .index_folder = rules.index_folder};
-  const auto asked = [&] {
-    DatasetRequest with_samples = request;
-    const auto samples = wanted_samples(config.train);
-    with_samples.samples = samples;
-    return with_samples;
-  };
-  OpenData data;
-  if (config.data.has_own_paths()) {
-    const std::array paths = {&config.data.train_path, &config.data.valid_path, &config.data.test_path};
-    std::array<std::optional<OpenBlend>, 3> blends;
-    for (size_t part = 0; part < paths.size(); ++part)
-      if (!paths[part]->empty()) {
-        blends[part] = open_checked(*paths[part], config, tokenizers, rules);
-        data.add_files(*blends[part]);
-      }
-    if (config.train.epochs && blends[0])
-      config.train.set_epoch_steps(samples_of_an_epoch(*blends[0], config, "1,0,0") /
-                                   config.train.global_batch);
-    const DatasetRequest whole = asked();
-    std::array<std::vector<SplitPlan>, 3> plans;  // several for --multiple-validation-sets
-    IndexMemory memory;
-    for (size_t part = 0; part < paths.size(); ++part) {
-      if (!blends[part]) continue;
-      if (part == kValid && config.train.multiple_validation)
-        plans[part] = plan_each(*blends[part], whole, part);
-      else
-        plans[part] = {plan_whole(*blends[part], whole, part)};
-      for (const SplitPlan& plan : plans[part])
-        memory = memory + index_memory(*blends[part], plan, rules.index_folder);
-    }
-    check_index_memory(memory);
-    for (size_t part = 0; part < paths.size(); ++part)
-      for (const SplitPlan& plan : plans[part]) {
-        TrainingDataset set = build_planned(*blends[part], plan, whole);
-        if (part == kValid && config.train.multiple_validation)
-          data.valid_sets.push_back(std::move(set));
-        else
-          data.splits[part] = std::move(set);
-      }
-  } else {
-    const OpenBlend blend = open_checked(config.data.data_path, config, tokenizers, rules);
-    data.add_files(blend);
-    if (config.train.epochs)
-      config.train.set_epoch_steps(samples_of_an_epoch(blend, config, config.data.split) /
-                                   config.train.global_batch);
-    const DatasetRequest with_samples = asked();
-    const auto plans = plan_splits(blend, with_samples);
-    IndexMemory memory;
-    for (const auto& plan : plans)
-      if (plan) memory = memory + index_memory(blend, *plan, rules.index_folder);
-    check_index_memory(memory);
-    for (size_t part = 0; part < plans.size(); ++part)
-      if (plans[part]) data.splits[part] = build_planned(blend, *plans[part], with_samples);
-  }
+  OpenData data = config.data.has_own_paths() ? open_own_paths(config, tokenizers, rules)
+                                              : open_divided_path(config, tokenizers, rules);
   log("> finished creating GPT datasets ...");
   return data;
 }
