@@ -164,8 +164,8 @@ PretrainResult TrainRun::go() {
   if (!config_.train.eval_only) {
     warn_of_long_warmup(config_.train);
     log_batch_levels(config_.train, int64_t{config_.train.micro_batch} * config_.parallel.data);
+    run_steps();
   }
-  if (!config_.train.eval_only) run_steps();
   if (!end_.ended_early()) final_evaluations();
   saves_.finish();
   // For the gather of the last step, which nothing may have read. Later, CUDA's own wait for it, before it
