@@ -125,19 +125,21 @@ void TrainConfig::finish(const ParallelConfig& parallel) {
   finish();
 }
 
-int64_t TrainConfig::decay_in_samples() const {
+namespace {
+/// The samples of that many steps of a batch; the greatest number if there are more.
+int64_t samples_of(int64_t steps, int64_t batch) {
   int64_t product = 0;
-  if (decay_samples) return *decay_samples;
-  const bool beyond = __builtin_mul_overflow(decay_iters.value_or(iters.value_or(0)), global_batch, &product);
-  return beyond ? std::numeric_limits<int64_t>::max() : product;
+  return __builtin_mul_overflow(steps, batch, &product) ? kNoLimit : product;
+}
+}  // namespace
+
+int64_t TrainConfig::decay_in_samples() const {
+  return decay_samples ? *decay_samples : samples_of(decay_iters.value_or(iters.value_or(0)), global_batch);
 }
 
 int64_t TrainConfig::wsd_in_samples() const {
   if (decay != LrDecay::kWsd) return 0;
-  if (wsd_samples) return *wsd_samples;
-  int64_t product = 0;
-  const bool beyond = __builtin_mul_overflow(wsd_iters.value_or(0), global_batch, &product);
-  return beyond ? std::numeric_limits<int64_t>::max() : product;
+  return wsd_samples ? *wsd_samples : samples_of(wsd_iters.value_or(0), global_batch);
 }
 
 bool TrainConfig::decays_with_the_run() const {
