@@ -97,8 +97,7 @@ class Translator {
     if (!is_pet_type(option.path()) || is(&option, "lora")) return key.remedy;
     if (is(&option, "prefixtuning"))
       return "prefixes are learned without its projection (mid_dim, dropout_rate): remove pet_config, and "
-             "give "
-             "megalith-finetune --config FILE also --prefix-tuning, and --num-prefix-tokens with its "
+             "give megalith-finetune --config FILE also --prefix-tuning, and --num-prefix-tokens with its "
              "prefix_token_num";
     return "set it to lora, with lora_rank, lora_alpha and target_modules next to it, for megalith-finetune "
            "--config FILE; or to None, to train all parameters";
