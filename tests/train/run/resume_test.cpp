@@ -29,6 +29,21 @@ using test::Loop;
 using test::tiny_data;
 using test::tiny_sample;
 
+/// Counts the run in samples in place of steps; without a warm-up.
+void count_in_samples(TrainConfig& train, int64_t samples) {
+  train.iters.reset();
+  train.decay_iters.reset();
+  train.samples = samples;
+  train.warmup_iters = 0;
+}
+
+/// Such a run, in batches by a --step-batch-size-schedule.
+void take_schedule(TrainConfig& train, const std::string& schedule, int64_t samples) {
+  count_in_samples(train, samples);
+  train.global_batch = 0;
+  train.batch_schedule = schedule;
+}
+
 TEST_F(Loop, ResumesBitForBit) {
   train(config("whole"), tiny_data(), nullptr);
   PretrainConfig first = config("parts");
@@ -91,12 +106,9 @@ TEST_F(Loop, ResumesBitForBitInFp16WithItsLossScale) {
 TEST_F(Loop, GrowsItsBatchAndResumesBitForBit) {
   for (const char* name : {"whole", "parts"}) {
     PretrainConfig c = config(name);
+    count_in_samples(c.train, 100);
     c.train.global_batch = 12;
-    c.train.iters.reset();
-    c.train.decay_iters.reset();
-    c.train.samples = 100;
     c.train.rampup = {"4", "4", "40"};
-    c.train.warmup_iters = 0;
     c.train.warmup_samples = 8;
     c.finish();
     ASSERT_EQ(c.train.iters, 12);
@@ -124,12 +136,7 @@ TEST_F(Loop, GrowsItsBatchAndResumesBitForBit) {
 TEST_F(Loop, TakesItsBatchesFromAScheduleAndResumesBitForBit) {
   for (const char* name : {"whole", "parts"}) {
     PretrainConfig c = config(name);
-    c.train.global_batch = 0;
-    c.train.batch_schedule = "0:4 180:8 432:12";
-    c.train.iters.reset();
-    c.train.decay_iters.reset();
-    c.train.samples = 100;
-    c.train.warmup_iters = 0;
+    take_schedule(c.train, "0:4 180:8 432:12", 100);
     c.train.warmup_samples = 8;
     c.train.decay = LrDecay::kWsd;
     c.train.wsd_samples = 40;
@@ -163,12 +170,7 @@ TEST_F(Loop, TakesItsBatchesFromAScheduleAndResumesBitForBit) {
 // The first level cannot be divided by micro-batches of 2, but the run that resumes is past it.
 TEST_F(Loop, RefusesABatchOfItsScheduleThatItTakesAndCannotDivide) {
   PretrainConfig c = config("run");
-  c.train.global_batch = 0;
-  c.train.batch_schedule = "0:4 180:8";
-  c.train.iters.reset();
-  c.train.decay_iters.reset();
-  c.train.samples = 60;
-  c.train.warmup_iters = 0;
+  take_schedule(c.train, "0:4 180:8", 60);
   c.finish();
   c.train.exit_interval = 5;
   train(c, tiny_data(), nullptr);
@@ -184,12 +186,7 @@ TEST_F(Loop, RefusesABatchOfItsScheduleThatItTakesAndCannotDivide) {
 // Two steps of 12 are done, and steps of 8 are left; but an evaluation would leave out 4 of its 12 samples.
 TEST_F(Loop, RefusesAnEvaluationWhoseBatchItCannotDivide) {
   PretrainConfig c = config("run");
-  c.train.global_batch = 0;
-  c.train.batch_schedule = "0:12 180:8";
-  c.train.iters.reset();
-  c.train.decay_iters.reset();
-  c.train.samples = 60;
-  c.train.warmup_iters = 0;
+  take_schedule(c.train, "0:12 180:8", 60);
   c.finish();
   c.train.exit_interval = 2;
   train(c, tiny_data(), nullptr);
