@@ -42,17 +42,14 @@ std::string model_of(const Published& file) {
       "    compute_dtype: \"",
       file.dtype,
       "\"\n    layernorm_compute_type: \"float32\"\n    softmax_compute_type: \"float16\"\n"
-      "    param_init_type: \"float16\"\n    use_past: False\n    use_flash_attention: True\n    "
-      "eos_token_id: 0\n"
-      "    repetition_penalty: 1\n    max_decode_length: 16\n    top_k: 3\n    top_p: 1\n    do_sample: "
-      "False\n"
-      "    checkpoint_name_or_path: \"",
+      "    param_init_type: \"float16\"\n    use_past: False\n    use_flash_attention: True\n"
+      "    eos_token_id: 0\n    repetition_penalty: 1\n    max_decode_length: 16\n    top_k: 3\n"
+      "    top_p: 1\n    do_sample: False\n    checkpoint_name_or_path: \"",
       file.checkpoint, "\"\n", file.model);
   if (file.family == Family::kGpt2)
-    return "model:\n  model_config:\n    type: GPT2Config\n    expand_ratio: 4\n    hidden_act: "
-           "\"fast_gelu\"\n"
-           "    use_prompt_flash_attention: False\n    hidden_dropout_rate: 0.1\n    attention_dropout_rate: "
-           "0.1\n" +
+    return "model:\n  model_config:\n    type: GPT2Config\n    expand_ratio: 4\n"
+           "    hidden_act: \"fast_gelu\"\n    use_prompt_flash_attention: False\n"
+           "    hidden_dropout_rate: 0.1\n    attention_dropout_rate: 0.1\n" +
            common + "  arch:\n    type: GPT2LMHeadModel\n";
   return "model:\n  model_config:\n    type: LlamaConfig\n    batch_size: 1\n    multiple_of: 32\n"
          "    rms_norm_eps: 1.0e-5\n    bos_token_id: 0\n    pad_token_id: 0\n    ignore_token_id: -100\n"
@@ -68,9 +65,8 @@ std::string optimizer_of(Family family) {
            "moe_config:\n  expert_num: 1\n  capacity_factor: 1.05\n  aux_loss_factor: 0.05\n"
            "  num_experts_chosen: 1\n";
   return "optimizer:\n  type: FP32StateAdamWeightDecay\n  beta1: 0.9\n  beta2: 0.95\n  eps: 1.e-8\n"
-         "  learning_rate: 1.e-3\nlr_schedule:\n  type: CosineWithWarmUpLR\n  learning_rate: 1.e-3\n  "
-         "lr_end: 0\n"
-         "  warmup_ratio: 0.03\n  total_steps: -1\nlr_scale_factor: 256\n";
+         "  learning_rate: 1.e-3\nlr_schedule:\n  type: CosineWithWarmUpLR\n  learning_rate: 1.e-3\n"
+         "  lr_end: 0\n  warmup_ratio: 0.03\n  total_steps: -1\nlr_scale_factor: 256\n";
 }
 
 std::string parallel_of(const Published& file) {
@@ -99,24 +95,22 @@ std::string yaml(const Published& file) {
   return concat(
       "seed: 0\nrun_mode: '", file.run_mode, "'\noutput_dir: './output'\nload_checkpoint: '", file.load,
       "'\nsrc_strategy_path_or_dir: ''\nauto_trans_ckpt: False\nonly_save_strategy: False\n"
-      "resume_training: False\ncontext:\n  mode: 0\n  device_target: \"Ascend\"\n  max_device_memory: "
-      "\"30GB\"\n"
-      "  device_id: 0\nrunner_config:\n  epochs: 1\n  batch_size: 1\n  sink_mode: True\n  sink_size: 2\n"
-      "runner_wrapper:\n  type: MFTrainOneStepCell\n  scale_sense:\n    type: DynamicLossScaleUpdateCell\n"
-      "    loss_scale_value: 65536\n    scale_factor: 2\n    scale_window: 1000\n  use_clip_grad: True\n",
+      "resume_training: False\ncontext:\n  mode: 0\n  device_target: \"Ascend\"\n"
+      "  max_device_memory: \"30GB\"\n  device_id: 0\nrunner_config:\n  epochs: 1\n  batch_size: 1\n"
+      "  sink_mode: True\n  sink_size: 2\nrunner_wrapper:\n  type: MFTrainOneStepCell\n  scale_sense:\n"
+      "    type: DynamicLossScaleUpdateCell\n    loss_scale_value: 65536\n    scale_factor: 2\n"
+      "    scale_window: 1000\n  use_clip_grad: True\n",
       parallel_of(file),
-      "train_dataset: &train_dataset\n  data_loader:\n    type: MindDataset\n    dataset_dir: \"\"\n    "
-      "shuffle: ",
+      "train_dataset: &train_dataset\n  data_loader:\n    type: MindDataset\n    dataset_dir: \"\"\n"
+      "    shuffle: ",
       file.model.find("prefixtuning") == std::string::npos ? "True" : "False",
-      "\n  input_columns: [\"input_ids\"]\n  num_parallel_workers: 8\n  drop_remainder: True\n  batch_size: "
-      "2\n"
-      "train_dataset_task:\n  type: CausalLanguageModelDataset\n  dataset_config: *train_dataset\n"
-      "do_eval: False\ncallbacks:\n  - type: MFLossMonitor\n  - type: CheckpointMonitor\n    prefix: "
-      "\"gpt\"\n"
-      "    save_checkpoint_steps: 500\n    integrated_save: False\n  - type: ObsMonitor\n"
-      "eval_callbacks:\n  - type: ObsMonitor\nmetric:\n  type: PerplexityMetric\n"
-      "trainer:\n  type: CausalLanguageModelingTrainer\n  model_name: 'gpt2'\nauto_tune: False\n"
-      "profile: False\nlayer_scale: False\nlayer_decay: 0.65\nremote_save_url: \"none\"\n",
+      "\n  input_columns: [\"input_ids\"]\n  num_parallel_workers: 8\n  drop_remainder: True\n"
+      "  batch_size: 2\ntrain_dataset_task:\n  type: CausalLanguageModelDataset\n"
+      "  dataset_config: *train_dataset\ndo_eval: False\ncallbacks:\n  - type: MFLossMonitor\n"
+      "  - type: CheckpointMonitor\n    prefix: \"gpt\"\n    save_checkpoint_steps: 500\n"
+      "    integrated_save: False\n  - type: ObsMonitor\neval_callbacks:\n  - type: ObsMonitor\nmetric:\n"
+      "  type: PerplexityMetric\ntrainer:\n  type: CausalLanguageModelingTrainer\n  model_name: 'gpt2'\n"
+      "auto_tune: False\nprofile: False\nlayer_scale: False\nlayer_decay: 0.65\nremote_save_url: \"none\"\n",
       optimizer_of(file.family), model_of(file), file.more);
 }
 
@@ -296,8 +290,7 @@ TEST_F(MindFormersFiles, TuneAPrefixWithoutAProjection) {
   write(yaml(file));
   const std::string remedy =
       "remove pet_config, and give megalith-finetune --config FILE also --prefix-tuning, and "
-      "--num-prefix-tokens "
-      "with its prefix_token_num";
+      "--num-prefix-tokens with its prefix_token_num";
   expect_refused(file.name, 64, remedy);
   const std::string command =
       "megalith-finetune --config run.yaml --model models/llama --data data --output-dir prefix --nproc 2 ";
