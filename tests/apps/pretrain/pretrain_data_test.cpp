@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "libcore/checkpoint/native/checkpoint_format.h"
 #include "libcore/text/formats/make_tokenizer.h"
 #include "tests/apps/pretrain/pretrain_app.h"
 
@@ -108,8 +109,7 @@ TEST_F(PretrainData, IsSavedWithTheCheckpointsToRetain) {
   ASSERT_EQ(train("--save s --save-interval 3 --save-retain-interval 6").code, 0);
   std::string kept;
   for (const int step : {3, 6, 9, 12, 15, 18, 20})
-    if (fs::exists(dir_ / ("s/iter_00000" + std::string(step < 10 ? "0" : "") + std::to_string(step))))
-      kept += std::to_string(step) + " ";
+    if (fs::exists(dir_.path() / "s" / iteration_folder(step))) kept += std::to_string(step) + " ";
   EXPECT_EQ(kept, "6 12 18 20 ");
   const CommandResult odd = train("--save t --save-interval 3 --save-retain-interval 7");
   EXPECT_EQ(odd.code, 64);
