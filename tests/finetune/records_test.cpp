@@ -68,6 +68,25 @@ TEST(Records, AreReadNoFurtherThanIsAskedFor) {
   EXPECT_THROW(read(0), Error);
 }
 
+// As pyarrow reads the file (fastparquet_snappy.jsonl), the text of its first row is "plain", that of its
+// second one is empty.
+TEST(Records, OfAParquetFileAreItsRows) {
+  const std::string path = test_data("io/parquet/goldens/fastparquet_snappy.parquet");
+  std::string found;
+  const auto read = [&](int64_t max_records) {
+    read_records(path, {.max_records = max_records}, [&](Record&& record) { found += text_of(record); });
+  };
+  read(1);
+  EXPECT_EQ(found, "[plain]");
+  try {
+    read(2);
+    FAIL() << found;
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kData);
+    EXPECT_EQ(std::string(error.what()).find(path + ":2: \"text\" is empty"), 0U) << error.what();
+  }
+}
+
 TEST(Records, OfSourceAndTargetAreUsedAsTheyAre) {
   const Record record = read_one(R"({"src": "2+2=", "tgt": "4", "id": 7})");
   EXPECT_EQ(text_of(record), "2+2=[4]");
