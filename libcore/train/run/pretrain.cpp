@@ -98,12 +98,13 @@ void warn_of_missing_ends(const std::vector<IndexedDataset>& files, int32_t eod,
        "; make the dataset again with megalith-preprocess --append-eod");
 }
 
-/// The number of training samples in one epoch; 0 if `split` has none. kUsage for a blend by weights, which
-/// has no epochs.
+/// The number of training samples in one epoch; 0 if `split` has none. kUsage for a blend by weights or
+/// budgets, which has no epochs.
 int64_t samples_of_an_epoch(const OpenBlend& blend, const PretrainConfig& config, const std::string& split) {
   if (!blend.blend.weights.empty())
-    fail(ErrorKind::kUsage, "--num-epochs ", *config.train.epochs,
-         " with weights in --data-path: their datasets end at different times; give --train-iters");
+    fail(ErrorKind::kUsage, "--num-epochs ", *config.train.epochs, " with ",
+         blend.blend.budgets.empty() ? "weights" : "budgets",
+         " in the data path: its datasets end at different times; give --train-iters");
   const auto plans = plan_splits(blend, {.split = split,
                                          .seq_length = config.model.seq_length,
                                          .seed = static_cast<uint32_t>(config.train.seed)});
