@@ -35,7 +35,7 @@ SharedIndexes::SharedIndexes(Communicator& ranks, const std::vector<RankPlace>& 
   if (makes_ && cache.empty() && ranks_beside(places, ranks.rank()) > 1) {
     own_.emplace(temporary_folder() / kFolder);
     folder_ = own_->path();
-    // whatever the umask is: in a folder that others may write in, nothing is kept
+    // Whatever the umask is: nothing is kept in a folder in which others may write.
     std::filesystem::permissions(own_->path(), std::filesystem::perms::owner_all);
   }
   folder_ = exchange_values(ranks, folder_)[static_cast<size_t>(maker_)];

@@ -230,9 +230,8 @@ LrSchedule agreed_schedule(const LrSchedule& ours, const StartPoint& start, cons
   if (config.use_checkpoint_scheduler) {
     if (theirs.decay == LrDecay::kWsd && theirs.wsd == 0)
       fail(ErrorKind::kUsage, start.path,
-           ": the checkpoint's schedule is --lr-decay-style WSD, but it does not ",
-           "say how long the annealing phase is; give --lr-decay-style WSD with --lr-wsd-decay-iters N, or ",
-           "--lr-wsd-decay-samples N");
+           ": the checkpoint's schedule is --lr-decay-style WSD, but it does not say how long the annealing "
+           "phase is; give --lr-decay-style WSD with --lr-wsd-decay-iters N, or --lr-wsd-decay-samples N");
     return theirs;
   }
   std::string list;
