@@ -6,7 +6,9 @@
 #include <type_traits>
 
 #include "libcore/ops/dropout.h"
+#include "libcore/ops/optimizer.h"
 #include "libcore/ops/random/mask_key.h"
+#include "libcore/ops/step_scalars.h"
 #include "libcore/tensor/view.h"
 
 /// Converts fields of ops to the arguments that CPU and CUDA kernels take.
@@ -32,6 +34,45 @@ template <class V>
 auto* at(const V& view, int64_t element) {
   using Byte = std::conditional_t<std::is_same_v<V, View>, std::byte, const std::byte>;
   return static_cast<Byte*>(view.data) + element * static_cast<int64_t>(size_of(view.dtype));
+}
+
+/// The arguments `Args` of a LayerNorm or RmsNorm. Fields that only one kind of kernels has are 0.
+template <class Args>
+Args norm_args(const auto& op) {
+  Args args{};
+  args.y = op.y.data;
+  args.sum = op.sum.data;
+  args.x = op.x.data;
+  args.residual = op.residual.data;
+  args.w = op.w.data;
+  if constexpr (requires { op.b; }) {  // LayerNorm
+    args.b = op.b.data;
+    args.mean = op.mean.template as<float>();
+  }
+  args.rstd = op.rstd.template as<float>();
+  args.columns = op.x.shape.back();
+  args.eps = op.eps;
+  return args;
+}
+
+/// The same of a LayerNormGrad or RmsNormGrad.
+template <class Args>
+Args norm_grad_args(const auto& op) {
+  Args args{};
+  args.dx = op.dx.data;
+  args.dy = op.dy.data;
+  args.x = op.x.data;
+  args.w = op.w.data;
+  args.add = op.add.data;
+  if constexpr (requires { op.mean; }) args.mean = op.mean.template as<float>();  // LayerNormGrad
+  args.rstd = op.rstd.template as<float>();
+  args.columns = op.dy.shape.back();
+  return args;
+}
+
+inline AdamConstants adam_constants(const AdamW& op) {
+  return {
+      .beta1 = op.beta1, .beta2 = op.beta2, .eps = op.eps, .weight_decay = op.weight_decay, .rate = op.rate};
 }
 
 }  // namespace megalith

@@ -258,24 +258,9 @@ void CpuBackend::run(Stream&, const BiasGrad& op) {
   });
 }
 
-NormArgs norm_args(const auto& op) {
-  return {.y = op.y.data,
-          .sum = op.sum.data,
-          .x = op.x.data,
-          .residual = op.residual.data,
-          .w = op.w.data,
-          .b = nullptr,
-          .mean = nullptr,
-          .rstd = op.rstd.template as<float>(),
-          .columns = op.x.shape.back(),
-          .eps = op.eps};
-}
-
 void CpuBackend::run(Stream& stream, const LayerNorm& op) {
   if (op.dropout.p > 0) return run_apart(stream, op);
-  NormArgs args = norm_args(op);
-  args.b = op.b.data;
-  args.mean = op.mean.as<float>();
+  const auto args = norm_args<NormArgs>(op);
   const auto norm = kernels_.layer_norm[storage_of(op.x.dtype)];
   for_each_range(op.x.shape.rows(), range_rows(args.columns),
                  [&](int64_t begin, int64_t end) { norm(args, begin, end); });
@@ -283,26 +268,14 @@ void CpuBackend::run(Stream& stream, const LayerNorm& op) {
 
 void CpuBackend::run(Stream& stream, const RmsNorm& op) {
   if (op.dropout.p > 0) return run_apart(stream, op);
-  const NormArgs args = norm_args(op);
+  const auto args = norm_args<NormArgs>(op);
   const auto norm = kernels_.rms_norm[storage_of(op.x.dtype)];
   for_each_range(op.x.shape.rows(), range_rows(args.columns),
                  [&](int64_t begin, int64_t end) { norm(args, begin, end); });
 }
 
-NormGradArgs norm_grad_args(const auto& op) {
-  return {.dx = op.dx.data,
-          .dy = op.dy.data,
-          .x = op.x.data,
-          .w = op.w.data,
-          .add = op.add.data,
-          .mean = nullptr,
-          .rstd = op.rstd.template as<float>(),
-          .columns = op.dy.shape.back()};
-}
-
 void CpuBackend::run(Stream&, const LayerNormGrad& op) {
-  NormGradArgs args = norm_grad_args(op);
-  args.mean = op.mean.as<float>();
+  const auto args = norm_grad_args<NormGradArgs>(op);
   const auto grad = kernels_.layer_norm_grad[storage_of(op.dy.dtype)];
   sum_over_rows(op.dy.shape.rows(), {op.dw, op.db}, [&](float* partial, int64_t begin, int64_t end) {
     float* const dw = op.dw ? partial : nullptr;
@@ -311,7 +284,7 @@ void CpuBackend::run(Stream&, const LayerNormGrad& op) {
 }
 
 void CpuBackend::run(Stream&, const RmsNormGrad& op) {
-  const NormGradArgs args = norm_grad_args(op);
+  const auto args = norm_grad_args<NormGradArgs>(op);
   const auto grad = kernels_.rms_norm_grad[storage_of(op.dy.dtype)];
   sum_over_rows(op.dy.shape.rows(), {op.dw}, [&](float* partial, int64_t begin, int64_t end) {
     grad(args, op.dw ? partial : nullptr, begin, end);
@@ -515,11 +488,7 @@ void CpuBackend::run(Stream&, const AdamW& op) {
                       .v = op.v.as<float>(),
                       .grad = op.grad.as<float>(),
                       .value = op.value.data,
-                      .rates = adam_rates(scalars, {.beta1 = op.beta1,
-                                                    .beta2 = op.beta2,
-                                                    .eps = op.eps,
-                                                    .weight_decay = op.weight_decay,
-                                                    .rate = op.rate})};
+                      .rates = adam_rates(scalars, adam_constants(op))};
   const auto update = kernels_.adamw[op.value ? storage_of(op.value.dtype) : kF32][storage_of(op.m.dtype)];
   for_each_range(op.master.elements(), kRange, [&](int64_t begin, int64_t end) { update(args, begin, end); });
 }

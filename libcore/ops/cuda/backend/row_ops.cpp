@@ -30,34 +30,20 @@ DropoutMask dropout_mask(const DropoutKey& key, const Shape& rows) {
           .positions = spans_of(key.rows)};
 }
 
-NormArgs norm_args(const auto& op) {
+NormArgs norm_args_of(const auto& op, bool centred) {
   if (op.dropout.first_column != 0)
     fail(ErrorKind::kInternal, "cuda: the mask of a norm begins at column 0, not ", op.dropout.first_column);
-  return {.y = op.y.data,
-          .sum = op.sum.data,
-          .x = op.x.data,
-          .residual = op.residual.data,
-          .w = op.w.data,
-          .b = nullptr,
-          .mean = nullptr,
-          .rstd = op.rstd.template as<float>(),
-          .rows = op.x.shape.rows(),
-          .columns = op.x.shape.back(),
-          .eps = op.eps,
-          .centred = false,
-          .mask = dropout_mask(op.dropout, op.x.shape)};
+  auto args = norm_args<NormArgs>(op);
+  args.rows = op.x.shape.rows();
+  args.centred = centred;
+  args.mask = dropout_mask(op.dropout, op.x.shape);
+  return args;
 }
 
-NormGradArgs norm_grad_args(const auto& op) {
-  return {.dx = op.dx.data,
-          .dy = op.dy.data,
-          .x = op.x.data,
-          .w = op.w.data,
-          .add = op.add.data,
-          .mean = nullptr,
-          .rstd = op.rstd.template as<float>(),
-          .rows = op.dy.shape.rows(),
-          .columns = op.dy.shape.back()};
+NormGradArgs norm_grad_args_of(const auto& op) {
+  auto args = norm_grad_args<NormGradArgs>(op);
+  args.rows = op.dy.shape.rows();
+  return args;
 }
 
 /// The number of sequences, which is the number of rows per position.
@@ -104,26 +90,20 @@ void run_on(Queue& queue, const ScaleBy& op) {
 }
 
 void run_on(Queue& queue, const LayerNorm& op) {
-  NormArgs args = norm_args(op);
-  args.b = op.b.data;
-  args.mean = op.mean.as<float>();
-  args.centred = true;
-  launch_norm(queue.stream(), storage_of(op.x.dtype), args);
+  launch_norm(queue.stream(), storage_of(op.x.dtype), norm_args_of(op, true));
 }
 
 void run_on(Queue& queue, const RmsNorm& op) {
-  launch_norm(queue.stream(), storage_of(op.x.dtype), norm_args(op));
+  launch_norm(queue.stream(), storage_of(op.x.dtype), norm_args_of(op, false));
 }
 
 void run_on(Queue& queue, const LayerNormGrad& op) {
-  NormGradArgs args = norm_grad_args(op);
-  args.mean = op.mean.as<float>();
-  launch_norm_grad(queue.stream(), storage_of(op.dy.dtype), args,
+  launch_norm_grad(queue.stream(), storage_of(op.dy.dtype), norm_grad_args_of(op),
                    {.dw = op.dw.as<float>(), .db = op.db.as<float>()}, queue.workspace(workspace_of(op)));
 }
 
 void run_on(Queue& queue, const RmsNormGrad& op) {
-  launch_norm_grad(queue.stream(), storage_of(op.dy.dtype), norm_grad_args(op),
+  launch_norm_grad(queue.stream(), storage_of(op.dy.dtype), norm_grad_args_of(op),
                    {.dw = op.dw.as<float>(), .db = nullptr}, queue.workspace(workspace_of(op)));
 }
 
@@ -251,11 +231,7 @@ void run_on(Queue& queue, const AdamW& op) {
                                 .m_storage = storage_of(op.m.dtype),
                                 .n = op.master.elements(),
                                 .scalars = op.scalars.as<double>(),
-                                .constants = {.beta1 = op.beta1,
-                                              .beta2 = op.beta2,
-                                              .eps = op.eps,
-                                              .weight_decay = op.weight_decay,
-                                              .rate = op.rate}});
+                                .constants = adam_constants(op)});
 }
 
 }  // namespace megalith::cuda
