@@ -6,17 +6,17 @@
 namespace megalith::cuda {
 namespace {
 
-/// Refuses what NVIDIA's cudnn-frontend refuses, or computes in another way: errors of a version that a trial
-/// with one set of numbers may miss.
+/// Refuses what NVIDIA's cudnn-frontend refuses for this version or computes by another graph, since a trial
+/// with one set of numbers may miss the version's errors.
 void require_no_known_error(const cudnn::Library& library, const AttentionKind& kind) {
   const size_t version = library.get_version();
   if (version == 91000 || version == 91001)
     fail(ErrorKind::kDevice, "cuDNN ", library.version(),
-         ": NVIDIA tells of errors in its attention; install 9.10.2 or later");
+         ": NVIDIA reports errors in its attention; install 9.10.2 or later");
   constexpr int64_t kTile = 128;
   if (version <= 91500 && kind.rows % kTile != 0)
-    fail(ErrorKind::kDevice, "cuDNN ", library.version(), ": its gradient of ", kind.rows,
-         " positions, which are no multiple of ", kTile, ", needs a version after 9.15.0");
+    fail(ErrorKind::kDevice, "cuDNN ", library.version(), ": the gradient of ", kind.rows,
+         " positions, not a multiple of ", kTile, ", needs a version later than 9.15.0");
 }
 
 }  // namespace

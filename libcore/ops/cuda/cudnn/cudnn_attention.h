@@ -20,8 +20,8 @@ class CudnnAttention final : public OtherAttention {
   CudnnAttention(const CudnnAttention&) = delete;
   CudnnAttention& operator=(const CudnnAttention&) = delete;
 
-  /// Computes ops of this kind from now on. Throws kDevice if cuDNN has no plan for it,
-  /// or if this version of it is known to err.
+  /// Computes ops of this kind from now on. Throws kDevice if cuDNN has no plan for it, or if this version of
+  /// cuDNN is known to compute it wrongly.
   void add(const AttentionKind&);
   void remove(const AttentionKind&);
 

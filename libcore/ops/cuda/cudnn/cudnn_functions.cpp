@@ -57,7 +57,7 @@ __attribute__((visibility("default"))) void megalith_attention_library(const meg
   if (library == nullptr && why_not != nullptr) *why_not = cuda::cudnn::why_missing();
 }
 
-/// What fails is `trouble`, too.
+/// `trouble` gets how the results differ, or the message of what failed; nothing if they agree.
 __attribute__((visibility("default"))) void megalith_trouble_with_cudnn(megalith::Backend& backend,
                                                                         const megalith::AttentionKind& kind,
                                                                         std::string& trouble) {
@@ -70,7 +70,7 @@ __attribute__((visibility("default"))) void megalith_trouble_with_cudnn(megalith
   }
 }
 
-/// What fails is `trouble`.
+/// `trouble` gets the message of what failed.
 __attribute__((visibility("default"))) void megalith_use_cudnn(megalith::Backend& backend,
                                                                const megalith::AttentionKind& kind,
                                                                std::string& trouble) {

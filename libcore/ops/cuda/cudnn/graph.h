@@ -31,7 +31,7 @@ class Descriptor {
     set(attribute, type, 1, &value);
   }
   void set(Attribute attribute, const Descriptor& other) { set(attribute, kOfDescriptor, other.raw_); }
-  /// Returns raw(), which is then of use to others.
+  /// Returns raw(), to which other descriptors can refer from then on.
   RawDescriptor finalize();
   /// Whether cuDNN finalizes it.
   bool try_finalize();
@@ -82,7 +82,7 @@ class Graph {
   void run(std::span<const int64_t> ids, std::span<void* const> pointers, void* workspace) const;
 
  private:
-  /// A descriptor that another one refers to, and as what.
+  /// An attribute of an operation, and the descriptor to which it refers.
   using Part = std::pair<Attribute, RawDescriptor>;
 
   Descriptor& add(DescriptorType);

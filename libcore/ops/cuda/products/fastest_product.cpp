@@ -116,9 +116,10 @@ class TimedProduct {
                                          [&](Result& result) { return result.is_right(stream_); });
   }
 
-  /// The time of the product by this algorithm, or where it is kByParts by ops of ours after the product that
-  /// cuBLASLt suggests first: the least of three runs; infinite if one fails, since what was not run takes no
-  /// time. They follow another one, so that the device does not wait for the host.
+  /// The time of the product by this algorithm; for kByParts, of the product without its epilogue, by the
+  /// algorithm that cuBLASLt suggests first, and of ops of ours after it. The least of three runs; infinite
+  /// if one fails, since what was not run takes no time. They follow another run, so that the device does not
+  /// wait for the host.
   double seconds_of(const ProductAlgorithm& algorithm) {
     constexpr int kRuns = 3;
     std::vector<WorkTime> runs;
@@ -202,8 +203,8 @@ class TimedProduct {
   Stream stream_;
 };
 
-/// The fastest of those algorithms, or kByParts if the product and ops of ours take less time than its
-/// epilogue saves; nothing if no algorithm is right.
+/// The fastest of those algorithms that are right; kByParts if the product without its epilogue, and ops of
+/// ours after it, take less time; nothing if no algorithm is right.
 std::optional<ProductAlgorithm> fastest_of(TimedProduct& product, const ProductKind& kind,
                                            const std::vector<ProductAlgorithm>& among) {
   std::optional<ProductAlgorithm> fastest;
