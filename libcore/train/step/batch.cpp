@@ -17,6 +17,14 @@ namespace {
 
 constexpr int64_t kNothing = -1;
 
+/// Bytes that `make` takes of an arena.
+template <class Make>
+size_t bytes_made(const Make& make) {
+  Arena counting = Arena::counting("batch");
+  make(counting);
+  return counting.peak();
+}
+
 template <class T>
 std::span<T> elements(View view) {
   return {view.as<T>(), static_cast<size_t>(view.elements())};
@@ -269,7 +277,7 @@ void Batch::put(Stream& stream, const Staging& staging, int part, int microbatch
   put_rows(views.starts, from.starts);
   put_rows(views.first_seen, from.first_seen);
   stream.from_host(views.samples, from.samples.data);
-  if (late_) late_->released = {};  // whoever reads the samples does not say when it has
+  if (late_) late_->released = {};  // what reads these samples does not call release()
   Microbatch& target = microbatches_[static_cast<size_t>(microbatch)];
   target = microbatch_in(views, rows);
   if (all && !shape_.on_gpu) target.loss_mask = {};
@@ -277,7 +285,7 @@ void Batch::put(Stream& stream, const Staging& staging, int part, int microbatch
   if (views.grad_scale) stream.from_host(views.grad_scale, &target.grad_scale);
 }
 
-/// One copy for all microbatches.
+/// Copies all microbatches at once.
 void Batch::put_late(Stream& stream, const Staging& staging) {
   for (int m = 0; m < loaded_; ++m) {
     Microbatch& target = microbatches_[static_cast<size_t>(m)];
@@ -337,18 +345,6 @@ void Batch::weigh(Stream& stream, std::span<const double> weights) {
   }
 }
 
-namespace {
-
-/// Bytes that `make` takes of an arena.
-template <class Make>
-size_t bytes_made(const Make& make) {
-  Arena counting = Arena::counting("batch");
-  make(counting);
-  return counting.peak();
-}
-
-}  // namespace
-
 // All microbatches take the same bytes; views of a million would themselves take half a gigabyte.
 size_t Batch::bytes(const BatchShape& shape) {
   const size_t one = bytes_made([&](Arena& arena) { make_views(arena, shape, 1); });
@@ -356,9 +352,9 @@ size_t Batch::bytes(const BatchShape& shape) {
 }
 
 size_t Batch::host_bytes(const BatchShape& shape) {
-  const size_t one = bytes_made([&](Arena&arena) { make_views(arena, shape, 1); }),
-               staging = bytes_made([&](Arena&arena) { const Staging of_one(arena, shape, 1); }),
-               step = staging + one * static_cast<size_t>(shape.microbatches - 1);
+  const size_t one = bytes_made([&](Arena& arena) { make_views(arena, shape, 1); });
+  const size_t staging = bytes_made([&](Arena& arena) { const Staging of_one(arena, shape, 1); });
+  const size_t step = staging + one * static_cast<size_t>(shape.microbatches - 1);
   return staging + step * static_cast<size_t>(Host::steps_of(shape));
 }
 
