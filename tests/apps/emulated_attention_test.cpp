@@ -91,8 +91,8 @@ TEST_F(EmulatedAttention, KeepsTheChoiceOfTheCheckpointOrSaysThatBitsMayDiffer) 
   EXPECT_TRUE(has(newer, "its attention was computed by our kernels, so bits may differ")) << newer;
 }
 
-// All take the choice of the first rank, whatever their own cuDNN would do. Where it refuses, the log says
-// so.
+// All take the choice of the first rank, whatever their own cuDNN would do. If theirs refuses, the log names
+// the rank.
 TEST_F(EmulatedAttention, IsComputedAlikeByAllRanks) {
   const auto bits = [&](const std::string& cudnn, const std::string& name) {
     const int code = start(

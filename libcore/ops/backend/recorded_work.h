@@ -19,11 +19,11 @@ class WorkRecorder {
   /// addresses and numbers that it was given, whatever its memory holds later. It may use other streams that
   /// wait for this one and that this one waits for at the end. It may not allocate, copy from or to the host,
   /// enqueue host work, wait for earlier events, or wait for the device. Throws what `work` throws,
-  /// kInternal if it did something of these, and kDevice if the device lacks memory to keep it.
+  /// kInternal if it did any of these, and kDevice if the device lacks memory to keep it.
   virtual Recorded record_work(Stream& stream, const std::function<void()>& work) = 0;
   /// Enqueues the recorded work on the stream on which it was recorded. Returns false, and enqueues nothing,
   /// if the stream's scratch memory, which the work uses, has been replaced by a larger block since. Throws
-  /// kDevice, and has enqueued nothing then, either.
+  /// kDevice; then nothing was enqueued, either.
   virtual bool repeat(Stream& stream, const Recorded&) = 0;
 };
 

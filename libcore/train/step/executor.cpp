@@ -65,7 +65,8 @@ void Executor::do_step(Run& run, const Step& step, const Microbatch& microbatch)
   backward(run.ctx, step, microbatch);
 }
 
-/// Whether the repeater has done the first two steps of the plan, which must be both passes of a micro-batch.
+/// Lets the repeater do the first two steps of the plan if they are both passes of a micro-batch. Returns
+/// whether it did.
 bool Executor::repeats(Run& run, std::span<const Step> plan) {
   if (!repeater_ || listener_ || pipeline_.ranks > 1 || plan.size() < 2) return false;
   const Step &forward = plan[0], &backward = plan[1];

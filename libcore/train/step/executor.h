@@ -35,7 +35,7 @@ struct ExecutorSize {
   DType dtype = DType::kF32;
 };
 
-/// Takes over forward and backward pass of a micro-batch that follow each other on a rank without pipeline.
+/// Takes over the forward and the backward pass of a micro-batch, on a rank without a pipeline.
 class PassRepeater {
  public:
   virtual ~PassRepeater() = default;
@@ -44,8 +44,8 @@ class PassRepeater {
     int microbatch;
     bool last;  // its backward pass is the last one of the step
   };
-  /// Enqueues both passes over a micro-batch. May be called when nothing of them is to be done, to record
-  /// them.
+  /// Enqueues both passes over a micro-batch. May be called twice: once while the stream only records, and
+  /// once if the recorded work cannot be repeated.
   using Passes = std::function<void(const Microbatch&)>;
   /// Enqueues both passes, or returns false if it leaves them to the caller.
   virtual bool run(const Ctx&, const Place&, const Passes&) = 0;
@@ -71,7 +71,7 @@ class Executor {
   /// only during the call.
   using LossListener = std::function<void(int microbatch, ConstView losses)>;
   void listen(LossListener listener) { listener_ = std::move(listener); }
-  /// Who may take over whole micro-batches; it must outlive this object. Null: nobody.
+  /// Sets what may take over whole micro-batches, which must outlive this object; null: nothing may.
   void set_repeater(PassRepeater* repeater) { repeater_ = repeater; }
 
   /// Bytes of memory for the stages' inputs, one gradient and the messages in transit.

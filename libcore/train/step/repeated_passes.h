@@ -14,8 +14,8 @@
 namespace megalith {
 
 /// Which micro-batches of a run have passes that exchange nothing with other ranks, so that a device can
-/// repeat them as a graph. A graph would have to wait for other ranks inside, and a gather that began before
-/// it cannot be waited for within.
+/// repeat them as a graph. A graph with exchanges would wait for other ranks, and a graph cannot wait for a
+/// gather that began before it.
 struct RepeatablePasses {
   bool any = false;
   bool first = false, last = false;  // whether those of a step are among them
@@ -32,7 +32,7 @@ class RepeatedPasses final : public PassRepeater {
   RepeatedPasses(Batch&, Backend&, const RunShape&);
 
   /// Does nothing, and returns false, while the stream's work is timed, if the passes of this micro-batch
-  /// cannot be repeated, or if there are kMostKinds other kinds: where lengths differ, most come but once.
+  /// cannot be repeated, or if there are kMostKinds other kinds: where lengths differ, most come only once.
   bool run(const Ctx&, const Place&, const Passes&) override;
 
  private:

@@ -181,8 +181,8 @@ void Trainer::read_on() {
 }
 
 Trainer::StepResult Trainer::finish_step() {
-  const StepResults::Scalars host =
-      results_.take();  // the one time in a step that the host waits for a device
+  // The one time in a step that the host waits for a device.
+  const StepResults::Scalars host = results_.take();
   read_on();
   own_loss_ = host[StepScalar::kOwnLoss] * run_.parallel.data;
   const bool skipped = host[StepScalar::kSkip] != 0;

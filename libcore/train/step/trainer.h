@@ -55,13 +55,14 @@ class Trainer {
   /// of a signal).
   StepResult step(const SampleSource&, int64_t consumed, double learning_rate,
                   const std::function<bool()>& stop = {});
-  /// The learning rate of a step, and what it is if the step before, which is waiting, was skipped.
+  /// The learning rate of a step, and what it is if the step before was skipped; both are the same where the
+  /// result of that step was returned.
   struct StepRate {
     double value = 0, if_skipped = 0;
   };
   /// step() in two halves: begin_step() enqueues a step, finish_step() waits for the earliest one whose
-  /// result was not returned. A second step may begin before that if can_run_ahead(): the results are the
-  /// same bits.
+  /// result was not returned. A second step may begin before that if can_run_ahead(), and has the same bits;
+  /// otherwise begin_step() throws kInternal.
   void begin_step(const SampleSource&, int64_t consumed, const StepRate&, const std::function<bool()>& stop);
   StepResult finish_step();
   /// Whether the next step can be enqueued while the device does this one: with a device that copies late,
@@ -121,7 +122,7 @@ class Trainer {
   void check_memory() const;
 
  private:
-  /// The context of a pass. Reserves the streams' scratch memory before.
+  /// Reserves the streams' scratch memory, and returns the context of a pass.
   Ctx layer_context(bool training);
   void reserve_scratch();
   PipelineLinks pipeline_links() const;

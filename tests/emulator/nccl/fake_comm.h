@@ -95,8 +95,7 @@ class FakeComm : public std::enable_shared_from_this<FakeComm> {
   int polls_ = 0;
   uint64_t collectives_ = 0, splits_ = 0;
   long calls_ = 0, bytes_ = 0;
-  std::set<std::pair<int, int>>
-      connected_;  // for collective calls or messages (log_connection()), and to whom
+  std::set<std::pair<int, int>> connected_;  // kind (see log_connection()) and peer of each connection
   std::unique_ptr<Split> split_;
   bool aborted_ = false, failed_ = false;
   std::vector<int> processes_;  // of the peers that are other processes, as files, by rank; -1: none yet
