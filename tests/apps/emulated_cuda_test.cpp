@@ -15,7 +15,7 @@
 
 #include "libcore/train/step/memory.h"
 #include "tests/apps/finetune/finetune_app.h"
-#include "tests/apps/pretrain/pretrain_app.h"
+#include "tests/apps/pretrain/emulated_pretrain.h"
 #include "tests/support/environment.h"
 #include "tests/support/once/pattern.h"
 
@@ -23,18 +23,6 @@ namespace megalith::test {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// Lets programs load the emulated device, whose work runs in this order, during its lifetime. No file keeps
-/// a choice of algorithms.
-class EmulatedDeviceForPrograms {
- public:
-  explicit EmulatedDeviceForPrograms(int order = 1)
-      : gpu_(order, 1), cache_("MEGALITH_CACHE_DIR", "/dev/null/none") {}
-
- private:
-  EmulatedGpus gpu_;
-  Variable cache_;
-};
 
 /// The figures of a --log-json file's lines of one type.
 std::vector<double> figures(const std::string& path, const std::string& type, const char* key) {
@@ -55,7 +43,7 @@ double worst_difference(const std::vector<double>& a, const std::vector<double>&
 }
 
 /// Trains small models on the CPU and on the emulated device.
-class EmulatedCudaPretrain : public PretrainApp {
+class EmulatedCudaPretrain : public EmulatedPretrain {
  protected:
   void train_well(const std::string& options, const std::string& log) const {
     const CommandResult result = train(options + " --log-json " + log);
@@ -77,11 +65,6 @@ class EmulatedCudaPretrain : public PretrainApp {
               limit);
   }
   static constexpr double kFp32 = 1e-5, kBf16 = 2e-3, kFp16 = 2.5e-4;
-  const std::string kGpt2 = " --attention-dropout 0.1 --hidden-dropout 0.1";
-  const std::string kLlama =
-      " --num-attention-heads 4 --group-query-attention --num-query-groups 2 --swiglu --ffn-hidden-size 48 "
-      "--normalization RMSNorm --position-embedding-type rope --untie-embeddings-and-output-weights "
-      "--disable-bias-linear --attention-dropout 0 --hidden-dropout 0";
 };
 
 TEST_F(EmulatedCudaPretrain, TrainsGpt2WithDropoutAsTheCpuDoes) {

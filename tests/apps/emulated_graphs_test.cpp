@@ -1,23 +1,22 @@
 // Runs on the emulated device whose passes are replayed as graphs and whose results are read late, beside
 // runs that launch each kernel.
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include "tests/apps/pretrain/pretrain_app.h"
-#include "tests/support/emulated_cuda.h"
+#include "tests/apps/pretrain/emulated_pretrain.h"
 #include "tests/support/environment.h"
 
 namespace megalith::test {
 namespace {
 
-class EmulatedGraphs : public PretrainApp {
+class EmulatedGraphs : public EmulatedPretrain {
  protected:
   /// The log of a run, whose calls of the device are in `calls_` then.
   std::string log_of(const std::string& options, int order, int devices = 1) {
-    const EmulatedGpus gpus(order, devices);
-    const Variable cache("MEGALITH_CACHE_DIR", "/dev/null/none");
+    const EmulatedDeviceForPrograms emulated(order, devices);
     const Variable counts("MEGALITH_EMULATOR_COUNTS", dir_ / "counts.json");
     const CommandResult result = train("--device cuda --log-interval 1 " + options);
     EXPECT_EQ(result.code, 0) << result.all();
@@ -34,16 +33,11 @@ class EmulatedGraphs : public PretrainApp {
           if (const Json* const value = line.find(key)) all.push_back(value->dump());
     return all;
   }
-  bool has(const std::string& log, const std::string& text) const {
+  static bool has(const std::string& log, const std::string& text) {
     return log.find(text) != std::string::npos;
   }
 
   Json calls_;
-  const std::string kGpt2 = "--attention-dropout 0.1 --hidden-dropout 0.1 ";
-  const std::string kLlama =
-      "--num-attention-heads 4 --group-query-attention --num-query-groups 2 --swiglu --ffn-hidden-size 48 "
-      "--normalization RMSNorm --position-embedding-type rope --untie-embeddings-and-output-weights "
-      "--disable-bias-linear --attention-dropout 0 --hidden-dropout 0 ";
 };
 
 TEST_F(EmulatedGraphs, HaveTheBitsOfLaunchedKernels) {
@@ -65,9 +59,11 @@ TEST_F(EmulatedGraphs, HaveTheBitsOfLaunchedKernels) {
                 checkpoint_contents(dir_ / "launched/iter_0000006"));
       EXPECT_EQ(launches(), 2 * 6 - 2);  // two kinds, each of which is launched once
       EXPECT_LT(calls_["kernels"].as_int(), kernels);
-      EXPECT_EQ(run_command("rm -r " + (dir_ / "replayed") + " " + (dir_ / "replayed.jsonl")).code, 0);
+      for (const char* made : {"replayed", "replayed.jsonl"})
+        EXPECT_GT(std::filesystem::remove_all(dir_ / made), 0U);
     }
-    EXPECT_EQ(run_command("rm -r " + (dir_ / "launched") + " " + (dir_ / "launched.jsonl")).code, 0);
+    for (const char* made : {"launched", "launched.jsonl"})
+      EXPECT_GT(std::filesystem::remove_all(dir_ / made), 0U);
   }
 }
 
@@ -84,7 +80,8 @@ TEST_F(EmulatedGraphs, ResumeBitForBit) {
             checkpoint_contents(dir_ / "whole/iter_0000009"));
 }
 
-// Where the system locks no pages, samples and results take the way of other copies, and graphs remain.
+// Where the system locks no pages, samples and results are copied as other memory is, and graphs are
+// replayed.
 TEST_F(EmulatedGraphs, AreReplayedWherePagesAreNotLocked) {
   const std::string options = kGpt2 + "--train-iters 5 --eval-iters 0 --log-json ";
   log_of(options + "locked.jsonl", 1);
@@ -95,7 +92,7 @@ TEST_F(EmulatedGraphs, AreReplayedWherePagesAreNotLocked) {
   EXPECT_GT(launches(), 0);
 }
 
-// A dynamic loss scale is known when a step's result is; graphs have it as a number, and are captured again.
+// A dynamic loss scale follows from a step's result. Graphs hold it as a number, and are captured again.
 TEST_F(EmulatedGraphs, FollowADynamicLossScale) {
   const std::string options = kGpt2 + "--fp16 --train-iters 24 --eval-iters 0 --log-json ";
   log_of(options + "launched.jsonl --cuda-graph-impl none", 1);
@@ -118,7 +115,7 @@ TEST_F(EmulatedGraphs, LeaveTheExchangesOfRanksToLaunches) {
   EXPECT_TRUE(has(cut, " > CUDA graphs: not used: tensor-parallel ranks")) << cut;
 }
 
-// The lines of all steps come, in order, although each comes when the next step has begun.
+// The log has the lines of all steps, in order, although each is printed after the next step has begun.
 TEST_F(EmulatedGraphs, LeaveNoStepUnlogged) {
   const std::string options =
       kGpt2 + "--train-iters 7 --eval-interval 3 --eval-iters 1 --log-json late.jsonl";

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <string>
+
+#include "tests/apps/pretrain/pretrain_app.h"
+#include "tests/support/emulated_cuda.h"
+#include "tests/support/environment.h"
+
+namespace megalith::test {
+
+/// Lets programs load emulated devices, whose work runs in this order, during its lifetime. No file keeps a
+/// choice of algorithms.
+class EmulatedDeviceForPrograms {
+ public:
+  explicit EmulatedDeviceForPrograms(int order = 1, int devices = 1)
+      : gpus_(order, devices), cache_("MEGALITH_CACHE_DIR", "/dev/null/none") {}
+
+ private:
+  EmulatedGpus gpus_;
+  Variable cache_;
+};
+
+/// The options of two small models, which begin and end with a space.
+class EmulatedPretrain : public PretrainApp {
+ protected:
+  const std::string kGpt2 = " --attention-dropout 0.1 --hidden-dropout 0.1 ";
+  const std::string kLlama =
+      " --num-attention-heads 4 --group-query-attention --num-query-groups 2 --swiglu --ffn-hidden-size 48 "
+      "--normalization RMSNorm --position-embedding-type rope --untie-embeddings-and-output-weights "
+      "--disable-bias-linear --attention-dropout 0 --hidden-dropout 0 ";
+};
+
+}  // namespace megalith::test
