@@ -9,13 +9,16 @@
 #include "tests/support/emulated_cuda.h"
 #include "tests/support/tiny_model.h"
 #include "tests/train/run/tiny_run.h"
+#include "tests/train/step/emulated_trainers.h"
 
 namespace megalith::test {
 
 /// A tiny model that one rank trains on an emulated device.
 struct EmulatedTrainer {
   explicit EmulatedTrainer(const PretrainConfig& config, unsigned order = 1)
-      : gpus(order), trainer(shape_of(config), *backend, *world) {
+      : EmulatedTrainer(shape_of(config), order) {}
+  explicit EmulatedTrainer(const RunShape& shape, unsigned order = 1)
+      : gpus(order), trainer(shape, *backend, *world) {
     trainer.initialize();
   }
   static RunShape shape_of(const PretrainConfig& config) {
@@ -24,12 +27,7 @@ struct EmulatedTrainer {
     shape.vocabulary = gpu_vocabulary(size_t{1} << 30);
     return shape;
   }
-  std::vector<float> values() {
-    const View view = trainer.store().values();
-    std::vector<float> read(static_cast<size_t>(view.elements()));
-    trainer.stream().to_host(read.data(), view);
-    return read;
-  }
+  std::vector<float> values() { return EmulatedTrainers::read(trainer, trainer.store().values()); }
 
   OwnEmulatedGpus gpus;
   std::unique_ptr<Backend> backend = make_emulated_backend();

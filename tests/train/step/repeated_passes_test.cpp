@@ -2,7 +2,6 @@
 #include "libcore/train/step/repeated_passes.h"
 
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -97,15 +96,11 @@ TEST(RepeatedPasses, AreOfAFewLengths) {
     config.train.cuda_graphs = graphs;
     RunShape shape = EmulatedTrainer::shape_of(config);
     shape.samples.short_ones = true;
-    const test::OwnEmulatedGpus gpus(2);
-    const std::unique_ptr<Backend> backend = test::make_emulated_backend();
-    const std::unique_ptr<Communicator> world = make_self_comm();
-    Trainer trainer(shape, *backend, *world);
-    trainer.initialize();
+    EmulatedTrainer run(shape, 2);
     SampleSource samples(test::tiny_sample);
     samples.length = [](int64_t index) { return 1 + index / 2 % 9; };  // of both samples of a micro-batch
     std::vector<double> losses;
-    for (int step = 0; step < 9; ++step) losses.push_back(trainer.step(samples, 6 * step, 1e-2).loss);
+    for (int step = 0; step < 9; ++step) losses.push_back(run.trainer.step(samples, 6 * step, 1e-2).loss);
     return losses;
   };
   const emulator::CallCounts before = test::emulated_controls().counts;
