@@ -330,7 +330,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   return health();
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
-  if (event->last && event->last->capture) return wait_in_capture(stream, *event->last);
+  if (event->is_captured()) return wait_in_capture(stream, *event->last);
   if (is_captured(stream) && event->last) {  // of work that the graph would not repeat
     stream->capture->break_off();
     return cudaErrorStreamCaptureIsolation;

@@ -53,8 +53,8 @@ class Queue {
   /// host work after it is not called, and later calls of enqueue() throw the error.
   void enqueue(std::function<void()> work);
   void rethrow_error() const;
-  /// Whether the stream's work is recorded to be repeated. Uploads and host work are refused then, since they
-  /// would be repeated with memory that is used for something else by then.
+  /// Sets whether the stream's work is recorded to be repeated. Uploads, host work and larger scratch memory
+  /// then throw kInternal: what is repeated would use memory that has another use by then.
   void set_recording(bool recording) { recording_ = recording; }
   bool is_watched() const { return waits_.watch != nullptr; }
   /// Waits for a record of an event on this stream. Throws kDevice.

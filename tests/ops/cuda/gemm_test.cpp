@@ -14,8 +14,13 @@ namespace {
 
 constexpr int kInvalidValue = 7, kNotSupported = 15;  // CUBLAS_STATUS_...
 
+class EmulatedGemm : public testing::Test {
+ protected:
+  ~EmulatedGemm() override { emulated_controls().refuses_epilogues = 0; }
+};
+
 // Ops of ours then do the epilogue's work. Of a product without one, cuBLASLt refuses nothing.
-TEST(EmulatedGemm, DoesWhatAnEpilogueIsRefusedFor) {
+TEST_F(EmulatedGemm, DoesWhatAnEpilogueIsRefusedFor) {
   const std::unique_ptr<Backend> backend = make_emulated_backend();
   Stream stream = backend->make_stream();
   long fused = 0;  // kernels where nothing is refused
@@ -36,7 +41,6 @@ TEST(EmulatedGemm, DoesWhatAnEpilogueIsRefusedFor) {
     else
       EXPECT_GT(kernels, fused) << "kernels of ours do what was fused";
   }
-  emulated_controls().refuses_epilogues = 0;
 }
 
 }  // namespace
