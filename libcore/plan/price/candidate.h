@@ -77,9 +77,9 @@ struct PlanProblem {
   /// The probability with which a plan must not run out of memory (fit_probability()). At a half, what is
   /// predicted decides.
   double asked_probability = 0.5;
-  bool measured = false;  // whether the device's rates come from measurements of this machine (--calibrate)
-  int64_t global_batch = 0;            // samples of one step; 0: not fixed
-  int64_t max_global_batch = 0;        // largest global batch that a plan may use; 0: no limit
+  bool measured = false;         // whether the device's rates come from measurements (--calibrate, --anchor)
+  int64_t global_batch = 0;      // samples of one step; 0: not fixed
+  int64_t max_global_batch = 0;  // largest global batch that a plan may use; 0: no limit
   std::vector<int> stage_layers = {};  // layers of each pipeline stage; empty: not given by the user
   /// The token imbalance for which times are computed, as a position in its interval: 0 is the lower end, 1
   /// the upper. Memory is always computed for the upper end.

@@ -15,10 +15,11 @@ namespace {
 /// leaves a third (Qi et al. 2023, arXiv 2401.10241). The V schedules also have two chunks per stage, in a V
 /// (Qi et al. 2024, arXiv 2405.15362); their shares are beliefs, and V-min is assumed to leave the whole
 /// bubble.
-/// DualPipe leaves (p / 2 - 1) (F&B + B - 3 W) of p stages in place of (p - 1) (F + B): DeepSeek-V3 (arXiv
-/// 2412.19437), table 2, with B = 2 F, W = F and F&B = 3 F, as in products.
-constexpr double kDualPipeForwards = 2, kPlainForwards = 3;
 constexpr double kZeroBubbleShare = 1.0 / 3, kZeroBubbleVShare = 0.1, kVHalfShare = 0.5, kVMinShare = 1;
+/// DualPipe's bubble is (p / 2 - 1) (F&B + B - 3 W) for p stages, that of 1F1B (p - 1) (F + B): DeepSeek-V3
+/// (arXiv 2412.19437), table 2. In products B = 2 F, W = F and F&B = 3 F, so that the second factors are 2 F
+/// and 3 F.
+constexpr double kDualPipeForwards = 2, kPlainForwards = 3;
 
 constexpr double kFp32 = 4;  // bytes
 /// Bytes that a step of the optimizer moves per parameter: masters and moments read and written (24), the
@@ -238,8 +239,8 @@ struct Assembly {
   }
 };
 
-/// Whether measurements of runs of this kind are behind the prediction. Those of a device or of an anchor
-/// have no adapters.
+/// Whether runs of this kind, or a measurement of the machine, support the prediction. None of them has
+/// adapters.
 bool is_known(const PlanProblem& p) {
   if (p.tuning.adapts()) return false;
   if (p.measured || p.trained_here) return true;
@@ -271,7 +272,7 @@ double stage_seconds(const Candidate& c, const LayerPrice& price, const Layout::
 
 Interval interval(const PlanProblem& p, double seconds) {
   const Coefficients& k = *p.coefficients;
-  double spread = is_known(p) ? k.spread : std::max(k.spread, k.stranger_spread);
+  double spread = is_known(p) ? k.spread : std::max(k.spread, k.unseen_spread);
   if (p.model.has_experts()) spread = std::max(spread, k.expert_spread);
   return {seconds / (1 + spread), seconds * (1 + spread)};
 }

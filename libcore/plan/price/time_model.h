@@ -37,8 +37,9 @@ double stage_seconds(const Candidate&, const LayerPrice&, const Layout::Kind&);
 struct Interval {
   double low = 0, high = 0;
 };
-/// The interval of a step that takes `seconds`: wider where the coefficients were fitted to no run of this
-/// code base or device, and no measurement of this machine is given, for adapters, and for mixtures.
+/// The interval that holds four of five runs of a step that is predicted to take `seconds`. It is wider for
+/// LoRA, for mixtures of experts, and where the coefficients were fitted to no run of this code base or
+/// device, unless the machine was measured (PlanProblem::measured).
 Interval interval(const PlanProblem&, double seconds);
 /// Seconds of the step at the lower and the upper end of the token imbalance (PlanProblem::imbalance_point).
 Interval imbalance_interval(const PlanProblem&, const Candidate&);

@@ -19,8 +19,8 @@ TEST(Coefficients, AreWithinTheirBounds) {
   }
 }
 
-// docs/planner.md: V100, A100 of both sizes, H100 of both sizes, B200, GB200 and GB300. A name that
-// docs/gpus.yaml gives no device any more would make it a stranger.
+// docs/planner.md: V100, A100 of both sizes, H100 of both sizes, B200, GB200 and GB300. A device that
+// docs/gpus.yaml names differently would count as one without runs.
 TEST(Coefficients, WereFittedToRunsOfDevicesThatAreKnown) {
   int fitted = 0;
   for (const char* name : {"v100", "a100-40", "a100-80", "h100", "H100-SXM-96GB", "b200", "gb200", "gb300"})

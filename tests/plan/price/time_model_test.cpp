@@ -191,7 +191,7 @@ TEST(StepTime, OfRecomputedLayersIsThatOfTheLayersThatRunAgain) {
 }
 
 // What no fit has seen may be further off (docs/planner.md, "How far off").
-TEST(Interval, IsWiderForStrangers) {
+TEST(Interval, IsWiderWhereNoRunWasFitted) {
   const auto width = [](const char* device, const char* software) {
     PlanProblem p = test::gpt_22b(64);
     p.machine.device = find_accelerator(device);
@@ -201,14 +201,14 @@ TEST(Interval, IsWiderForStrangers) {
   const Coefficients& k = fitted_coefficients();
   EXPECT_EQ(width("h100", "megatron"), width("a100-80", "torchtitan"));
   EXPECT_NEAR(width("h100", "megatron"), k.spread, 1e-12);
-  EXPECT_NEAR(width("910b", "megatron"), k.stranger_spread, 1e-12);
-  EXPECT_NEAR(width("h100", "llmq"), k.stranger_spread, 1e-12);
-  EXPECT_GT(k.stranger_spread, k.spread);
+  EXPECT_NEAR(width("910b", "megatron"), k.unseen_spread, 1e-12);
+  EXPECT_NEAR(width("h100", "llmq"), k.unseen_spread, 1e-12);
+  EXPECT_GT(k.unseen_spread, k.spread);
   PlanProblem adapted = test::gpt_22b(64);
   adapted.tuning = {.finetunes = true, .lora_rank = 8};
-  EXPECT_NEAR(interval(adapted, 1).high - 1, k.stranger_spread, 1e-12);
+  EXPECT_NEAR(interval(adapted, 1).high - 1, k.unseen_spread, 1e-12);
   adapted.measured = true;  // by runs without adapters
-  EXPECT_NEAR(interval(adapted, 1).high - 1, k.stranger_spread, 1e-12);
+  EXPECT_NEAR(interval(adapted, 1).high - 1, k.unseen_spread, 1e-12);
   PlanProblem measured = test::gpt_22b(64);
   measured.machine.device = find_accelerator("910b");
   measured.measured = true;
