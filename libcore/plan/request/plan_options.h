@@ -83,7 +83,7 @@ struct PlanOptions : PlanTarget {
     v("software-features", features, "Features that the run adds to the defaults of the program.",
       one_of(feature_words()));
     v("finetuning-type", tuning_type,
-      "Plan the tuning of a model that exists: of all its parameters, or of a LoRA adapter.",
+      "Plan the tuning of an existing model: of all its parameters, or of LoRA adapters.",
       one_of({"full", "lora"}), default_text("lora with --lora-rank, else the training of a new model"));
     v("lora-rank", lora_rank,
       "Rank of LoRA adapters on all linear layers of the transformer layers; all else is frozen.",

@@ -69,7 +69,8 @@ PlannedTuning tuning_of(const PlanCommand& command) {
   tuning.model = command.model_folder;
   const ModelShape& m = command.model;
   if (tuning.adapts() && (m.has_experts() || m.latent_attention || m.predicted > 0))
-    fail(ErrorKind::kUsage, "--lora-rank ", tuning.lora_rank,
+    fail(ErrorKind::kUsage,
+         command.plan.lora_rank ? concat("--lora-rank ", tuning.lora_rank) : "--finetuning-type lora",
          ": adapters are planned for dense models, not with ", beyond_our_trainer(m), "; leave it out");
   return tuning;
 }

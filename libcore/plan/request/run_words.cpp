@@ -15,9 +15,8 @@ namespace {
 /// Options that a plan decides or writes itself.
 constexpr std::string_view kPlanned =
     "micro-batch-size global-batch-size gradient-accumulation-steps rampup-batch-size "
-    "step-batch-size-schedule fp16 bf16 "
-    "recompute-activations recompute trace recompute-method recompute-granularity "
-    "recompute-num-layers";
+    "step-batch-size-schedule fp16 bf16 recompute-activations recompute trace recompute-method "
+    "recompute-granularity recompute-num-layers";
 
 /// The other options that megatron/training/arguments.py has under the same name.
 constexpr std::string_view kMegatron =
@@ -32,10 +31,9 @@ constexpr std::string_view kMegatron =
     "merge-file min-loss-scale min-lr mock-data multiple-validation-sets optimizer "
     "override-opt_param-scheduler per-split-data-args-path reset-attention-mask reset-position-ids "
     "save save-interval save-retain-interval save-optim seed split tensorboard-dir test-data-path "
-    "tiktoken-num-special-tokens "
-    "tiktoken-pattern tokenizer-model tokenizer-type train-data-path train-iters train-samples "
-    "use-checkpoint-args use-checkpoint-opt_param-scheduler valid-data-path validation-set-names vocab-file "
-    "weight-decay";
+    "tiktoken-num-special-tokens tiktoken-pattern tokenizer-model tokenizer-type train-data-path "
+    "train-iters train-samples use-checkpoint-args use-checkpoint-opt_param-scheduler "
+    "valid-data-path validation-set-names vocab-file weight-decay";
 /// Flags that Megatron has only as --no-NAME; it has all other flags only as --NAME.
 constexpr std::string_view kMegatronsNegatives = "load-optim load-rng save-optim";
 
