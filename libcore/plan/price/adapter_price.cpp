@@ -70,6 +70,8 @@ ParameterCount trained_parameters(const PlanProblem& p, const ParameterCount& al
 }
 
 ParameterCount weight_bytes(const PlanProblem& p, const ParameterCount& all, int tensor) {
+  // 8- and 4-bit products keep their weights in 8 bits in both orders, which together take as many bytes as
+  // 16 bits.
   const double each = p.element();
   ParameterCount out = all;
   for (double ParameterCount::*part :

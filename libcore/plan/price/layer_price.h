@@ -49,7 +49,7 @@ struct LayerPrice : LayerCost {
   double kept_embedding = 0, kept_head = 0, logits = 0, transient = 0;
   ParameterCount parameters;    // of the model
   ParameterCount trained;       // those with gradients: the model's, or those of its adapters
-  ParameterCount weight_bytes;  // of both: bytes in place of numbers
+  ParameterCount weight_bytes;  // bytes of the weights, those of adapters included
 };
 
 LayerPrice price_layer(const PlanProblem&, const LayerShape&);

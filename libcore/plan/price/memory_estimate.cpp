@@ -77,8 +77,6 @@ void add_state(const PlanProblem& p, const Candidate& c, const StageParameters& 
   };
   // DualPipe's ranks hold two stages each. The two copies of a stage share a state that is sharded.
   const double stages = p.software.schedule == Schedule::kDualPipe && c.pipeline > 1 ? 2 : 1;
-  // 8- and 4-bit products keep their weights in 8 bits in both orders, which together take as many bytes as
-  // 16 bits.
   estimate.parameters = stages * held(bytes, 1, Sharding::kParameters);
   estimate.gradients =
       stages * held(trained, p.half() ? p.software.gradient_bytes : kGradient, Sharding::kGradients);
