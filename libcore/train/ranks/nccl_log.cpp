@@ -22,6 +22,12 @@ std::string own_files() {
   return concat("/proc/", getpid(), "/fd/");
 }
 
+/// The file of this process that keep_nccl_log() has named; nullptr: it has named none.
+const char* kept_file() {
+  const char* const path = std::getenv(kFile);
+  return path != nullptr && std::string_view(path).starts_with(own_files()) ? path : nullptr;
+}
+
 bool is_set(const char* variable) {
   const char* const value = std::getenv(variable);
   return value != nullptr && *value != '\0';
@@ -75,16 +81,15 @@ void keep_nccl_log() {
 }
 
 std::optional<std::string> kept_nccl_log() {
-  const char* const path = std::getenv(kFile);
-  if (path == nullptr || !std::string_view(path).starts_with(own_files())) return std::nullopt;
+  const char* const path = kept_file();
+  if (path == nullptr) return std::nullopt;
   std::ifstream file(path);
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
 bool is_of_kept_nccl_log(const std::string& variable) {
   const bool logs = variable == kLevel || variable == kParts || variable == kFile;
-  const char* const path = std::getenv(kFile);
-  return logs && path != nullptr && std::string_view(path).starts_with(own_files());
+  return logs && kept_file() != nullptr;
 }
 
 }  // namespace megalith
