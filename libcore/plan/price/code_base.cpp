@@ -199,6 +199,12 @@ struct Feature {
   std::function<void(Software&)> add;
 };
 
+/// DualPipe overlaps the exchange of tokens, too.
+void add_dualpipe(Software& software) {
+  software.schedule = Schedule::kDualPipe;
+  software.overlap_exchange = true;
+}
+
 const std::vector<Feature>& features() {
   const auto flag = [](bool Software::*member) { return [member](Software& s) { s.*member = true; }; };
   const auto schedule = [](Schedule kind) { return [kind](Software& s) { s.schedule = kind; }; };
@@ -211,11 +217,7 @@ const std::vector<Feature>& features() {
                                                  {"zbb", schedule(Schedule::kZeroBubble)},
                                                  {"zbv", schedule(Schedule::kZeroBubbleV)},
                                                  {"fp8_dispatch", flag(&Software::narrow_dispatch)},
-                                                 {"dualpipe",
-                                                  [](Software& s) {
-                                                    s.schedule = Schedule::kDualPipe;
-                                                    s.overlap_exchange = true;
-                                                  }},
+                                                 {"dualpipe", add_dualpipe},
                                                  {"v-half", schedule(Schedule::kVHalf)},
                                                  {"v-min", schedule(Schedule::kVMin)}};
   return kFeatures;
