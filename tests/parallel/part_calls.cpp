@@ -12,9 +12,9 @@ void take_part(Tensor& to, const Tensor& from, int place, int64_t part) {
 
 constexpr int64_t kGreat = 40'000;  // elements of 4 bytes that processes do not send with their headers
 
-/// Calls visit(places, elements of a part) for all places of a group, and for great parts of a few. Of a
-/// larger group, whose calls take a tenth of a second on an emulated device, for single places and for those
-/// from the first one or to the last one.
+/// Calls visit(places, elements of a part) for all ranges of places in a group, and for great parts of a few.
+/// In a group of more than four, a call takes a tenth of a second on an emulated device; there, only single
+/// places are visited, and ranges that begin with the first place or end with the last one.
 void each_case(int size, const std::function<void(const Places&, int64_t part)>& visit) {
   if (size > 4) {
     for (int place = 0; place < size; ++place)
