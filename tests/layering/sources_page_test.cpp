@@ -18,28 +18,31 @@ namespace {
 constexpr const char* kPage = "docs/sources.md";
 constexpr int kItems = 38;  // the number of commands in the five sources (docs/sources.md)
 
-/// The table's rows. Each is a list of cells, without the blanks around them.
+/// The cells of a line of a table, without the blanks around them. The first is what precedes the first bar.
+std::vector<std::string> cells_of(const std::string& line) {
+  std::vector<std::string> cells;
+  for (const std::string& cell : split(line, '|')) cells.emplace_back(trim(cell));
+  return cells;
+}
+
+/// The rows of the table of commands.
 std::vector<std::vector<std::string>> rows() {
   std::vector<std::vector<std::string>> found;
   std::istringstream page(test::text_of(kPage));
   for (std::string line; std::getline(page, line);) {
-    if (!test::Pattern("^\\| [0-9]+ \\|").is_in(line)) continue;
-    auto& cells = found.emplace_back();
-    for (const std::string& cell : split(line, '|')) cells.emplace_back(trim(cell));
+    if (test::Pattern("^\\| [0-9]+ \\|").is_in(line)) found.push_back(cells_of(line));
   }
   return found;
 }
 
-/// The rows of the table of published files, in the same form: the file, its fate, and the tests.
+/// The rows of the table of published files: the file, its fate, and the tests.
 std::vector<std::vector<std::string>> file_rows() {
   std::vector<std::vector<std::string>> found;
   std::istringstream page(test::text_of(kPage));
   bool within = false;
   for (std::string line; std::getline(page, line);) {
     within = line.starts_with("|") && (within || line.starts_with("| file |"));
-    if (!within || line.starts_with("| file |") || line.starts_with("|---")) continue;
-    auto& cells = found.emplace_back();
-    for (const std::string& cell : split(line, '|')) cells.emplace_back(trim(cell));
+    if (within && !line.starts_with("| file |") && !line.starts_with("|---")) found.push_back(cells_of(line));
   }
   return found;
 }
