@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <optional>
+
+#include "libcore/io/parquet/varint.h"
 
 namespace megalith {
 namespace {
@@ -19,15 +22,17 @@ uint64_t bits_at(std::string_view bytes, uint64_t bit, int width) {
   return width == 64 ? value : value & ((uint64_t{1} << width) - 1);
 }
 
-uint64_t read_varint(std::string_view bytes, size_t& at, const ParquetPlace& place) {
-  uint64_t value = 0;
-  for (int shift = 0; shift < 64; shift += 7) {
-    if (at == bytes.size()) fail_damaged(place, "its packed numbers end after ", bytes.size(), " bytes");
-    const auto byte = static_cast<uint8_t>(bytes[at++]);
-    value |= uint64_t{byte & 0x7fU} << shift;
-    if (byte < 0x80) return value;
-  }
-  fail_damaged(place, "found a number of more than 64 bits");
+[[noreturn]] void fail_ended(std::string_view bytes, const ParquetPlace& place) {
+  fail_damaged(place, "its packed numbers end after ", bytes.size(), " bytes");
+}
+
+uint64_t varint_at(std::string_view bytes, size_t& at, const ParquetPlace& place) {
+  const std::optional<uint64_t> value = read_varint([&] {
+    if (at == bytes.size()) fail_ended(bytes, place);
+    return static_cast<uint8_t>(bytes[at++]);
+  });
+  if (!value) fail_damaged(place, "found a number of more than 64 bits");
+  return *value;
 }
 
 }  // namespace
@@ -42,7 +47,7 @@ RunDecoder::RunDecoder(std::string_view bytes, int width, const ParquetPlace& pl
 }
 
 uint64_t RunDecoder::varint() {
-  return read_varint(bytes_, at_, *place_);
+  return varint_at(bytes_, at_, *place_);
 }
 
 /// Reads the head of the next run that is not empty.
@@ -65,10 +70,9 @@ void RunDecoder::begin_run() {
       bit_ = at_ * uint64_t{8};
       left_ = width_ == 0 || bytes <= room ? groups * 8 : room * 8 / static_cast<uint64_t>(width_);
       at_ += static_cast<size_t>(std::min(bytes, room));
-      if (left_ == 0 && groups > 0)
-        fail_damaged(*place_, "its packed numbers end after ", bytes_.size(), " bytes");
+      if (left_ == 0 && groups > 0) fail_ended(bytes_, *place_);
     } else {
-      if (value_bytes > room) fail_damaged(*place_, "its packed numbers end after ", bytes_.size(), " bytes");
+      if (value_bytes > room) fail_ended(bytes_, *place_);
       value_ = 0;
       std::memcpy(&value_, bytes_.data() + at_, value_bytes);
       at_ += static_cast<size_t>(value_bytes);
@@ -86,8 +90,7 @@ DeltaDecoder::DeltaDecoder(std::string_view bytes, const ParquetPlace& place) : 
   block_ = varint();
   miniblocks_ = varint();
   count_ = varint();
-  const uint64_t first = varint();
-  value_ = static_cast<int64_t>(first >> 1) ^ -static_cast<int64_t>(first & 1);
+  value_ = from_zigzag(varint());
   if (miniblocks_ == 0 || miniblocks_ > kMostMiniblocks || block_ % miniblocks_ != 0 ||
       block_ / miniblocks_ % 8 != 0 || block_ == 0 || block_ > kMostInBlock ||
       count_ > (bytes.size() + 1) * kMostInBlock)
@@ -98,12 +101,11 @@ DeltaDecoder::DeltaDecoder(std::string_view bytes, const ParquetPlace& place) : 
 }
 
 uint64_t DeltaDecoder::varint() {
-  return read_varint(bytes_, at_, place_);
+  return varint_at(bytes_, at_, place_);
 }
 
 void DeltaDecoder::begin_block() {
-  const uint64_t least = varint();
-  least_ = static_cast<int64_t>(least >> 1) ^ -static_cast<int64_t>(least & 1);
+  least_ = from_zigzag(varint());
   if (bytes_.size() - at_ < miniblocks_)
     fail_damaged(place_, "its differences end after ", bytes_.size(), " bytes");
   std::memcpy(widths_.data(), bytes_.data() + at_, miniblocks_);
@@ -120,8 +122,7 @@ void DeltaDecoder::begin_miniblock() {
   if (width_ > 64 || bytes > bytes_.size() - at_)
     fail_damaged(place_, "found ", each_, " differences of ", width_, " bits with ", bytes_.size() - at_,
                  " bytes left");
-  begin_ = at_;
-  bit_ = 0;
+  bit_ = at_ * uint64_t{8};
   at_ += static_cast<size_t>(bytes);
   left_ = each_;
 }
@@ -129,8 +130,8 @@ void DeltaDecoder::begin_miniblock() {
 uint64_t DeltaDecoder::unpack() {
   if (left_ == 0) begin_miniblock();
   --left_;
-  const uint64_t bit = begin_ * uint64_t{8} + bit_;
-  bit_ += static_cast<size_t>(width_);
+  const uint64_t bit = bit_;
+  bit_ += static_cast<uint64_t>(width_);
   return bits_at(bytes_, bit, width_);
 }
 

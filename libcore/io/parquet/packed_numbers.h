@@ -72,8 +72,7 @@ class DeltaDecoder {
   std::array<uint8_t, kMostMiniblocks> widths_{};
   uint64_t miniblock_ = 0, left_ = 0;  // the next miniblock; numbers left in the current one
   int width_ = 0;
-  size_t bit_ = 0;  // where the next number begins, counted from the miniblock's first byte, bytes_[begin_]
-  size_t begin_ = 0;
+  uint64_t bit_ = 0;  // where in bytes_ the next number begins
 };
 
 }  // namespace megalith

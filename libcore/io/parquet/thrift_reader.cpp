@@ -1,11 +1,9 @@
 #include "libcore/io/parquet/thrift_reader.h"
 
+#include "libcore/io/parquet/varint.h"
+
 namespace megalith {
 namespace {
-
-int64_t from_zigzag(uint64_t value) {
-  return static_cast<int64_t>(value >> 1) ^ -static_cast<int64_t>(value & 1);
-}
 
 bool is_integer(ThriftReader::Type type) {
   return type == ThriftReader::kI16 || type == ThriftReader::kI32 || type == ThriftReader::kI64;
@@ -25,14 +23,8 @@ uint8_t ThriftReader::byte() {
 }
 
 uint64_t ThriftReader::varint() {
-  constexpr int kBits = 64, kEach = 7;
-  uint64_t value = 0;
-  for (int shift = 0; shift < kBits; shift += kEach) {
-    const uint64_t next = byte();
-    value |= (next & 0x7f) << shift;
-    if (next < 0x80) return value;
-  }
-  fail_damaged(place_, "found a number of more than ", kBits, " bits");
+  if (const std::optional<uint64_t> value = read_varint([&] { return byte(); })) return *value;
+  fail_damaged(place_, "found a number of more than 64 bits");
 }
 
 ThriftReader::Field ThriftReader::next_field(int& last) {
