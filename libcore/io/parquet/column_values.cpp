@@ -1,7 +1,9 @@
 #include "libcore/io/parquet/column_values.h"
 
+#include <array>
 #include <cstring>
 #include <string>
+#include <type_traits>
 
 #include "libcore/io/parquet/packed_numbers.h"
 
@@ -37,15 +39,18 @@ class Taker {
 };
 
 template <class T>
+void set_number(ColumnValue& value, T number) {
+  if constexpr (std::is_floating_point_v<T>)
+    value.real = static_cast<double>(number);
+  else
+    value.integer = number;
+}
+
+template <class T>
 class PlainNumbers final : public ColumnValues {
  public:
   explicit PlainNumbers(const StoredValues& stored) : in_(stored.bytes, stored.place) {}
-  void next(ColumnValue& value) override {
-    if constexpr (std::is_floating_point_v<T>)
-      value.real = static_cast<double>(in_.number<T>());
-    else
-      value.integer = in_.number<T>();
-  }
+  void next(ColumnValue& value) override { set_number(value, in_.number<T>()); }
 
  private:
   Taker in_;
@@ -183,10 +188,7 @@ class SplitNumbers final : public ColumnValues {
     ++at_;
     T number;
     std::memcpy(&number, own.data(), sizeof number);
-    if constexpr (std::is_floating_point_v<T>)
-      value.real = static_cast<double>(number);
-    else
-      value.integer = number;
+    set_number(value, number);
   }
 
  private:

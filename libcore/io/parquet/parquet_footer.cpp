@@ -15,6 +15,9 @@ namespace {
 using parquet::Meaning;
 using Field = ThriftReader::Field;
 
+/// Bytes behind the footer: its size, and "PAR1".
+constexpr uint64_t kEnd = sizeof(uint32_t) + parquet::kMagic.size();
+
 bool is_signed(ThriftReader& in) {
   bool is_signed = true;
   in.read_struct([&](ThriftReader& value, const Field& field) {
@@ -167,7 +170,7 @@ ParquetFooter parse(std::string_view bytes, const ParquetPlace& place) try {
   fail_damaged(place, "a value goes beyond its ", bytes.size(), " bytes");
 }
 
-/// Checks that the chunks lie between the file's first bytes and its footer, at byte `end`.
+/// Checks that the chunks lie between the file's first bytes and its footer.
 void check_group(const RowGroup& group, size_t number, size_t columns, const ParquetPlace& footer) {
   const ParquetPlace place{footer.path, concat("row group ", number, " of its footer"), footer.byte};
   if (group.columns.size() != columns)
@@ -199,6 +202,7 @@ void check(const ParquetFooter& footer, const ParquetPlace& place) {
   }
 }
 
+/// The byte at which the first of a row group's columns begins; `otherwise` if the footer does not say it.
 uint64_t begin_of(const RowGroup& group, uint64_t otherwise) {
   const auto first =
       std::min_element(group.columns.begin(), group.columns.end(),
@@ -208,7 +212,7 @@ uint64_t begin_of(const RowGroup& group, uint64_t otherwise) {
 
 /// The number of bytes of the footer, which the file's last eight bytes say.
 uint64_t footer_size(const ReadableFile& file, const std::string& name) {
-  constexpr uint64_t kEnd = 8, kLeast = kEnd + parquet::kMagic.size();
+  constexpr uint64_t kLeast = kEnd + parquet::kMagic.size();
   const ParquetPlace place{name, "its last bytes", file.size() - std::min(file.size(), kEnd)};
   if (file.size() < kLeast)
     fail_damaged(place, "the file has ", file.size(), " bytes, wanted at least ", kLeast,
@@ -239,7 +243,6 @@ bool is_parquet(const std::string& path) {
 }
 
 ParquetFooter read_parquet_footer(const ReadableFile& file, const std::string& name) {
-  constexpr uint64_t kEnd = 8;
   const uint64_t size = footer_size(file, name);
   const ParquetPlace place{name, "its footer", file.size() - kEnd - size};
   std::string bytes(size, '\0');

@@ -112,21 +112,15 @@ void want_keys(Tree& root, const std::vector<std::string>& keys, const std::stri
   }
 }
 
+/// Whether JSON has values that mean this: texts, and integers of all sizes, whose numbers follow each other.
+bool is_in_json(Meaning meaning) {
+  return meaning == Meaning::kNone || meaning == Meaning::kUtf8 || meaning == Meaning::kEnum ||
+         meaning == Meaning::kJson || (meaning >= Meaning::kUint8 && meaning <= Meaning::kInt64);
+}
+
 /// The kind of a column's values; nothing if JSON has none.
 std::optional<Kind> kind_of(const SchemaElement& leaf) {
-  switch (leaf.meaning) {
-    case Meaning::kNone:
-    case Meaning::kUtf8:
-    case Meaning::kEnum:
-    case Meaning::kJson:
-    case Meaning::kUint8:
-    case Meaning::kUint16:
-    case Meaning::kUint32:
-    case Meaning::kUint64:
-      break;
-    default:
-      if (leaf.meaning < Meaning::kInt8 || leaf.meaning > Meaning::kInt64) return std::nullopt;
-  }
+  if (!is_in_json(leaf.meaning)) return std::nullopt;
   const bool is_unsigned = leaf.meaning >= Meaning::kUint8 && leaf.meaning <= Meaning::kUint64;
   switch (*leaf.type) {
     case Physical::kBoolean:
