@@ -56,13 +56,18 @@ class Thrift {
   int last_ = 0;
 };
 
+/// A number of 4 bytes, little-endian as we are.
+inline std::string four_bytes(size_t value) {
+  const auto number = static_cast<uint32_t>(value);
+  std::string bytes(sizeof number, '\0');
+  std::memcpy(bytes.data(), &number, sizeof number);
+  return bytes;
+}
+
 /// A file of these pages (with their headers), which a column "t" of texts has, and of this footer.
 inline std::string parquet_file(const std::string& pages, const Thrift& footer) {
   const std::string end = footer.bytes();
-  const auto size = static_cast<uint32_t>(end.size());
-  std::string number(sizeof size, '\0');
-  std::memcpy(number.data(), &size, sizeof size);
-  return "PAR1" + pages + end + number + "PAR1";
+  return "PAR1" + pages + end + four_bytes(end.size()) + "PAR1";
 }
 
 inline Thrift column_of_texts(parquet::Repetition repetition) {
@@ -80,6 +85,25 @@ inline std::string file_of_texts(const std::string& pages, int64_t values, parqu
   return parquet_file(pages, Thrift()
                                  .list(2, {Thrift().text(4, "r").integer(5, 1), column_of_texts(repetition)})
                                  .list(4, {Thrift().list(1, {chunk}).integer(3, values)}));
+}
+
+/// A page of kData with its header: texts in PLAIN, of a column that is kRequired, so that there are no
+/// levels.
+inline std::string page_of_texts(const std::vector<std::string>& texts) {
+  constexpr int kPlain = 0, kRle = 3;
+  std::string values;
+  for (const std::string& text : texts) values += four_bytes(text.size()) + text;
+  const auto size = static_cast<int64_t>(values.size());
+  const Thrift header = Thrift()
+                            .integer(1, static_cast<int64_t>(parquet::PageType::kData))
+                            .integer(2, size)
+                            .integer(3, size)
+                            .part(5, Thrift()
+                                         .integer(1, static_cast<int64_t>(texts.size()))
+                                         .integer(2, kPlain)
+                                         .integer(3, kRle)
+                                         .integer(4, kRle));
+  return header.bytes() + values;
 }
 
 /// A page of kDataV2 with its header: `nulls` and nothing but definition levels of 0 (a run), then `stored`.

@@ -8,6 +8,8 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
+#include "tests/io/parquet/hand_made.h"
+#include "tests/support/environment.h"
 #include "tests/support/files.h"
 
 namespace megalith {
@@ -209,6 +211,21 @@ TEST(ParquetRecords, OpenWhatIsParquetByItsContent) {
   write_file(dir / "other.parquet", "{\"text\":\"a\"}\n");
   EXPECT_THROW(open_corpus(dir / "other.parquet", TextUnit::kNone, {"text"}, {}), Error);
   EXPECT_THROW(open_corpus(golden("no_rows.parquet"), TextUnit::kFile, {}, {}), Error);
+}
+
+// The object is larger than what is read and written at once, and ends inside such a block.
+TEST(ParquetRecords, ReadALargeObjectThatACommandWrites) {
+  const test::TempDir dir, temporary;
+  const test::Variable where("TMPDIR", temporary.path().string());
+  const std::string a(300'001, 'a'), b(200'003, 'b');
+  write_file(dir / "object",
+             test::file_of_texts(test::page_of_texts({a, b}), 2, parquet::Codec::kUncompressed,
+                                 parquet::Repetition::kRequired));
+  const auto reader =
+      open_corpus({"s3://bucket/a.parquet", "cat '" + dir / "object" + "'"}, TextUnit::kNone, {"t"}, {});
+  EXPECT_TRUE(fs::is_empty(temporary.path())) << "the object's file has no name any more";
+  EXPECT_EQ(texts(take_rows(*reader)),
+            (std::vector<std::string>{R"({"t":")" + a + "\"}", R"({"t":")" + b + "\"}"}));
 }
 
 }  // namespace
