@@ -76,8 +76,8 @@ std::string ShardPlan::digest() const {
   return sha256_hex(plan.dump());
 }
 
-/// Finding a cut reads about half a megabyte, and a shard asks for its two several times. Neighbours, of
-/// which one number is even, have different places.
+/// Finding a cut reads about half a megabyte, and a shard asks for its two several times. Cuts with even and
+/// with odd numbers have a place each, so that those of a shard do not replace each other.
 const ShardPlan::Cut& ShardPlan::cut(int64_t index) const {
   auto& found = found_[static_cast<size_t>(index % 2)];
   if (!found || found->first != index) found.emplace(index, find_cut(index));

@@ -38,8 +38,8 @@ struct ShardPart {
 /// sizes and bytes only, so that processes on any machines that make this plan do all of the work, each part
 /// of it once.
 ///
-/// Files are opened only where a cut lies in them. An object keeps the last two cuts that it found, those at
-/// both ends of a shard, so it must not be shared by threads.
+/// Files are opened only where a cut lies in them. A plan keeps the last two cuts that it found, those at
+/// both ends of a shard, so threads must not share it.
 class ShardPlan {
  public:
   /// `unit`: what the files consist of.
@@ -62,7 +62,7 @@ class ShardPlan {
     size_t file = 0;
     StreamPlace place = {};  // in that file
   };
-  const Cut& cut(int64_t index) const;
+  const Cut& cut(int64_t index) const;  // valid until cut() of another number with its parity
   Cut find_cut(int64_t index) const;
   Cut cut_in(size_t file, uint64_t byte) const;
   Cut around(size_t file, uint64_t byte) const;
