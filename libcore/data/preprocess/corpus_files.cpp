@@ -37,13 +37,13 @@ std::vector<std::string> expand(const std::string& input) {
 /// Whether a file in an input folder holds texts or records (loose JSON, Parquet), according to its name. A
 /// hidden file holds neither.
 struct CorpusName {
-  bool is_text = false, is_json = false, is_hidden = false;
+  bool is_text = false, is_record = false, is_hidden = false;
 
   explicit CorpusName(std::string_view name) : is_hidden(name.starts_with('.')) {
     if (is_hidden) return;
     name = uncompressed_name(name);
     is_text = name.ends_with(".txt");
-    is_json = name.ends_with(".json") || name.ends_with(".jsonl") || name.ends_with(".parquet");
+    is_record = name.ends_with(".json") || name.ends_with(".jsonl") || name.ends_with(".parquet");
   }
 };
 
@@ -110,7 +110,7 @@ class FolderSearch {
 
   void take(const fs::path& path) {
     const CorpusName name(path.filename().string());
-    if (!name.is_text && !name.is_json) {
+    if (!name.is_text && !name.is_record) {
       unknown_ += name.is_hidden ? 0 : 1;
       return;
     }
@@ -127,17 +127,17 @@ class FolderSearch {
   }
 
   [[noreturn]] void fail_without_files(const std::string& folder) const {
-    constexpr const char* kJson = ".json, .jsonl or .parquet";
+    constexpr const char* kRecords = ".json, .jsonl or .parquet";
     std::string others;
     if (others_ > 0)
       others = texts_
-                   ? concat("; it has ", others_, " of ", kJson, ", which are read without --text")
+                   ? concat("; it has ", others_, " of ", kRecords, ", which are read without --text")
                    : concat("; it has ", others_,
                             " of .txt, which are read with --text file (each file is a document) or --text "
                             "paragraph (cut at blank lines)");
     else if (texts_)
       others = "; name other files by a quoted pattern, such as '*.md'";
-    fail(ErrorKind::kNoInput, folder, ": no ", texts_ ? ".txt" : kJson,
+    fail(ErrorKind::kNoInput, folder, ": no ", texts_ ? ".txt" : kRecords,
          " file is in this folder (nor one compressed to .gz, .zst, .bz2 or .xz)", others);
   }
 
@@ -145,7 +145,7 @@ class FolderSearch {
   RealFiles seen_;  // only for files found in folders: a file that is named twice is used twice
   std::vector<std::string> paths_;
   size_t found_ = 0;    // corpus files in the folder, also those that were added before
-  size_t others_ = 0;   // files of the other kind: loose JSON among texts, or texts
+  size_t others_ = 0;   // files of the other kind: records among texts, or texts
   size_t unknown_ = 0;  // files with names of neither kind, hidden ones apart
 };
 

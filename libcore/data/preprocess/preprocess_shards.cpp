@@ -267,8 +267,8 @@ int run_each(const PreprocessConfig& config, const TokenizerConfig& tokenizer_co
       tell("preprocess: error: ", run.name(), ": ", error.what());
       leave_reason(config, {index, index, shards.count}, error);
       if (code == 0) code = exit_code(error.kind());
-      interrupt.clear();  // which the error has set; objects of the next shard would seem to have ended
-      stop_if_asked();    // in case that a signal had set it
+      interrupt.clear();  // the error set it, and every read of the next shard's objects would fail
+      stop_if_asked();    // a signal may have set it
     }
   }
   return code;

@@ -55,9 +55,10 @@ struct InputFile {
 /// work begins, so that a wrong name at the end of a list costs seconds, not hours. kNoInput.
 std::vector<InputFile> look_at_inputs(const std::vector<std::string>& inputs,
                                       TextUnit unit = TextUnit::kNone);
-/// Some objects of the lists config.inputs, read by config.input_command.
+/// The objects of these names as inputs: each with its command, which is config.input_command with the quoted
+/// name in place of each {}. Logs their number.
 std::vector<InputFile> look_at_objects(const PreprocessConfig& config, const std::vector<std::string>& names);
-/// The inputs of a run of all the work.
+/// The inputs of a run that is not divided into shards: files, or the objects of the lists. kNoInput.
 std::vector<InputFile> look_at_all(const PreprocessConfig& config);
 /// What a shard reads of a file.
 InputFile look_at_part(const PlannedFile& file, const ShardPart& part);

@@ -57,6 +57,14 @@ class PreprocessObjects : public testing::Test {
   std::string dataset() const {
     return read_file(dir_ / "set_text_document.bin") + read_file(dir_ / "set_text_document.idx");
   }
+  /// The dataset of the shards in out/.
+  std::string merged() const {
+    MergeConfig merge;
+    merge.shards = dir_ / "out/set";
+    merge.output_prefix = dir_ / "set";
+    merge_shards(merge, {});
+    return dataset();
+  }
   /// What one process makes of the same files.
   std::string expected() {
     config_.inputs = files_;
@@ -100,11 +108,7 @@ TEST_F(PreprocessObjects, AreDealtToShardsWhole) {
     EXPECT_EQ(run_preprocess_shards(config_, tokenizer_, {}), 0);
     EXPECT_EQ(run_preprocess_shards(config_, tokenizer_, {}), 0);
     EXPECT_NE(logged_.find("already complete"), std::string::npos);
-    MergeConfig merge;
-    merge.shards = dir_ / "out/set";
-    merge.output_prefix = dir_ / "set";
-    merge_shards(merge, {});
-    EXPECT_EQ(dataset(), files);
+    EXPECT_EQ(merged(), files);
     fs::remove_all(dir_ / "out");
   }
   EXPECT_NE(logged_.find("shard 0 of 3: reading 1 object\n"), std::string::npos) << logged_;
@@ -121,11 +125,7 @@ TEST_F(PreprocessObjects, AreReadByShardsAfterOneThatFailed) {
   EXPECT_EQ(run_preprocess_shards(config_, tokenizer_, {}), exit_code(ErrorKind::kData));
   write_file(dir_ / "bucket/damaged", lines(500));
   EXPECT_EQ(run_preprocess_shards(config_, tokenizer_, {}), 0);
-  MergeConfig merge;
-  merge.shards = dir_ / "out/set";
-  merge.output_prefix = dir_ / "set";
-  merge_shards(merge, {});
-  const std::string shards = dataset();
+  const std::string shards = merged();
   config_.output_prefix = dir_ / "set";
   config_.shard = {};
   files_ = {dir_ / "bucket/damaged", dir_ / "bucket/a.jsonl"};
