@@ -259,7 +259,7 @@ void PreprocessConfig::validate(Problems& problems) const {
   validate_shards(*this, problems);
   if (!input_command.empty() && input_command.find("{}") == std::string::npos)
     problems.add(Opt{"input-command"}, ' ', quote(input_command),
-                 " has no {}, which the object's name takes the place of");
+                 " has no {}; write {} where the name of the object belongs");
   if (!input_command.empty() && std::count(inputs.begin(), inputs.end(), "-") > 0)
     problems.add(Opt{"input-command"}, " reads lists of names from files, not from stdin (\"-\")");
   if (std::count(inputs.begin(), inputs.end(), "-") > 1)

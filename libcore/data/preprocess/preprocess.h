@@ -62,10 +62,9 @@ struct PreprocessConfig {
       "the .txt files), a quoted pattern for the files that match; - is stdin.",
       required(), metavar("FILE"));
     v("input-command", input_command,
-      "Read objects, not files: each --input is a list of one name a line, and this shell command writes the "
-      "object whose (quoted) name takes the place of {} to its stdout, as 'aws s3 cp {} -' does. With "
-      "--shard "
-      "whole objects are dealt out. If it fails, the exit code is 75.",
+      "Read objects instead of files: each --input is a list of their names, one a line. For each name this "
+      "shell command, with the quoted name in place of {}, writes the object to its stdout: 'aws s3 "
+      "cp {} -'. With --shard, objects are not cut. If the command fails, the exit code is 75.",
       metavar("COMMAND"));
     v("output-prefix", output_prefix,
       "Path of the datasets: PREFIX_KEY_document.bin and .idx (PREFIX_KEY_sentence with --split-sentences). "

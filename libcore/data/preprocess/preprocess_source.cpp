@@ -82,8 +82,8 @@ std::vector<InputFile> look_at_objects(const PreprocessConfig& config,
     object.command.append(rest);
     objects.push_back(std::move(object));
   }
-  log("Reading ", format_count(static_cast<int64_t>(objects.size())), " objects by `", config.input_command,
-      "`");
+  log("Reading ", format_count(static_cast<int64_t>(objects.size())),
+      objects.size() == 1 ? " object" : " objects", " with `", config.input_command, "`");
   return objects;
 }
 
