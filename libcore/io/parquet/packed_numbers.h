@@ -50,8 +50,8 @@ class DeltaDecoder {
 
   uint64_t count() const { return count_; }  // numbers in all
   int64_t next();                            // to be called count() times at most
-  /// The bytes that all of its numbers take. Passes over them, so that no number may be read after it; takes
-  /// time for each byte, not for each number, of which a byte may stand for 65536.
+  /// The bytes that all of its numbers take. Passes over them, so that no number may be read afterwards. The
+  /// time grows with the bytes, not with the numbers: a byte may stand for 65536 of them.
   size_t size();
 
  private:

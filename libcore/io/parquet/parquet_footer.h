@@ -48,7 +48,7 @@ struct ParquetFooter {
 };
 
 /// Whether a regular file begins as Parquet does. False if it cannot be opened or read: whoever reads it next
-/// has that error.
+/// reports the error.
 bool is_parquet(const std::string& path);
 
 /// Reads the footer, and checks that each column of each row group lies in the file. kData, with the place,
@@ -59,7 +59,7 @@ inline ParquetFooter read_parquet_footer(const ReadableFile& file) {
 }
 
 /// The first byte at or behind `byte` at which a row group of the file begins; the file's size if none does.
-/// Row groups that do not ascend in the file are not told apart: then nothing. kNoInput, kIo, kData.
+/// Nothing if the row groups do not ascend in the file, which then cannot be cut. kNoInput, kIo, kData.
 std::optional<uint64_t> row_group_at_or_behind(const std::string& path, uint64_t byte);
 
 }  // namespace megalith

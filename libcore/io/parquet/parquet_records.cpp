@@ -120,8 +120,8 @@ namespace {
 
 constexpr std::string_view kExtension = ".parquet";
 
-/// What a command writes, in a file of a folder that goes with this object. The file's own name is no
-/// object's, which may be longer than a file's.
+/// What a command writes, in a file of a folder that the destructor removes. The file does not have the
+/// origin's name, which may be longer than a file's can be.
 class Spool {
  public:
   Spool(const InputOrigin& origin, const Interrupt* interrupt) : path_(folder_.path() + "/object") {
@@ -145,7 +145,7 @@ class Spool {
 bool holds_parquet(const InputOrigin& origin) {
   if (!origin.command.empty()) return origin.path.ends_with(kExtension);
   if (is_parquet(origin.path)) return true;
-  std::error_code ignored;  // whoever opens it has that error
+  std::error_code ignored;  // whoever opens it reports the error
   if (origin.path.ends_with(kExtension) && std::filesystem::is_regular_file(origin.path, ignored))
     fail(ErrorKind::kData, origin.path,
          ": is named as Parquet, but does not begin with \"PAR1\"; restore the file, or rename it");

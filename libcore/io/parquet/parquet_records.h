@@ -59,9 +59,9 @@ class ParquetRecords final : public RecordReader {
 
 /// Opens a reader of the records of a corpus: Parquet if the file begins as such, else lines (kNone) or
 /// texts. `keys`: the keys of JSON that are wanted; empty: all. kUsage if `unit` asks for the texts of a
-/// Parquet file. What a command writes is Parquet if its name ends so: it is first written to a file in
-/// $TMPDIR, which has no name any more when it is read. Otherwise as open_records(), which other pipes are
-/// left to.
+/// Parquet file. What a command writes is Parquet if the origin's path ends with .parquet: it is first
+/// written to a file in $TMPDIR, which has no name any more when it is read. Pipes and stdin are never read
+/// as Parquet. Otherwise as open_records().
 std::unique_ptr<RecordReader> open_corpus(const InputOrigin& origin, TextUnit unit,
                                           const std::vector<std::string>& keys, const LineLimits& limits,
                                           const Interrupt* interrupt = nullptr, const ReaderMark& from = {},

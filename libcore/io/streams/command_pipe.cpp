@@ -27,13 +27,13 @@ class SpawnSettings {
     posix_spawnattr_init(&attributes_);
     posix_spawnattr_setflags(&attributes_,
                              POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    sigset_t none, all;
+    sigset_t none, handled;  // none, and those that this program handles or ignores
     sigemptyset(&none);
-    sigemptyset(&all);
-    for (const int signal : kStopSignals) sigaddset(&all, signal);
-    sigaddset(&all, SIGPIPE);
+    sigemptyset(&handled);
+    for (const int signal : kStopSignals) sigaddset(&handled, signal);
+    sigaddset(&handled, SIGPIPE);
     posix_spawnattr_setsigmask(&attributes_, &none);
-    posix_spawnattr_setsigdefault(&attributes_, &all);
+    posix_spawnattr_setsigdefault(&attributes_, &handled);
   }
   ~SpawnSettings() {
     posix_spawn_file_actions_destroy(&actions_);

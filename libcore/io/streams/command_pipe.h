@@ -7,8 +7,8 @@
 
 namespace megalith {
 
-/// A shell command whose stdout is read. It has no input, our stderr, and a process group of its own, so that
-/// all processes of its pipe end with it. The destructor kills those that still run.
+/// A shell command whose stdout is read. It has no input, our stderr, and a process group of its own. The
+/// destructor kills all processes of the group that still run, unless finish() has seen the command's end.
 class CommandPipe {
  public:
   /// Starts `command` with /bin/sh. Throws kSystem.

@@ -11,7 +11,7 @@ TEST(JsonString, EscapesWhatJsonWants) {
   EXPECT_EQ(json_string(""), "\"\"");
   EXPECT_EQ(json_string("a\"b\\c/\n\r\t\b\f\x01\x1f\x7f"), R"("a\"b\\c/\n\r\t\b\f\u0001\u001f)"
                                                            "\x7f\"");
-  EXPECT_EQ(json_string("\xff"), "\"\xff\"") << "invalid UTF-8 is found by who parses the line";
+  EXPECT_EQ(json_string("\xff"), "\"\xff\"") << "invalid UTF-8 is found by whoever parses the line";
 }
 
 TEST(JsonString, IsTheSameAtEveryOffset) {

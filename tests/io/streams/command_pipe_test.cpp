@@ -54,7 +54,7 @@ TEST(CommandPipe, FailsIfItsCommandFails) {
       << "not a damaged file: the command failed";
 }
 
-/// Programs inherit it from who started them. Then the system forgets exit codes.
+// Programs inherit from their starter that SIGCHLD is ignored. Then the system forgets exit codes.
 TEST(CommandPipe, FailsIfItsExitCodeIsLost) {
   struct sigaction ignored {
   }, before{};
