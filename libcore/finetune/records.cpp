@@ -464,8 +464,7 @@ namespace {
 void read_objects(const std::string& path, int64_t max_records,
                   const std::function<void(const Json&, const std::string& where)>& take) {
   int64_t count = 0;
-  const std::unique_ptr<RecordReader> reader =
-      open_corpus(path, TextUnit::kNone, {}, {.refused = kLongestLine});
+  const std::unique_ptr<RecordReader> reader = open_corpus(path, {}, {.refused = kLongestLine});
   LineBatch batch;
   while (reader->next(batch, [](size_t) {}))
     for (size_t i = 0; i < batch.lines(); ++i) {

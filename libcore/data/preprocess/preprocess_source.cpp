@@ -106,7 +106,7 @@ size_t DocumentSource::batch_bytes() const {
 bool DocumentSource::next(DocumentBatch& batch, const std::function<void(size_t)>& grow) {
   for (; at_ < files_.size(); ++at_) {
     if (!reader_)
-      reader_ = open_corpus({files_[at_].path, files_[at_].command}, limits_.text, limits_.keys,
+      reader_ = open_corpus({files_[at_].path, files_[at_].command}, {limits_.text, limits_.keys},
                             limits_.lines, &interrupt_, std::exchange(from_, {}), files_[at_].part);
     reader_->close_batches_at(batch_bytes());
     const bool more = reader_->next(batch.lines, grow);

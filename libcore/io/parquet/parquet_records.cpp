@@ -154,18 +154,17 @@ bool holds_parquet(const InputOrigin& origin) {
 
 }  // namespace
 
-std::unique_ptr<RecordReader> open_corpus(const InputOrigin& origin, TextUnit unit,
-                                          const std::vector<std::string>& keys, const LineLimits& limits,
-                                          const Interrupt* interrupt, const ReaderMark& from,
-                                          const StreamPart& part) {
-  if (!holds_parquet(origin)) return open_records(origin, unit, limits, interrupt, from, part);
-  if (unit != TextUnit::kNone)
+std::unique_ptr<RecordReader> open_corpus(const InputOrigin& origin, const CorpusUnits& units,
+                                          const LineLimits& limits, const Interrupt* interrupt,
+                                          const ReaderMark& from, const StreamPart& part) {
+  if (!holds_parquet(origin)) return open_records(origin, units.text, limits, interrupt, from, part);
+  if (units.text != TextUnit::kNone)
     fail(ErrorKind::kUsage, origin.path,
          ": is a Parquet file, not plain text; leave --text out, and name its columns");
   std::optional<Spool> spool;
   if (!origin.command.empty()) spool.emplace(origin, interrupt);
-  auto records = std::make_unique<ParquetRecords>(spool ? spool->path() : origin.path, keys, limits, from,
-                                                  part, origin.path);
+  auto records = std::make_unique<ParquetRecords>(spool ? spool->path() : origin.path, units.keys, limits,
+                                                  from, part, origin.path);
   if (!records->left_out().empty())
     log(origin.path, ": not read, since JSON cannot express them: ", join(records->left_out(), ", "));
   return records;

@@ -57,14 +57,18 @@ class ParquetRecords final : public RecordReader {
   uint64_t first_row_ = 0, part_rows_ = 0, part_bytes_ = 0;
 };
 
-/// Opens a reader of the records of a corpus: Parquet if the file begins as such, else lines (kNone) or
-/// texts. `keys`: the keys of JSON that are wanted; empty: all. kUsage if `unit` asks for the texts of a
-/// Parquet file. What a command writes is Parquet if the origin's path ends with .parquet: it is first
-/// written to a file in $TMPDIR, which has no name any more when it is read. Pipes and stdin are never read
-/// as Parquet. Otherwise as open_records().
-std::unique_ptr<RecordReader> open_corpus(const InputOrigin& origin, TextUnit unit,
-                                          const std::vector<std::string>& keys, const LineLimits& limits,
-                                          const Interrupt* interrupt = nullptr, const ReaderMark& from = {},
-                                          const StreamPart& part = {});
+/// What is read of a corpus.
+struct CorpusUnits {
+  TextUnit text = TextUnit::kNone;     // kNone: lines, or rows of Parquet
+  std::vector<std::string> keys = {};  // what is read of a row; empty: all that JSON can express
+};
+
+/// Opens a reader of the records of a corpus: Parquet if the file begins as such, else lines or texts. kUsage
+/// if `units` asks for the texts of a Parquet file. What a command writes is Parquet if the origin's path
+/// ends with .parquet: it is first written to a file in $TMPDIR, which has no name any more when it is read.
+/// Pipes and stdin are never read as Parquet. Otherwise as open_records().
+std::unique_ptr<RecordReader> open_corpus(const InputOrigin& origin, const CorpusUnits& units,
+                                          const LineLimits& limits, const Interrupt* interrupt = nullptr,
+                                          const ReaderMark& from = {}, const StreamPart& part = {});
 
 }  // namespace megalith

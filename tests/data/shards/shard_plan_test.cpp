@@ -47,8 +47,7 @@ class ShardPlans : public testing::Test {
   std::vector<std::string> lines_of(const ShardPlan& plan, int64_t index) const {
     std::vector<std::string> all;
     for (const ShardPart& part : plan.parts(index)) {
-      const auto reader =
-          open_corpus(files_[part.file].path, TextUnit::kNone, {}, {}, nullptr, {}, part.part);
+      const auto reader = open_corpus(files_[part.file].path, {}, {}, nullptr, {}, part.part);
       for (LineBatch batch; reader->next(batch, [](size_t) {});)
         for (size_t i = 0; i < batch.lines(); ++i)
           all.emplace_back(batch.line(i).data(), batch.line(i).size());

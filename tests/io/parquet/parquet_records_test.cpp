@@ -206,11 +206,11 @@ TEST(ParquetRecords, OpenWhatIsParquetByItsContent) {
   const test::TempDir dir;
   fs::copy_file(golden("no_rows.parquet"), dir / "named.jsonl");
   write_file(dir / "lines.jsonl", "{\"text\":\"a\"}\n");
-  EXPECT_TRUE(take_rows(*open_corpus(dir / "named.jsonl", TextUnit::kNone, {"text"}, {})).empty());
-  EXPECT_EQ(take_rows(*open_corpus(dir / "lines.jsonl", TextUnit::kNone, {"text"}, {})).size(), 1U);
+  EXPECT_TRUE(take_rows(*open_corpus(dir / "named.jsonl", {.keys = {"text"}}, {})).empty());
+  EXPECT_EQ(take_rows(*open_corpus(dir / "lines.jsonl", {.keys = {"text"}}, {})).size(), 1U);
   write_file(dir / "other.parquet", "{\"text\":\"a\"}\n");
-  EXPECT_THROW(open_corpus(dir / "other.parquet", TextUnit::kNone, {"text"}, {}), Error);
-  EXPECT_THROW(open_corpus(golden("no_rows.parquet"), TextUnit::kFile, {}, {}), Error);
+  EXPECT_THROW(open_corpus(dir / "other.parquet", {.keys = {"text"}}, {}), Error);
+  EXPECT_THROW(open_corpus(golden("no_rows.parquet"), {.text = TextUnit::kFile}, {}), Error);
 }
 
 // The object is larger than what is read and written at once, and ends inside such a block.
@@ -222,7 +222,7 @@ TEST(ParquetRecords, ReadALargeObjectThatACommandWrites) {
              test::file_of_texts(test::page_of_texts({a, b}), 2, parquet::Codec::kUncompressed,
                                  parquet::Repetition::kRequired));
   const auto reader =
-      open_corpus({"s3://bucket/a.parquet", "cat '" + dir / "object" + "'"}, TextUnit::kNone, {"t"}, {});
+      open_corpus({"s3://bucket/a.parquet", "cat '" + dir / "object" + "'"}, {.keys = {"t"}}, {});
   EXPECT_TRUE(fs::is_empty(temporary.path())) << "the object's file has no name any more";
   EXPECT_EQ(texts(take_rows(*reader)),
             (std::vector<std::string>{R"({"t":")" + a + "\"}", R"({"t":")" + b + "\"}"}));

@@ -52,7 +52,7 @@ class LineSource {
       if (reader_) bytes_before_ += reader_->consumed();
       if (next_file_ == corpus_.files.size()) return false;
       const std::string& path = corpus_.files[next_file_++];
-      reader_ = open_corpus(path, corpus_.text, corpus_.json_keys,
+      reader_ = open_corpus(path, {corpus_.text, corpus_.json_keys},
                             LineLimits{.refused = longest(path, corpus_.text)});
     }
     lines.path = corpus_.files[next_file_ - 1];
