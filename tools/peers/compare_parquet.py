@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""compare_parquet.py [FILES]: random tables that pyarrow, DuckDB, Polars and fastparquet write with random codecs, encodings, page and row group
-sizes are preprocessed, and the rows that pyarrow reads from them as lines of JSON: datasets and rejected lines must be equal, also of shards.
+"""compare_parquet.py [FILES]: preprocesses FILES (60) random tables, which pyarrow, DuckDB, Polars and fastparquet write with random codecs,
+encodings, page and row group sizes. Preprocesses the rows that pyarrow reads from them, too, as lines of JSON: datasets and rejected lines must
+be equal, also those of shards.
 The writers are installed into build/engines/parquet.  Environment: BUILD (build/release), SEED (1)."""
 import filecmp
 import json

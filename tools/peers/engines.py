@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Runs the examples of docs/scale-out.md under Ray, Dask, Spark and datatrove at seven shards, and kills what does them on the way,
-three times: the joined bytes must be those of one process. Each engine is installed into an environment of its own below build/engines.
-With names of engines, only these. Spark needs Java, and is skipped without.  Environment: BUILD (build/release)."""
+"""engines.py [ENGINE ...]: runs the examples of docs/scale-out.md under Ray, Dask, Spark and datatrove, or those that are named, with seven
+shards, and kills three of the shards, and a worker, while they run: the joined bytes must be those of one process. Each engine is installed
+into an environment of its own below build/engines. Spark is skipped if there is no Java.  Environment: BUILD (build/release)."""
 import filecmp
 import os
 import pathlib
