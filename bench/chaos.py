@@ -5,7 +5,7 @@ run saves every 10 steps while it trains. Its last checkpoint is compared with t
 Markdown, ready for docs/reliability.md; exits with 1 when a figure breaks its promise.
 
   bench/chaos.py [--bin build/release/bin] [--ranks 2,4] [--servers 1] [--faults 200] [--stops N] [--disks N] [--seed N]
-                 [--goodput 0.95] [--folder DIR]"""
+                 [--goodput 0.95 | --lost STEPS] [--folder DIR]"""
 import argparse
 import json
 import os
@@ -140,7 +140,8 @@ def measure(options, ranks):
     print(f"| {ranks}{f' on {options.servers} servers' if options.servers > 1 else ''} | "
           f"{len(kinds)}: {kinds.count('kill')}, {kinds.count('disk')}, {kinds.count('stop')} | {restarts} | {steps} | {done} | "
           f"{goodput:.3f} | {'yes' if equal else 'no'} | {seconds:.0f} s | {calm[2]:.0f} s |", flush=True)
-    return equal and restarts >= len(faults) and goodput >= options.goodput
+    cheap = goodput >= options.goodput if options.lost is None else done - steps <= options.lost * len(faults)
+    return equal and restarts >= len(faults) and cheap
 
 
 def main():
@@ -153,6 +154,8 @@ def main():
     parser.add_argument("--disks", type=int, help="how many are full disks; default: half of the others")
     parser.add_argument("--seed", type=int, default=random.randrange(10**6))
     parser.add_argument("--goodput", type=float, default=0.95, help="the least that is wanted")
+    parser.add_argument("--lost", type=float, help="the most steps that a fault may cost on average, in place of --goodput, "
+                        "which few faults make a matter of chance: it depends on the steps between them")
     parser.add_argument("--folder", help="where checkpoints are written, on the disk that is asked for")
     options = parser.parse_args()
     if options.stops is None:

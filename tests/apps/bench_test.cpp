@@ -105,7 +105,7 @@ TEST_F(BenchScript, TimesTheStart) {
 }
 
 /// The program that makes docs/reliability.md's table of restarts. It ends with 1 if a checkpoint differs or
-/// the goodput is low.
+/// faults cost more steps than `options` allow.
 void expect_kept(const std::string& options) {
   const CommandResult result =
       run_command(concat("python3 ", test_data("../bench/chaos.py"), " ", options, " --bin ",
@@ -115,12 +115,13 @@ void expect_kept(const std::string& options) {
   std::cout << result.out;
 }
 
-// 20 faults: kills and full disks of ranks, and a stop, which takes five seconds. So few vary more than 200
-// do, whose goodput is to be at least 0.95.
+// 20 faults: kills and full disks of ranks, and a stop, which takes five seconds. The steps between so few
+// vary from seed to seed, and with them the goodput; what a fault costs does not: the steps since the last
+// save, which may be the one before while that is being written, and those of the moment until the others end.
 TEST_F(BenchScript, RestartsAfterEveryFault) {
   SKIP_WITHOUT_GLOO();
-  expect_kept("--ranks 2 --faults 18 --stops 1 --disks 6 --goodput 0.93");
-  expect_kept("--ranks 4 --servers 2 --faults 2 --stops 0 --goodput 0.85");
+  expect_kept("--ranks 2 --faults 18 --stops 1 --disks 6 --lost 25");
+  expect_kept("--ranks 4 --servers 2 --faults 2 --stops 0 --lost 25");
 }
 TEST_F(BenchScript, RestartsAfterTwoHundredFaults) {
   if (!large_tests_wanted()) GTEST_SKIP() << kOnlyAmongLargeTests;
