@@ -83,7 +83,7 @@ TEST(Records, OfAParquetFileAreItsRows) {
     FAIL() << found;
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kData);
-    EXPECT_EQ(std::string(error.what()).find(path + ":2: \"text\" is empty"), 0U) << error.what();
+    EXPECT_EQ(std::string(error.what()).find(path + ": row 2: \"text\" is empty"), 0U) << error.what();
   }
 }
 
@@ -166,10 +166,64 @@ TEST(Records, OfPlainTextAreLearnedWhole) {
   const Record record = read_one(R"({"text": "abc"})");
   EXPECT_EQ(text_of(record), "[abc]");
   EXPECT_FALSE(record.rendered);  // so that the tokenizer's end of text follows
-  // The text of Alpaca's own file renders its other members.
-  EXPECT_EQ(text_of(read_one(R"({"instruction": "i", "output": "o", "text": "all"})",
+}
+
+// tatsu-lab/alpaca has four columns, the last of which is stanford_alpaca/train.py's prompt and the answer.
+TEST(Records, MayHaveTheirOwnRenderingAsText) {
+  EXPECT_EQ(text_of(read_one(R"({"instruction": "i", "input": "", "output": " o\n", "text":
+                                 "Below is an instruction.\n\n### Instruction:\ni\n\n### Response:\no"})",
                              {.style = PromptStyle::kPlain})),
-            "i[o]");
+            "i[ o\n]");
+  EXPECT_EQ(text_of(read_one(R"({"src": "q", "tgt": "a", "text": "q a"})")), "q[a]");
+  EXPECT_EQ(text_of(read_one(R"({"prompt": "q", "completion": "a", "text": ""})")), "q[a]");
+  const std::string turns = R"("messages": [{"role": "system", "content": "s"},
+    {"role": "user", "content": "q"}, {"role": "assistant", "content": "a", "weight": 0},
+    {"role": "user", "content": "r"}, {"role": "assistant", "content": "b"}])";
+  EXPECT_EQ(text_of(read_one(R"({"text": "<u>q<u>r<a>b", )" + turns + "}", with_template())),
+            "system:s;user:q;assistant:a;user:r;[assistant:b;]");
+  for (const char* text : {"\"<u>q<a>a<u>r\"", "\"<u>q<a>b\"", "\"other\""})
+    expect_refused(concat("{\"text\": ", text, ", ", turns, "}"),
+                   "holds both \"messages\" and \"text\", which does not contain", with_template());
+}
+
+// What is dropped would be a passage, or another answer.
+TEST(Records, WithAnotherTextAreRefused) {
+  for (const auto& [json, why] : {
+           std::pair{
+               R"({"instruction": "i", "output": "o", "text": "all i"})",
+               "holds both \"instruction\" and \"text\", which does not contain \"o\"; leave one of them "
+               "out"},
+           {R"({"instruction": "who?", "output": "Ann", "text": "Ann and Bob met."})",
+            "\"instruction\" and \"text\", which does not contain \"who?\""},
+           {R"({"instruction": "i", "input": "passage", "output": "o", "text": "i o"})",
+            "does not contain \"passage\""},
+           {R"({"prompt": "q", "completion": "a", "text": "q"})",
+            "holds both \"prompt\" and \"text\", which does not contain \"a\""},
+           {R"({"prompt": "q", "response": "a", "text": "q"})", "which does not contain \"a\""},
+           {R"({"src": "q", "tgt": "a", "text": "a"})", "holds both \"src\" and \"text\""},
+           {R"({"src": "q", "tgt": "a", "text": 5})", "\"text\" is 5; wanted a text"},
+           {R"({"prompt": [{"role": "user", "content": "q"}], "completion": "a", "text": "t"})",
+            "holds both \"prompt\" and \"text\""},
+           {R"({"text": "t", "completion": "c"})", "holds both \"text\" and \"completion\""},
+           {R"({"text": "t", "output": "c"})", "holds both \"text\" and \"output\""},
+           {R"({"text": "t", "system": "s"})",
+            "\"system\" cannot be used with \"text\"; give \"messages\" instead"},
+           {R"({"text": "t", "tools": [{}]})", "\"tools\" cannot be used with \"text\""},
+           {R"({"text": "t", "chat_template_kwargs": {"x": 1}})",
+            "\"chat_template_kwargs\" cannot be used with \"text\""},
+           {R"({"text": "t", "input": "i"})", "\"input\" cannot be used with \"text\"; give \"instruction\""},
+       })
+    expect_refused(json, why, with_template());
+}
+
+TEST(Records, NameWhatNoFormHas) {
+  const TempDir dir;
+  write_file(dir / "data.json",
+             R"([{"src": "a", "tgt": "1", "id": 7}, {"text": "b", "label": 0, "text_de": "c"}])");
+  std::string found;
+  read_records(dir / "data.json", {.unread = [&](const std::string& member) { found += member + ";"; }},
+               [](Record&&) {});
+  EXPECT_EQ(found, "id;text_de;");
 }
 
 TEST(Records, AreRefusedRatherThanReadInPart) {
@@ -202,6 +256,17 @@ TEST(Records, AreRefusedRatherThanReadInPart) {
            {"{\"history\": [[\"x\", \"y\"]], " + turns + "}", "\"history\" is not read"},
            {R"({"prompt": "q", "completion": "a", "label": false})", "\"label\" is false"},
            {"{\"images\": [\"a.png\"], " + turns + "}", "\"images\": only texts are learned"},
+           {"{\"input\": \"x\", " + turns + "}", "\"input\" cannot be used with \"messages\""},
+           {"{\"chosen\": \"x\", " + turns + "}", "\"chosen\" is learned with --dpo alone"},
+           {R"({"prompt": "q", "chosen": "a", "rejected": "b"})", "\"chosen\" is learned with --dpo alone"},
+           {"{\"label\": false, " + turns + "}", "\"label\" is false"},
+           {"{\"kto_tag\": false, " + turns + "}", "\"kto_tag\" is false"},
+           {R"({"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a",
+               "function_call": {"name": "f", "arguments": "{}"}}]})",
+            "\"function_call\" of a message is not read; give \"tool_calls\""},
+           {R"({"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": null,
+               "function_call": {"name": "f", "arguments": "{}"}}]})",
+            "\"function_call\" of a message is not read"},
            {"{\"functions\": [{}], " + turns + "}", "\"functions\" are not read; give \"tools\""},
            {"{\"chat_template_kwargs\": 1, " + turns + "}",
             "\"chat_template_kwargs\" is 1; wanted an object"},
@@ -243,7 +308,22 @@ TEST(RecordPairs, HaveOneQuestion) {
                   "\"prompt\" is not a question in \"chosen\""},
         std::pair{concat(R"({"messages": )", conversation("x", "a"), R"(, "chosen": )",
                          conversation("q", "a"), R"(, "rejected": )", conversation("q", "b"), "}"),
-                  "\"messages\" is not how \"chosen\" begins"}}) {
+                  "\"messages\" is not how \"chosen\" begins"},
+        std::pair{concat(R"({"messages": )", conversation("q", "c"), R"(, "chosen": )",
+                         conversation("q", "a"), R"(, "rejected": )", conversation("q", "b"), "}"),
+                  "\"messages\" is not how \"chosen\" begins"},
+        std::pair{concat(R"({"messages": )", conversation("q", "c"),
+                         R"(, "prompt": "q", "chosen": "a", "rejected": "b"})"),
+                  "holds both \"prompt\" and \"messages\""},
+        std::pair{concat(R"({"instruction": "q", "chosen": )", conversation("q", "a"), R"(, "rejected": )",
+                         conversation("q", "b"), "}"),
+                  "\"instruction\" cannot be used with this \"chosen\"; give \"prompt\" instead"},
+        std::pair{std::string(R"({"prompt": "q", "chosen": "a", "rejected": "b", "completion": "c"})"),
+                  "holds both \"chosen\" and \"completion\""},
+        std::pair{std::string(R"({"prompt": "q", "chosen": "a", "rejected": "b", "text": "q a"})"),
+                  "holds both \"chosen\" and \"text\""},
+        std::pair{std::string(R"({"prompt": "q", "input": "i", "chosen": "a", "rejected": "b"})"),
+                  "\"input\" cannot be used with \"prompt\""}}) {
     try {
       read(json);
       ADD_FAILURE() << json;

@@ -1,0 +1,164 @@
+#include "libcore/finetune/record_checks.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
+
+namespace megalith {
+namespace {
+
+constexpr const char* kAnswers[] = {"messages", "conversations", "tgt", "output", "completion", "response"};
+constexpr const char* kQuestions[] = {"messages", "conversations", "src", "instruction", "prompt"};
+constexpr const char* kOfTemplates[] = {"system", "tools", "chat_template_kwargs"};
+constexpr const char* kPreferences[] = {"chosen", "rejected"};
+constexpr const char* kMedia[] = {"images", "videos", "audios"};
+constexpr const char* kOthers[] = {"text", "input", "history", "functions", "label", "kto_tag", "sort"};
+
+class Checks {
+ public:
+  Checks(const Json& record, const std::string& where) : record_(record), where_(where) {}
+
+  void record() const {
+    refuse_two(kAnswers);
+    refuse_unread();
+    refuse_avoided();
+    refuse_two_questions();
+    refuse_input();
+    for (const char* name : kPreferences)
+      if (holds(name)) refuse(quote(name), " is learned with --dpo alone; give it, or leave the member out");
+    refuse_beside_text();
+  }
+
+  void pair() const {
+    refuse_unread();
+    refuse_two_questions();
+    refuse_input();
+    for (const char* name : {"tgt", "output", "completion", "response", "text"})
+      if (holds(name)) refuse_both("chosen", name);
+  }
+
+  template <class... Parts>
+  [[noreturn]] void refuse(const Parts&... parts) const {
+    fail(ErrorKind::kData, where_, ": ", parts...);
+  }
+
+ private:
+  bool holds(const char* name) const { return is_there(record_.find(name)); }
+
+  [[noreturn]] void refuse_both(const char* first, const char* second) const {
+    refuse("holds both ", quote(first), " and ", quote(second), "; leave one of them out");
+  }
+
+  template <size_t kCount>
+  void refuse_two(const char* const (&names)[kCount]) const {
+    const char* first = nullptr;
+    for (const char* name : names) {
+      if (!holds(name)) continue;
+      if (first != nullptr) refuse_both(first, name);
+      first = name;
+    }
+  }
+
+  /// The first form that is there, which is read even if it holds nothing.
+  const char* question() const {
+    for (const char* name : kQuestions)
+      if (record_.find(name) != nullptr) return name;
+    return nullptr;
+  }
+
+  void refuse_two_questions() const {
+    const char* const first = question();
+    const bool conversation = record_.find("messages") != nullptr || record_.find("conversations") != nullptr;
+    for (const char* name : kQuestions)
+      if (name != first && holds(name) && !(conversation && name == std::string_view("prompt")))
+        refuse_both(first, name);
+  }
+
+  void refuse_input() const {
+    if (!holds("input") || record_.find("instruction") != nullptr) return;
+    const char* const first = question();
+    if (first == nullptr && record_.find("text") == nullptr) return;  // the record has no known form
+    refuse("\"input\" cannot be used with ", quote(first ? first : "text"), "; give \"instruction\", or ",
+           "leave it out");
+  }
+
+  void refuse_beside_text() const {
+    if (!holds("text") || question() != nullptr) return;
+    for (const char* name : kAnswers)
+      if (holds(name)) refuse_both("text", name);
+    refuse_unused(record_, {kOfTemplates[0], kOfTemplates[1], kOfTemplates[2]}, "text", where_);
+  }
+
+  void refuse_unread() const {
+    for (const char* name : kMedia)
+      if (holds(name))
+        refuse(quote(name), ": only texts are learned; leave them out, with the records that need them");
+    if (holds("functions")) refuse("\"functions\" are not read; give \"tools\"");
+    if (holds("history")) refuse("\"history\" is not read; give \"messages\" with its turns instead");
+  }
+
+  /// Of other records "label" is a class, as in sets for classification.
+  void refuse_avoided() const {
+    const bool answers =
+        std::any_of(std::begin(kAnswers), std::end(kAnswers), [&](const char* name) { return holds(name); });
+    for (const char* name : {"label", "kto_tag"})
+      if (const Json* label = record_.find(name); label && *label == Json(false) && answers)
+        refuse(quote(name), " is false: an answer to avoid would be learned; leave the record out, or give ",
+               "\"chosen\" and \"rejected\" with --dpo");
+  }
+
+  const Json& record_;
+  const std::string& where_;
+};
+
+}  // namespace
+
+bool is_there(const Json* value) {
+  return value != nullptr && !value->is_null() && *value != Json("") && *value != Json(Json::array());
+}
+
+void check_record_members(const Json& record, const std::string& where) {
+  Checks(record, where).record();
+}
+
+void check_pair_members(const Json& record, const std::string& where) {
+  Checks(record, where).pair();
+}
+
+void refuse_unused(const Json& record, std::initializer_list<const char*> unused, const char* beside,
+                   const std::string& where) {
+  for (const char* name : unused)
+    if (is_there(record.find(name)))
+      Checks(record, where)
+          .refuse(quote(name), " cannot be used with ", quote(beside), "; give \"messages\" instead");
+}
+
+void check_rendering(const Json& record, const char* form, const std::vector<std::string_view>& parts,
+                     const std::string& where) {
+  const Json* const text = record.find("text");
+  if (!is_there(text)) return;
+  const Checks checks(record, where);
+  if (!text->is_string())
+    checks.refuse("\"text\" is ", shortened(text->dump(), 60), "; wanted a text, or leave it out");
+  for (const std::string_view part : parts)
+    if (text->as_string().find(trim(part)) == std::string::npos)
+      checks.refuse("holds both ", quote(form), " and \"text\", which does not contain ",
+                    quote(shortened(std::string(trim(part)), 60)), "; leave one of them out");
+}
+
+std::vector<std::string> unread_members(const Json& record) {
+  static const std::vector<std::string_view> kKnown = [] {
+    std::vector<std::string_view> all;
+    const auto add = [&](const auto& names) { all.insert(all.end(), std::begin(names), std::end(names)); };
+    add(kAnswers), add(kQuestions), add(kOfTemplates), add(kPreferences), add(kMedia), add(kOthers);
+    return all;
+  }();
+  std::vector<std::string> out;
+  for (const auto& [name, value] : record.as_object())
+    if (std::find(kKnown.begin(), kKnown.end(), name) == kKnown.end()) out.push_back(name);
+  return out;
+}
+
+}  // namespace megalith
