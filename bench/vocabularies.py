@@ -2,7 +2,7 @@
 """Measures megalith-preprocess beside the tokenizers of others, for each vocabulary and corpus: the programs take turns on
 one core, and the medians of user and system time are printed, as Markdown for docs/benchmarks.md.
 
-  bench/vocabularies.py --corpora DIR --vocab DIR --peers PYTHON [--turns N] [--only NAME,…] [--bin DIR]
+  bench/vocabularies.py --corpora DIR --vocab DIR [--peers PYTHON] [--turns N] [--only NAME,…] [--bin DIR]
   bench/vocabularies.py --start --vocab DIR [--turns N] [--only NAME,…] [--bin DIR]
 
 Megalith's time is that of its process, from its start to the synced .bin and .idx; what it keeps of a vocabulary is from an
@@ -17,7 +17,7 @@ nothing is kept, then with what that run has kept.
 --corpora holds en.jsonl and multi.jsonl with the key "text", code.jsonl with "content" (those that are there are used).
 --vocab holds a folder for each vocabulary, with a tokenizer.json, a SentencePiece .model, a tekken.json, or a file of
 tiktoken's ranks beside a tokenizer.json (see peers.py). --peers is a Python with orjson, fastokens, gigatoken, tokenizers,
-sentencepiece and tiktoken; a peer that refuses a vocabulary has no figure."""
+sentencepiece and tiktoken; a peer that refuses a vocabulary has no figure. Without it only Megalith is measured."""
 import argparse
 import json
 import os
@@ -83,7 +83,8 @@ class Bench:
         return said["passes"][0][1], said["tokens"]
 
     def turn(self, vocabulary, corpus, key, order):
-        names = ["megalith", *(name for name in vocabulary.peers if name not in self.left_out)]
+        peers = vocabulary.peers if self.options.peers else {}
+        names = ["megalith", *(name for name in peers if name not in self.left_out)]
         figures = {}
         for name in names if order else reversed(names):
             figure = (self.ours(vocabulary, corpus, key) if name == "megalith" else
@@ -91,7 +92,7 @@ class Bench:
             if figure is not None:
                 figures[name] = figure
         fastest = min((figures[name][0] for name in figures if name != "megalith"), default=0)
-        self.left_out |= {name for name in vocabulary.peers if name not in figures or figures[name][0] > 2 * fastest}
+        self.left_out |= {name for name in peers if name not in figures or figures[name][0] > 2 * fastest}
         return figures
 
     def row(self, vocabulary, corpus, key):
@@ -100,7 +101,8 @@ class Bench:
         self.ours(vocabulary, corpus, key)  # which keeps what is made of the vocabulary
         turns = [self.turn(vocabulary, corpus, key, order % 2 == 0) for order in range(self.options.turns)]
         rates = {name: statistics.median(size / turn[name][0] for turn in turns if name in turn) for name in turns[0]}
-        ratios = [min(turn[name][0] for name in turn if name != "megalith") / turn["megalith"][0] for turn in turns]
+        ratios = [min(turn[name][0] for name in turn if name != "megalith") / turn["megalith"][0] for turn in turns
+                  if len(turn) > 1]
         other = [name for name, (_, ids) in turns[0].items() if ids != turns[0]["megalith"][1]]
         return rates, ratios, other
 
@@ -141,7 +143,7 @@ def print_rates(bench, vocabularies):
 
 def shown_row(name, corpus, rates, ratios, other, libraries):
     cells = [f"{rates[library]:.0f}" + ("*" if library in other else "") if library in rates else "" for library in libraries]
-    ratio = f"{statistics.median(ratios):.2f} ({min(ratios):.2f} – {max(ratios):.2f})"
+    ratio = f"{statistics.median(ratios):.2f} ({min(ratios):.2f} – {max(ratios):.2f})" if ratios else ""
     return f"| {name} | {corpus} | {rates['megalith']:.0f} | " + " | ".join(cells) + f" | {ratio} |"
 
 
@@ -155,8 +157,8 @@ def main():
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--only", help="names of folders in --vocab")
     options = parser.parse_args()
-    if not options.start and not (options.corpora and options.peers):
-        parser.error("give --corpora and --peers, or --start")
+    if not options.start and not options.corpora:
+        parser.error("give --corpora or --start")
     folders = [folder for folder in sorted(options.vocab.iterdir())
                if folder.is_dir() and (not options.only or folder.name in options.only.split(","))]
     vocabularies = [one for one in map(Vocabulary, folders) if one.options]
