@@ -41,7 +41,8 @@ class Vocabulary:
             self.take(path)
 
     def take(self, path):
-        head = path.read_bytes()[:64]
+        with open(path, "rb") as file:
+            head = file.read(64)
         if path.name == "tokenizer.json":
             self.options = ["--tokenizer-type", "HuggingFaceTokenizer", "--tokenizer-model", path]
             self.peers.update(dict.fromkeys(("fastokens", "gigatoken", "tokenizers"), path))
