@@ -8,8 +8,9 @@ one core, and the medians of user and system time are printed, as Markdown for d
 Megalith's time is that of its process, from its start to the synced .bin and .idx; what it keeps of a vocabulary is from an
 earlier run, its token cache is empty. A peer's time is that of its first pass: JSON lines to ids in memory, in a process
 that has started and has loaded the vocabulary (bench/peers.py). Each turn gives a ratio to the fastest peer of that turn;
-of these the median is printed. A peer that took more than twice the fastest's time in the first turn has no others. A star
-marks a number of ids that is not Megalith's.
+of these the median is printed. A peer that took more than twice the fastest's time in the first turn has no others, and
+tokenizers is measured only where fastokens, its replacement, refuses a vocabulary. A star marks a number of ids that is not
+Megalith's.
 
 --start measures what a process takes for one line: user and system time and memory, at first with a vocabulary of which
 nothing is kept, then with what that run has kept.
@@ -88,6 +89,8 @@ class Bench:
         names = ["megalith", *(name for name in peers if name not in self.left_out)]
         figures = {}
         for name in names if order else reversed(names):
+            if name == "tokenizers" and "fastokens" in figures:
+                continue  # its replacement
             figure = (self.ours(vocabulary, corpus, key) if name == "megalith" else
                       self.theirs(name, vocabulary.peers[name], corpus, key))
             if figure is not None:
