@@ -99,7 +99,7 @@ class Checks {
     if (holds("history")) refuse("\"history\" is not read; give \"messages\" with its turns instead");
   }
 
-  /// Of other records "label" is a class, as in sets for classification.
+  /// A "label" beside a text alone is a class, as in sets for classification.
   void refuse_avoided() const {
     const bool answers =
         std::any_of(std::begin(kAnswers), std::end(kAnswers), [&](const char* name) { return holds(name); });
