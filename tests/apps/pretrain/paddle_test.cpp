@@ -345,6 +345,7 @@ TEST_F(PaddleApp, IgnoresALossScaleWithoutFp16) {
 // scale_loss of PaddleNLP's TrainingArguments is 32768; one overflow does not lower it yet.
 TEST_F(PaddleApp, BeginsFp16AtPaddlesLossScale) {
   for (const auto& [given, scale] : {std::pair{"", 32768.0}, std::pair{"--scale_loss 1024", 1024.0}}) {
+    fs::remove(dir_ / "log.jsonl");  // to which a run would append
     const CommandResult result = pretrain(concat(
         "--overwrite_output_dir --output_dir out --max_steps 1 --fp16 ", "--log-json log.jsonl ", given));
     ASSERT_EQ(result.code, 0) << result.all();
