@@ -78,7 +78,7 @@ class Bench:
     def theirs(self, library, path, corpus, key):
         """The same of a peer; nothing if it refuses the vocabulary."""
         done = subprocess.run([self.options.peers, HERE / "peers.py", "pipeline", library, corpus, key, path, "1"],
-                              capture_output=True, text=True, timeout=600)
+                              capture_output=True, text=True)
         if done.returncode != 0:
             return None
         said = json.loads(done.stdout.splitlines()[-1])
