@@ -27,7 +27,6 @@ inline std::vector<EnumName<Moments>> enum_names(Moments) {
 /// Whether megalith-finetune refuses this option of megalith-pretrain: "train-samples".
 bool only_for_pretraining(std::string_view option);
 
-/// What is tuned, and on which data.
 /// A chat template that another tool has under a name.
 struct NamedTemplate {
   std::string name;                // the option and its word, for messages
@@ -35,6 +34,7 @@ struct NamedTemplate {
   std::vector<std::string> marks;  // the tokens by which it separates messages
 };
 
+/// What is tuned, and on which data.
 struct TuningDataOptions {
   std::string model, data = "data", eval_data, chat_template;
   /// Precedes the model's own template if the tokenizer has its marks; --chat-template precedes both.

@@ -14,29 +14,40 @@ constexpr const char* kQuestions[] = {"messages", "conversations", "src", "instr
 constexpr const char* kOfTemplates[] = {"system", "tools", "chat_template_kwargs"};
 constexpr const char* kPreferences[] = {"chosen", "rejected"};
 constexpr const char* kMedia[] = {"images", "videos", "audios"};
-constexpr const char* kOthers[] = {"text", "input", "history", "functions", "label", "kto_tag", "sort"};
+constexpr const char* kOthers[] = {"text", "input", "history", "functions", "sort"};
+constexpr const char* kJudgements[] = {"label", "kto_tag"};
+
+bool has_answer(const Json& record) {
+  return std::any_of(std::begin(kAnswers), std::end(kAnswers),
+                     [&](const char* name) { return is_there(record.find(name)); });
+}
 
 class Checks {
  public:
-  Checks(const Json& record, const std::string& where) : record_(record), where_(where) {}
+  Checks(const Json& record, const std::string& where)
+      : record_(record), where_(where), form_(record_form(record)) {}
 
   void record() const {
     refuse_two(kAnswers);
     refuse_unread();
     refuse_avoided();
     refuse_two_questions();
-    refuse_input();
+    refuse_input("text");
     for (const char* name : kPreferences)
-      if (holds(name)) refuse(quote(name), " is learned with --dpo alone; give it, or leave the member out");
+      if (holds(name) && !has_answer(record_)) refuse_preference(name);
     refuse_beside_text();
   }
 
   void pair() const {
     refuse_unread();
     refuse_two_questions();
-    refuse_input();
+    refuse_input("chosen");
     for (const char* name : {"tgt", "output", "completion", "response", "text"})
       if (holds(name)) refuse_both("chosen", name);
+  }
+
+  [[noreturn]] void refuse_preference(const char* name) const {
+    refuse(quote(name), " is learned with --dpo alone; give it, or leave the member out");
   }
 
   template <class... Parts>
@@ -61,31 +72,24 @@ class Checks {
     }
   }
 
-  /// The first form that is there, which is read even if it holds nothing.
-  const char* question() const {
-    for (const char* name : kQuestions)
-      if (record_.find(name) != nullptr) return name;
-    return nullptr;
-  }
-
   void refuse_two_questions() const {
-    const char* const first = question();
-    const bool conversation = record_.find("messages") != nullptr || record_.find("conversations") != nullptr;
+    if (form_.empty()) return;
+    const bool conversation = form_ == "messages" || form_ == "conversations";
     for (const char* name : kQuestions)
-      if (name != first && holds(name) && !(conversation && name == std::string_view("prompt")))
-        refuse_both(first, name);
+      if (name != form_ && holds(name) && !(conversation && name == std::string_view("prompt")))
+        refuse_both(form_.data(), name);
   }
 
-  void refuse_input() const {
-    if (!holds("input") || record_.find("instruction") != nullptr) return;
-    const char* const first = question();
-    if (first == nullptr && record_.find("text") == nullptr) return;  // the record has no known form
-    refuse("\"input\" cannot be used with ", quote(first ? first : "text"), "; give \"instruction\", or ",
-           "leave it out");
+  /// `beside`: what a record without a question is read as.
+  void refuse_input(const char* beside) const {
+    if (!holds("input") || form_ == "instruction") return;
+    if (form_.empty() && !holds(beside)) return;  // the record has no known form
+    refuse("\"input\" cannot be used with ", quote(form_.empty() ? beside : form_),
+           "; give \"instruction\", or leave it out");
   }
 
   void refuse_beside_text() const {
-    if (!holds("text") || question() != nullptr) return;
+    if (form_ != "text") return;
     for (const char* name : kAnswers)
       if (holds(name)) refuse_both("text", name);
     refuse_unused(record_, {kOfTemplates[0], kOfTemplates[1], kOfTemplates[2]}, "text", where_);
@@ -101,22 +105,49 @@ class Checks {
 
   /// A "label" beside a text alone is a class, as in sets for classification.
   void refuse_avoided() const {
-    const bool answers =
-        std::any_of(std::begin(kAnswers), std::end(kAnswers), [&](const char* name) { return holds(name); });
-    for (const char* name : {"label", "kto_tag"})
-      if (const Json* label = record_.find(name); label && *label == Json(false) && answers)
+    for (const char* name : kJudgements)
+      if (const Json* label = record_.find(name); label && *label == Json(false) && has_answer(record_))
         refuse(quote(name), " is false: an answer to avoid would be learned; leave the record out, or give ",
                "\"chosen\" and \"rejected\" with --dpo");
   }
 
   const Json& record_;
   const std::string& where_;
+  const std::string_view form_;
 };
+
+/// Whether refuse_avoided() looks at a member.
+bool is_judgement(std::string_view name, const Json& value) {
+  return value.is_bool() &&
+         std::find(std::begin(kJudgements), std::end(kJudgements), name) != std::end(kJudgements);
+}
 
 }  // namespace
 
 bool is_there(const Json* value) {
-  return value != nullptr && !value->is_null() && *value != Json("") && *value != Json(Json::array());
+  if (value == nullptr || value->is_null()) return false;
+  if (value->is_string()) return !value->as_string().empty();
+  if (value->is_array()) return !value->as_array().empty();
+  return !value->is_object() || !value->as_object().empty();
+}
+
+const char* record_form(const Json& record) {
+  for (const char* name : kQuestions)
+    if (is_there(record.find(name))) return name;
+  if (is_there(record.find("text")) && !has_answer(record)) return "text";
+  for (const bool text : {true, false})  // an empty question may have an answer
+    for (const char* name : kQuestions)
+      if (const Json* found = record.find(name); found && found->is_string() == text) return name;
+  return record.find("text") ? "text" : "";
+}
+
+Json last_content(const Json& answer) {
+  const Json* const last =
+      answer.is_array() && !answer.as_array().empty() ? &answer.as_array().back() : &answer;
+  if (!last->is_object()) return *last;
+  for (const char* name : {"value", "content"})
+    if (const Json* content = last->find(name)) return *content;
+  return {};
 }
 
 void check_record_members(const Json& record, const std::string& where) {
@@ -148,6 +179,12 @@ void check_rendering(const Json& record, const char* form, const std::vector<std
                     quote(shortened(std::string(trim(part)), 60)), "; leave one of them out");
 }
 
+void check_chosen(const Json& record, const std::string& answer, const std::string& where) {
+  const Json* const chosen = record.find("chosen");
+  if (is_there(chosen) && last_content(*chosen) != Json(answer))
+    Checks(record, where).refuse_preference("chosen");
+}
+
 std::vector<std::string> unread_members(const Json& record) {
   static const std::vector<std::string_view> kKnown = [] {
     std::vector<std::string_view> all;
@@ -157,7 +194,9 @@ std::vector<std::string> unread_members(const Json& record) {
   }();
   std::vector<std::string> out;
   for (const auto& [name, value] : record.as_object())
-    if (std::find(kKnown.begin(), kKnown.end(), name) == kKnown.end()) out.push_back(name);
+    if (is_there(&value) && !is_judgement(name, value) &&
+        std::find(kKnown.begin(), kKnown.end(), name) == kKnown.end())
+      out.push_back(name);
   return out;
 }
 

@@ -131,7 +131,7 @@ void RecordFiles::choose_template() {
   if (!options_.named_template) return;
   const NamedTemplate& named = *options_.named_template;
   for (const std::string& mark : named.marks)
-    if (plain_.encode(mark).size() != 1) {
+    if (const auto ids = plain_.encode(mark); ids.size() != 1 || tokenizer().decode(ids) != mark) {
       warn(named.name, ": the model's tokenizer has no token ", quote(mark),
            "; the model's own chat template is used");
       return;

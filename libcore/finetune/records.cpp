@@ -28,13 +28,14 @@ class Reader {
   Record read() const {
     if (!json_.is_object()) refuse("found ", shortened(json_.dump(), 60), "; wanted an object");
     check_record_members(json_, where_);
-    if (json_.find("messages")) return messages("messages", {"role", "content"});
-    if (json_.find("conversations")) return messages("conversations", {"from", "value"});
-    if (json_.find("src")) return pair("src", "tgt");
-    if (json_.find("instruction")) return instruction();
-    if (json_.find("prompt")) return pair("prompt", json_.find("completion") ? "completion" : "response");
-    if (json_.find("text")) return plain();
-    refuse("found ", names(), "; ", kWanted);
+    const std::string_view form = record_form(json_);
+    if (form.empty()) refuse("found ", names(), "; ", kWanted);
+    if (form == "src") return pair("src", "tgt");
+    if (form == "instruction") return instruction();
+    if (form == "prompt")
+      return pair("prompt",
+                  json_.find("completion") && !is_there(json_.find("response")) ? "completion" : "response");
+    return form == "text" ? plain() : messages(form.data());
   }
 
   RecordPair read_pair() const {
@@ -165,9 +166,9 @@ class Reader {
                                                      : MessageNames{"role", "content"};
   }
 
-  Record messages(const char* list_name, const MessageNames& names) const {
+  Record messages(const char* list_name) const {
     Conversation out;
-    append_messages(out, list_name, names);
+    append_messages(out, list_name, names_of(json_[list_name]));
     check_prompt(out, list_name);
     check_text(out, list_name);
     return conversation(std::move(out), list_name);
@@ -182,10 +183,12 @@ class Reader {
     }
     check_rendering(json_, name, parts, where_);
   }
-  /// A prompt beside a whole conversation must repeat one of its questions: any other would be dropped.
+  /// A prompt beside a whole conversation must repeat one of its questions, or its beginning: any other would
+  /// be dropped.
   void check_prompt(const Conversation& list, const char* name) const {
     const Json* const prompt = json_.find("prompt");
-    if (!is_there(prompt) || !prompt->is_string()) return;
+    if (!is_there(prompt)) return;
+    if (prompt->is_array()) return check_beginning(list, "prompt", name);
     for (const Json& one : list.messages)
       if (one["role"] == Json("user") && one["content"] == *prompt) return;
     refuse("\"prompt\" is not a question in ", quote(name), "; leave one of them out");
@@ -219,9 +222,9 @@ class Reader {
   bool is_learned(const Json& message) const {
     const Json* const weight = message.find("weight");
     if (weight == nullptr || weight->is_null()) return true;
-    if (*weight != Json(0) && *weight != Json(1))
+    if (!weight->is_number() || (weight->as_double() != 0 && weight->as_double() != 1))
       refuse("\"weight\" is ", shortened(weight->dump(), 60), "; wanted 1, or 0 for an answer not to learn");
-    return *weight == Json(1);
+    return weight->as_double() == 1;
   }
 
   Record conversation(Conversation&& list, const char* name) const {
@@ -282,9 +285,10 @@ class Reader {
     const bool chat = options_.style == PromptStyle::kChat;
     const bool whole = is_whole(value);
     if (!whole) refuse_prompt_beside_messages();
-    const Json* const prompt = json_.find("prompt");
-    if (value.is_string() && prompt && prompt->is_string()) return asked(text("prompt"), answer(name), chat);
-    if (value.is_string() && json_.find("instruction")) return instruction(answer(name));
+    const std::string_view form = record_form(json_);
+    if (value.is_string() && form == "prompt" && json_["prompt"].is_string())
+      return asked(text("prompt"), answer(name), chat);
+    if (value.is_string() && form == "instruction") return instruction(answer(name));
     for (const char* text : {"instruction", "src"})
       if (is_there(json_.find(text)))
         refuse(quote(text), " cannot be used with this ", quote(name), "; give \"prompt\" instead");
@@ -292,7 +296,8 @@ class Reader {
     if (whole) {
       append_messages(list, name, names_of(value));
       check_prompt(list, name);
-      check_questions(list, name);
+      for (const char* before : {"messages", "conversations"})
+        if (is_there(json_.find(before))) check_beginning(list, before, name);
     } else {
       append_questions(list);
       append_answer(list, name);
@@ -335,16 +340,12 @@ class Reader {
       add(list, message("assistant", answer(name)));
   }
   /// Messages beside a whole conversation must be its beginning. Behind it they may have one of the answers.
-  void check_questions(const Conversation& list, const char* name) const {
-    for (const char* before : {"prompt", "messages", "conversations"}) {
-      const Json* const found = json_.find(before);
-      if (!is_there(found) || !found->is_array()) continue;
-      Conversation said;
-      append_messages(said, before, names_of(*found));
-      if (!begins_with(list, said) && is_given_answer(said.messages.back())) said.messages.pop_back();
-      if (!begins_with(list, said))
-        refuse(quote(before), " is not how ", quote(name), " begins; leave one of them out");
-    }
+  void check_beginning(const Conversation& list, const char* before, const char* name) const {
+    Conversation said;
+    append_messages(said, before, names_of(json_[before]));
+    if (!begins_with(list, said) && is_given_answer(said.messages.back())) said.messages.pop_back();
+    if (!begins_with(list, said))
+      refuse(quote(before), " is not how ", quote(name), " begins; leave one of them out");
   }
 
   static bool begins_with(const Conversation& whole, const Conversation& part) {
@@ -353,12 +354,9 @@ class Reader {
   }
   /// Whether a message is the last one of "chosen" or "rejected".
   bool is_given_answer(const Json& message) const {
-    for (const char* name : {"chosen", "rejected"}) {
-      const Json& value = json_[name];
-      const Json& last = value.is_array() && !value.as_array().empty() ? value.as_array().back() : value;
-      const Json* const content = last.is_object() ? last.find(names_of(value).content) : &last;
-      if (content && *content == message["content"]) return message["role"] == Json("assistant");
-    }
+    for (const char* name : {"chosen", "rejected"})
+      if (const Json* given = json_.find(name); given && last_content(*given) == message["content"])
+        return message["role"] == Json("assistant");
     return false;
   }
 
@@ -396,7 +394,9 @@ std::string alpaca_prompt(const std::string& instruction, const std::string& inp
 }
 
 Record record_of(const Json& json, const RecordOptions& options, const std::string& where) {
-  return Reader(json, options, where).read();
+  Record record = Reader(json, options, where).read();
+  check_chosen(json, record.answer, where);
+  return record;
 }
 
 namespace {
@@ -479,8 +479,10 @@ void read_objects(const std::string& path, const RecordOptions& options,
 
 void read_records(const std::string& path, const RecordOptions& options,
                   const std::function<void(Record&&)>& take) {
-  read_objects(path, options,
-               [&](const Json& json, const std::string& where) { take(record_of(json, options, where)); });
+  read_objects(path, options, [&](const Json& json, const std::string& where) {
+    take(record_of(json, options, where));
+    if (options.unread && is_there(json.find("rejected"))) options.unread("rejected");
+  });
 }
 
 void read_pairs(const std::string& path, const RecordOptions& options,

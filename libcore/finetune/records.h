@@ -57,7 +57,7 @@ struct RecordOptions {
   /// Style of "instruction" records; "src" and "prompt" are plain except with kChat.
   PromptStyle style = PromptStyle::kAlpaca;
   RenderMessages render = {};
-  /// Called for each member of a record that no form of a record has.
+  /// Called for each member of a record that no form of a record has, and by read_records() for "rejected".
   std::function<void(const std::string& member)> unread = {};
 };
 
@@ -69,13 +69,13 @@ struct RecordOptions {
 ///   "messages"                             [{"role": system|developer|user|assistant|tool, "content"}]
 ///   "conversations"                        [{"from": system|human|gpt, "value"}] (ShareGPT)
 ///   "text"                                 a text, all of which is learned
-/// Beside another form "text" must be a rendering of it (check_rendering()), and is not learned.
-/// Beside messages there may be "system", a text, "tools", a list or its JSON, and "chat_template_kwargs", an
-/// object of variables for the template. A message of the assistant may have "tool_calls" and "weight": 0 if
-/// it is not learned. Other members of a message go to the template, other members of a record to `unread`.
-/// kData, with file and line (Parquet: row), for anything else, for what would be dropped
-/// (check_record_members()), for "function_call" of a message, for an empty answer, and for text that is not
-/// UTF-8; kNoInput.
+/// Beside another form "text" must be a rendering of it (check_rendering()), and is not learned; "chosen"
+/// must be its answer (check_chosen()). Members that are null or empty count as missing. Beside messages
+/// there may be "system", a text, "tools", a list or its JSON, and "chat_template_kwargs", an object of
+/// variables for the template. A message of the assistant may have "tool_calls" and "weight": 0 if it is not
+/// learned. Other members of a message go to the template, other members of a record to `unread`. kData, with
+/// file and line (Parquet: row), for anything else, for what would be dropped (check_record_members()), for
+/// "function_call" of a message, for an empty answer, and for text that is not UTF-8; kNoInput.
 void read_records(const std::string& path, const RecordOptions&, const std::function<void(Record&&)>& take);
 
 /// Reads one object as read_records() does.

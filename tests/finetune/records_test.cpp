@@ -8,49 +8,11 @@
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
 #include "libcore/io/files/file.h"
+#include "tests/finetune/read_record.h"
 #include "tests/support/files.h"
 
 namespace megalith::test {
 namespace {
-
-/// Shows a record as one text, with its answers in brackets.
-std::string text_of(const Record& record) {
-  std::string out;
-  for (const Segment& segment : record.segments)
-    out += segment.answer ? "[" + segment.text + "]" : segment.text;
-  return out;
-}
-
-Record read_one(const std::string& json, const RecordOptions& options = {}) {
-  return record_of(Json::parse(json, "test"), options, "data.json:3");
-}
-
-/// Options whose render function replaces a template; it marks the segments by itself.
-RecordOptions with_template() {
-  return {.render = [](const Conversation& conversation, const std::string&) {
-    std::vector<Segment> out;
-    if (!conversation.tools.is_null()) out.push_back({conversation.tools.dump() + ";", false});
-    for (size_t i = 0; i < conversation.messages.size(); ++i) {
-      const Json& message = conversation.messages[i];
-      const Json* const calls = message.find("tool_calls");
-      out.push_back(
-          {message["role"].as_string() + ":" + (calls ? calls->dump() : message["content"].as_string()) + ";",
-           message["role"] == Json("assistant") && conversation.learned[i]});
-    }
-    return out;
-  }};
-}
-
-void expect_refused(const std::string& json, const std::string& why, const RecordOptions& options = {}) {
-  try {
-    read_one(json, options);
-    FAIL() << json;
-  } catch (const Error& error) {
-    const std::string what = error.what();
-    EXPECT_TRUE(what.starts_with("data.json:3: ")) << what;
-    EXPECT_NE(what.find(why), std::string::npos) << what;
-  }
-}
 
 TEST(Records, AreReadNoFurtherThanIsAskedFor) {
   const TempDir dir;
@@ -168,119 +130,6 @@ TEST(Records, OfPlainTextAreLearnedWhole) {
   EXPECT_FALSE(record.rendered);  // so that the tokenizer's end of text follows
 }
 
-// tatsu-lab/alpaca has four columns, the last of which is stanford_alpaca/train.py's prompt and the answer.
-TEST(Records, MayHaveTheirOwnRenderingAsText) {
-  EXPECT_EQ(text_of(read_one(R"({"instruction": "i", "input": "", "output": " o\n", "text":
-                                 "Below is an instruction.\n\n### Instruction:\ni\n\n### Response:\no"})",
-                             {.style = PromptStyle::kPlain})),
-            "i[ o\n]");
-  EXPECT_EQ(text_of(read_one(R"({"src": "q", "tgt": "a", "text": "q a"})")), "q[a]");
-  EXPECT_EQ(text_of(read_one(R"({"prompt": "q", "completion": "a", "text": ""})")), "q[a]");
-  const std::string turns = R"("messages": [{"role": "system", "content": "s"},
-    {"role": "user", "content": "q"}, {"role": "assistant", "content": "a", "weight": 0},
-    {"role": "user", "content": "r"}, {"role": "assistant", "content": "b"}])";
-  EXPECT_EQ(text_of(read_one(R"({"text": "<u>q<u>r<a>b", )" + turns + "}", with_template())),
-            "system:s;user:q;assistant:a;user:r;[assistant:b;]");
-  for (const char* text : {"\"<u>q<a>a<u>r\"", "\"<u>q<a>b\"", "\"other\""})
-    expect_refused(concat("{\"text\": ", text, ", ", turns, "}"),
-                   "holds both \"messages\" and \"text\", which does not contain", with_template());
-}
-
-// What is dropped would be a passage, or another answer.
-TEST(Records, WithAnotherTextAreRefused) {
-  for (const auto& [json, why] : {
-           std::pair{
-               R"({"instruction": "i", "output": "o", "text": "all i"})",
-               "holds both \"instruction\" and \"text\", which does not contain \"o\"; leave one of them "
-               "out"},
-           {R"({"instruction": "who?", "output": "Ann", "text": "Ann and Bob met."})",
-            "\"instruction\" and \"text\", which does not contain \"who?\""},
-           {R"({"instruction": "i", "input": "passage", "output": "o", "text": "i o"})",
-            "does not contain \"passage\""},
-           {R"({"prompt": "q", "completion": "a", "text": "q"})",
-            "holds both \"prompt\" and \"text\", which does not contain \"a\""},
-           {R"({"prompt": "q", "response": "a", "text": "q"})", "which does not contain \"a\""},
-           {R"({"src": "q", "tgt": "a", "text": "a"})", "holds both \"src\" and \"text\""},
-           {R"({"src": "q", "tgt": "a", "text": 5})", "\"text\" is 5; wanted a text"},
-           {R"({"prompt": [{"role": "user", "content": "q"}], "completion": "a", "text": "t"})",
-            "holds both \"prompt\" and \"text\""},
-           {R"({"text": "t", "completion": "c"})", "holds both \"text\" and \"completion\""},
-           {R"({"text": "t", "output": "c"})", "holds both \"text\" and \"output\""},
-           {R"({"text": "t", "system": "s"})",
-            "\"system\" cannot be used with \"text\"; give \"messages\" instead"},
-           {R"({"text": "t", "tools": [{}]})", "\"tools\" cannot be used with \"text\""},
-           {R"({"text": "t", "chat_template_kwargs": {"x": 1}})",
-            "\"chat_template_kwargs\" cannot be used with \"text\""},
-           {R"({"text": "t", "input": "i"})", "\"input\" cannot be used with \"text\"; give \"instruction\""},
-       })
-    expect_refused(json, why, with_template());
-}
-
-TEST(Records, NameWhatNoFormHas) {
-  const TempDir dir;
-  write_file(dir / "data.json",
-             R"([{"src": "a", "tgt": "1", "id": 7}, {"text": "b", "label": 0, "text_de": "c"}])");
-  std::string found;
-  read_records(dir / "data.json", {.unread = [&](const std::string& member) { found += member + ";"; }},
-               [](Record&&) {});
-  EXPECT_EQ(found, "id;text_de;");
-}
-
-TEST(Records, AreRefusedRatherThanReadInPart) {
-  const std::string turns =
-      R"("messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}])";
-  for (const auto& [json, why] : {
-           std::pair<std::string, const char*>{"{\"src\": \"x\", \"tgt\": \"y\", " + turns + "}",
-                                               "holds both \"messages\" and \"tgt\""},
-           {"{\"conversations\": [{\"from\": \"gpt\", \"value\": \"a\"}], " + turns + "}",
-            "holds both \"messages\" and \"conversations\""},
-           {"{\"completion\": \"y\", " + turns + "}", "holds both \"messages\" and \"completion\""},
-           {"{\"prompt\": \"other\", " + turns + "}", "\"prompt\" is not a question in \"messages\""},
-           {"{\"tools\": {\"a\": 1}, " + turns + "}", "\"tools\" is {\"a\": 1}; wanted a list of tools"},
-           {R"({"system": "s", "messages": [{"role": "system", "content": "t"},
-               {"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]})",
-            "holds \"system\" and begins with another system message"},
-           {R"({"messages": [{"role": "user", "content": "q"},
-               {"role": "assistant", "content": "a", "weight": 0.5}]})",
-            "\"weight\" is 0.5; wanted 1, or 0 for an answer not to learn"},
-           {R"({"messages": [{"role": "user", "content": "q"},
-               {"role": "assistant", "content": "a", "weight": 0}]})",
-            "holds no answer of the assistant to learn"},
-           {R"({"src": "x", )" + turns + "}", "holds both \"messages\" and \"src\""},
-           {R"({"instruction": "x", )" + turns + "}", "holds both \"messages\" and \"instruction\""},
-           {R"({"src": "q", "tgt": "a", "instruction": "i"})", "holds both \"src\" and \"instruction\""},
-           {R"({"src": "q", "tgt": "a", "prompt": "p"})", "holds both \"src\" and \"prompt\""},
-           {R"({"instruction": "q", "output": "a", "prompt": "p"})",
-            "holds both \"instruction\" and \"prompt\""},
-           {R"({"prompt": "q", "completion": "a", "history": [["x", "y"]]})", "\"history\" is not read"},
-           {"{\"history\": [[\"x\", \"y\"]], " + turns + "}", "\"history\" is not read"},
-           {R"({"prompt": "q", "completion": "a", "label": false})", "\"label\" is false"},
-           {"{\"images\": [\"a.png\"], " + turns + "}", "\"images\": only texts are learned"},
-           {"{\"input\": \"x\", " + turns + "}", "\"input\" cannot be used with \"messages\""},
-           {"{\"chosen\": \"x\", " + turns + "}", "\"chosen\" is learned with --dpo alone"},
-           {R"({"prompt": "q", "chosen": "a", "rejected": "b"})", "\"chosen\" is learned with --dpo alone"},
-           {"{\"label\": false, " + turns + "}", "\"label\" is false"},
-           {"{\"kto_tag\": false, " + turns + "}", "\"kto_tag\" is false"},
-           {R"({"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a",
-               "function_call": {"name": "f", "arguments": "{}"}}]})",
-            "\"function_call\" of a message is not read; give \"tool_calls\""},
-           {R"({"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": null,
-               "function_call": {"name": "f", "arguments": "{}"}}]})",
-            "\"function_call\" of a message is not read"},
-           {"{\"functions\": [{}], " + turns + "}", "\"functions\" are not read; give \"tools\""},
-           {"{\"chat_template_kwargs\": 1, " + turns + "}",
-            "\"chat_template_kwargs\" is 1; wanted an object"},
-           {"{\"chat_template_kwargs\": {\"tools\": []}, " + turns + "}",
-            "\"chat_template_kwargs\" holds \"tools\""},
-           {R"({"prompt": "q", "completion": "a", "chat_template_kwargs": {"x": 1}})",
-            "\"chat_template_kwargs\" cannot be used with \"prompt\""},
-           {R"({"src": "q", "tgt": "a", "system": "s"})", "\"system\" cannot be used with \"src\""},
-           {R"({"prompt": "q", "completion": "a", "tools": [1]})",
-            "\"tools\" cannot be used with \"prompt\""},
-       })
-    expect_refused(json, why, with_template());
-}
-
 TEST(RecordPairs, HaveOneQuestion) {
   const auto conversation = [](const char* question, const char* answer) {
     return concat(R"([{"role": "user", "content": ")", question, R"("}, {"role": "assistant", "content": ")",
@@ -322,6 +171,9 @@ TEST(RecordPairs, HaveOneQuestion) {
                   "holds both \"chosen\" and \"completion\""},
         std::pair{std::string(R"({"prompt": "q", "chosen": "a", "rejected": "b", "text": "q a"})"),
                   "holds both \"chosen\" and \"text\""},
+        std::pair{concat(R"({"input": "i", "chosen": )", conversation("q", "a"), R"(, "rejected": )",
+                         conversation("q", "b"), "}"),
+                  "\"input\" cannot be used with \"chosen\""},
         std::pair{std::string(R"({"prompt": "q", "input": "i", "chosen": "a", "rejected": "b"})"),
                   "\"input\" cannot be used with \"prompt\""}}) {
     try {
