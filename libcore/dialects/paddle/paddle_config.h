@@ -78,7 +78,7 @@ struct PaddleConfig : PaddleNames {
 /// Options::derive().
 void settle_paddle_training(TrainConfig&, Options&);
 
-/// Gives an fp16 run whose options name no first loss scale PaddleNLP's. Call in Options::derive(), behind
+/// Gives an fp16 run whose options name no loss scale PaddleNLP's first one. Call in Options::derive(), behind
 /// whatever gives another program's.
 void take_paddle_loss_scale(TrainConfig&, const Options&);
 

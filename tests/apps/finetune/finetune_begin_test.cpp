@@ -59,6 +59,8 @@ TEST_F(FinetuneBegin, ScalesTheLossOfFp16AsTheToolWhoseOptionsAreGiven) {
   const std::string paddle = "--model_name_or_path model --dataset_name_or_path data --output_dir out ";
   EXPECT_EQ(steps(paddle).at(0)["loss_scale"].as_double(), 32768);
   EXPECT_EQ(steps(paddle + "--scale_loss 1024").at(0)["loss_scale"].as_double(), 1024);
+  for (const std::string& options : {std::string("--model model --data data --output-dir out "), paddle})
+    EXPECT_EQ(steps(options + "--loss-scale 512").at(0)["loss_scale"].as_double(), 512) << options;
 }
 
 TEST_F(FinetuneBegin, ContinuesWithAPrefixAsAPrefix) {

@@ -344,7 +344,8 @@ TEST_F(PaddleApp, IgnoresALossScaleWithoutFp16) {
 
 // scale_loss of PaddleNLP's TrainingArguments is 32768; one overflow does not lower it yet.
 TEST_F(PaddleApp, BeginsFp16AtPaddlesLossScale) {
-  for (const auto& [given, scale] : {std::pair{"", 32768.0}, std::pair{"--scale_loss 1024", 1024.0}}) {
+  for (const auto& [given, scale] :
+       {std::pair{"", 32768.0}, {"--scale_loss 1024", 1024.0}, {"--loss-scale 512", 512.0}}) {
     fs::remove(dir_ / "log.jsonl");  // to which a run would append
     const CommandResult result = pretrain(concat(
         "--overwrite_output_dir --output_dir out --max_steps 1 --fp16 ", "--log-json log.jsonl ", given));
