@@ -31,7 +31,7 @@ bool only_for_pretraining(std::string_view option);
 struct NamedTemplate {
   std::string name;                // the option and its word, for messages
   std::string jinja;               // the template's source
-  std::vector<std::string> marks;  // the tokens by which it separates messages
+  std::vector<std::string> marks;  // the tokens by which it separates messages; the last one ends a message
 };
 
 /// What is tuned, and on which data.

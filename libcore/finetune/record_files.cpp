@@ -130,14 +130,20 @@ void RecordFiles::choose_template() {
   }
   if (!options_.named_template) return;
   const NamedTemplate& named = *options_.named_template;
-  for (const std::string& mark : named.marks)
-    if (const auto ids = plain_.encode(mark); ids.size() != 1 || tokenizer().decode(ids) != mark) {
+  std::vector<int32_t> ids;
+  for (const std::string& mark : named.marks) {
+    ids = plain_.encode(mark);
+    if (ids.size() != 1 || tokenizer().decode(ids) != mark) {
       warn(named.name, ": the model's tokenizer has no token ", quote(mark),
            "; the model's own chat template is used");
       return;
     }
+  }
   files_.chat_template = named.jinja;
   files_.template_file = named.name;
+  // A model before its first chats does not name this token among those that end a text.
+  if (std::find(files_.end.begin(), files_.end.end(), ids.at(0)) == files_.end.end())
+    files_.end.push_back(ids[0]);
 }
 
 template <class R, class Read, class Take>

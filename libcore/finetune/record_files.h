@@ -67,7 +67,7 @@ class RecordFiles {
 
   const Tokenizer& tokenizer() const { return plain_.tokenizer(); }
   /// The ids that end a text: --eod-token or, without it, the model's own. The first of them ends the answers
-  /// that are learned.
+  /// that are learned. The end of a message in `options.named_template` is among them.
   const std::vector<int32_t>& ends() const { return files_.end; }
 
  private:

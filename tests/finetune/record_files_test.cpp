@@ -99,6 +99,9 @@ TEST_F(TokenizerOfModel, HasTheMarksOfANamedTemplateOrItsOwnTemplateIsUsed) {
                             .jinja = "{% for m in messages %}{{ m.content }}<|eot_id|>{% endfor %}",
                             .marks = {"<|eot_id|>"}};
   EXPECT_EQ(prompt_of(options, tokenizer), "q<|eot_id|>");
+  const RecordFiles records(options, ModelSource(options.model), tokenizer, 0);
+  ASSERT_EQ(records.ends().size(), 2U);  // beside that of the model's config.json
+  EXPECT_EQ(records.tokenizer().decode({&records.ends()[1], 1}), "<|eot_id|>");
   options.named_template->marks.push_back("<|start_header_id|>");
   testing::internal::CaptureStderr();
   EXPECT_EQ(prompt_of(options, tokenizer), "own:q;");
