@@ -1,14 +1,18 @@
 #!/usr/bin/env python3
 """What bench/preprocess.py compares Megalith with: the fastest Python pipelines known, each in its own process.
 
-  peers.py pipeline fastokens|gigatoken CORPUS.jsonl KEY TOKENIZER.json   JSON lines to ids in memory, one thread
+  peers.py pipeline LIBRARY CORPUS.jsonl KEY VOCABULARY [PASSES]           JSON lines to ids in memory, one thread
   peers.py train rustbpe|hf CORPUS.jsonl KEY VOCAB_SIZE                    byte-level BPE merges from JSON lines
   peers.py merge FOLDER PREFIX                                             Megatron's merge_datasets.py, its core
   peers.py many FOLDER DATASETS DOCUMENTS                                  makes datasets of short documents
   peers.py large CORPUS.jsonl KEY OUTPUT.jsonl BYTES                       repeats a corpus with variation
 
-Each prints one line of JSON. pip: orjson and fastokens or gigatoken; rustbpe, tokenizers; megatron-core; numpy.
-Seconds are of the work alone: neither Python's start nor the load of the vocabulary counts."""
+LIBRARY and VOCABULARY: fastokens, gigatoken or tokenizers with a tokenizer.json; sentencepiece with a .model; tiktoken
+with a tekken.json, or with a file of ranks that lies beside a tokenizer.json, whose expression it takes.
+
+Each prints one line of JSON. pip: orjson and the library; rustbpe, tokenizers; megatron-core; numpy. Seconds are of the
+work alone: neither Python's start nor the load of the vocabulary counts."""
+import base64
 import json
 import os
 import sys
@@ -35,8 +39,39 @@ def tolerant_parser():
     return parse
 
 
+def tiktoken_encoding(path):
+    import tiktoken
+
+    if path.endswith(".json"):
+        with open(path) as file:
+            tekken = json.load(file)
+        count = tekken["config"]["default_vocab_size"] - tekken["config"]["default_num_special_tokens"]
+        pattern = tekken["config"]["pattern"]
+        ranks = {base64.b64decode(token["token_bytes"]): token["rank"] for token in tekken["vocab"][:count]}
+    else:
+        with open(os.path.join(os.path.dirname(path), "tokenizer.json")) as file:
+            split = json.load(file)["pre_tokenizer"]["pretokenizers"][0]
+        pattern = split["pattern"]["Regex"]
+        with open(path) as file:
+            ranks = {base64.b64decode(token): int(rank) for token, rank in map(str.split, file)}
+    return tiktoken.Encoding(path, pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
+
+
 def batch_encoder(library, tokenizer):
     """A function from a list of texts to their number of ids."""
+    if library == "tokenizers":
+        import tokenizers
+
+        tok = tokenizers.Tokenizer.from_file(tokenizer)
+        return lambda batch: sum(map(len, tok.encode_batch_fast(batch, add_special_tokens=False)))
+    if library == "sentencepiece":
+        import sentencepiece
+
+        tok = sentencepiece.SentencePieceProcessor(model_file=tokenizer)
+        return lambda batch: sum(map(len, tok.encode(batch, num_threads=1)))
+    if library == "tiktoken":
+        tok = tiktoken_encoding(tokenizer)
+        return lambda batch: sum(map(len, tok.encode_ordinary_batch(batch, num_threads=1)))
     if library == "fastokens":
         import fastokens
 
@@ -48,12 +83,13 @@ def batch_encoder(library, tokenizer):
     return lambda batch: len(tok.encode_batch(batch, parallel=False).layout.content)
 
 
-def pipeline(library, corpus, key, tokenizer):
-    """orjson per line and batches of about 2 MB; the first pass has cold caches, the best of three warm ones."""
+def pipeline(library, corpus, key, tokenizer, count=3):
+    """orjson per line and batches of about 2 MB; the first pass has cold caches, the best of `count` warm ones."""
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    os.environ.update(TOKENIZERS_PARALLELISM="false", RAYON_NUM_THREADS="1")
     parse, encode = tolerant_parser(), batch_encoder(library, tokenizer)
     passes = []
-    for _ in range(3):
+    for _ in range(int(count)):
         start, processor, ids, batch, held = time.perf_counter(), time.process_time(), 0, [], 0
         with open(corpus, "rb", buffering=1 << 20) as lines:
             for line in lines:

@@ -57,6 +57,7 @@ void add_dialects(Options& options, Dialects& dialects, FinetuneConfig& config) 
     if (folder.empty()) folder = dialects.paddle.tensorboard(config.run.checkpoint.save);
     dialects.factory.apply(config);
     settle_paddle_training(config.run.train, options);
+    if (dialects.of_paddle) take_paddle_loss_scale(config.run.train, options);
   });
   options.rule(
       [&](Problems& problems) { dialects.paddle.check_sharding(config.run.parallel.data, problems); });
@@ -77,13 +78,12 @@ int run_tuning(int argc, char** argv) {
   Options options("finetune", "Tune a GPT or LLaMA model on questions and answers: all parameters, or LoRA.");
   config.add_to(options);
   Dialects dialects;
+  dialects.of_paddle = is_of_paddle(std::vector<std::string>(argv, argv + argc));
   add_dialects(options, dialects, config);
   add_notes(options);
   if (!app.read(options)) return 0;
   // PaddleNLP and LLaMA-Factory train an adapter at their rate for everything.
-  if (dialects.of_paddle || is_of_paddle(std::vector<std::string>(argv, argv + argc)) ||
-      !options.given_words({kFactory}).empty())
-    config.lora_rate = kTuningRate;
+  if (dialects.of_paddle || !options.given_words({kFactory}).empty()) config.lora_rate = kTuningRate;
   app.plan(config.run.parallel);
   set_log_console(LogConsole::kStdout);
   config.run.train.device = resolved_device(config.run.train.device);

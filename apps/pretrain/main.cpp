@@ -101,8 +101,9 @@ class Training {
     plan_.add_to(options_, [this] { return only_asks(); });
     options_.add("PaddleNLP's names", paddle_).add("MindFormers", mindformers_).add("Running", running_);
     options_.derive([this] {
-      if (!paddle_.model.empty() || !paddle_.output_dir.empty())
-        settle_paddle_training(config_.train, options_);
+      if (paddle_.model.empty() && paddle_.output_dir.empty()) return;
+      settle_paddle_training(config_.train, options_);
+      take_paddle_loss_scale(config_.train, options_);
     });
     options_.rule([this](Problems& problems) { check_run(config_, problems); });
     explain_wandb(options_);

@@ -32,7 +32,7 @@ struct FimConfig {
       metavar("TOKEN"));
     v("fim-fragment-rate", fragment_rate, "Probability that a fragment of a chosen document is changed.",
       between(0, 1));
-    v("fim-no-prefix", no_prefix, "Leave documents, or fragments, that begin with this text.",
+    v("fim-no-prefix", no_prefix, "Do not change documents, or fragments, that begin with this text.",
       metavar("TEXT"));
     v("fim-prefix-token", prefix, "The token before a prefix.", metavar("TOKEN"));
     v("fim-middle-token", middle, "The token before a middle.", metavar("TOKEN"));

@@ -150,6 +150,8 @@ FinetuneConfig::FinetuneConfig() {
   run.train.log_interval = 10;
   run.train.eval_iters = 0;
   run.train.epochs = schedule.epochs;
+  // GradScaler of torch begins at 2^16: that of Megatron-LM would skip the steps of a short run.
+  run.train.initial_loss_scale = 65536;
 }
 
 void FinetuneConfig::add_to(Options& options) {
@@ -173,8 +175,9 @@ void FinetuneConfig::add_to(Options& options) {
     if (options.given("eval-strategy") && schedule.evaluate != Moments::kNo) schedule.do_eval = true;
     if (options.given("eval-strategy") && !options.given("eval-interval"))
       run.train.eval_interval = run.train.log_interval;
-    // GradScaler of torch begins at 2^16: that of Megatron-LM would skip the steps of a short run.
-    if (run.train.fp16 && !options.given("initial-loss-scale")) run.train.initial_loss_scale = 65536;
+    // Where there is no dynamic scale, its first value is as if not given.
+    if ((!run.train.fp16 || run.train.fixed_loss_scale()) && !options.given("initial-loss-scale"))
+      run.train.initial_loss_scale = TrainConfig().initial_loss_scale;
     if (schedule.only_model) run.checkpoint.save_optim = false;
     if (!schedule.pipeline_config.empty())
       options.note_ignored("--pipeline-parallel-config " + join(schedule.pipeline_config, " "));

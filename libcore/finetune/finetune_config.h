@@ -27,9 +27,18 @@ inline std::vector<EnumName<Moments>> enum_names(Moments) {
 /// Whether megalith-finetune refuses this option of megalith-pretrain: "train-samples".
 bool only_for_pretraining(std::string_view option);
 
+/// A chat template that another tool has under a name.
+struct NamedTemplate {
+  std::string name;                // the option and its word, for messages
+  std::string jinja;               // the template's source
+  std::vector<std::string> marks;  // the tokens by which it separates messages; the last one ends a message
+};
+
 /// What is tuned, and on which data.
 struct TuningDataOptions {
   std::string model, data = "data", eval_data, chat_template;
+  /// Precedes the model's own template if the tokenizer has its marks; --chat-template precedes both.
+  std::optional<NamedTemplate> named_template;
   PromptStyle style = PromptStyle::kAlpaca;
   int64_t source_length = 0, target_length = 0, max_length = 0, max_records = 0;
   double val_size = 0;

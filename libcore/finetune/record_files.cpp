@@ -8,6 +8,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
+#include "libcore/base/text.h"
 #include "libcore/config/tokenizer_config.h"
 #include "libcore/finetune/chat_segments.h"
 #include "libcore/io/files/file.h"
@@ -111,10 +112,7 @@ RecordFiles::RecordFiles(const TuningDataOptions& options, const ModelSource& mo
   if (plain_.tokenizer().vocab_size() > model.config().vocab_size)
     fail(ErrorKind::kUsage, "the tokenizer has ", plain_.tokenizer().vocab_size(), " ids, the model ",
          model.config().vocab_size, ": it belongs to another model");
-  if (!options.chat_template.empty()) {
-    files_.chat_template = read_file(options.chat_template);
-    files_.template_file = options.chat_template;
-  }
+  choose_template();
   records_.style = options.style;
   records_.max_records = options.max_records;
   if (!files_.chat_template.empty()) chat_.emplace(files_.chat_template, files_.template_file);
@@ -124,41 +122,82 @@ RecordFiles::RecordFiles(const TuningDataOptions& options, const ModelSource& mo
     };
 }
 
+void RecordFiles::choose_template() {
+  if (!options_.chat_template.empty()) {
+    files_.chat_template = read_file(options_.chat_template);
+    files_.template_file = options_.chat_template;
+    return;
+  }
+  if (!options_.named_template) return;
+  const NamedTemplate& named = *options_.named_template;
+  std::vector<int32_t> ids;
+  for (const std::string& mark : named.marks) {
+    ids = plain_.encode(mark);
+    if (ids.size() != 1 || tokenizer().decode(ids) != mark) {
+      warn(named.name, ": the model's tokenizer has no token ", quote(mark),
+           "; the model's own chat template is used");
+      return;
+    }
+  }
+  files_.chat_template = named.jinja;
+  files_.template_file = named.name;
+  // A model before its first chats does not name this token among those that end a text.
+  if (std::find(files_.end.begin(), files_.end.end(), ids.at(0)) == files_.end.end())
+    files_.end.push_back(ids[0]);
+}
+
 template <class R, class Read, class Take>
-void RecordFiles::each(const RecordSource& source, Read&& read, Take&& take) const {
+std::set<std::string> RecordFiles::each(const RecordSource& source, Read&& read, Take&& take) const {
+  std::set<std::string> unread;
+  RecordOptions options = records_;
+  options.unread = [&](const std::string& member) { unread.insert(member); };
   std::vector<R> kept;  // all records, because held_out() needs their number
-  read(source.path, records_, [&](R&& record) {
+  read(source.path, options, [&](R&& record) {
     if (source.part == RecordSource::kAll)
       take(record);
     else
       kept.push_back(std::move(record));
   });
-  if (source.part == RecordSource::kAll) return;
+  if (source.part == RecordSource::kAll) return unread;
   const std::vector<bool> held =
       held_out(static_cast<int64_t>(kept.size()), options_.val_size, seed_, source.path);
   for (size_t i = 0; i < kept.size(); ++i)
     if (held[i] == (source.part == RecordSource::kHeldOut)) take(kept[i]);
+  return unread;
 }
 
 template <class Take>
-void RecordFiles::each_record(const RecordSource& source, Take&& take) const {
-  each<Record>(source, read_records, take);
+std::set<std::string> RecordFiles::each_record(const RecordSource& source, Take&& take) const {
+  return each<Record>(source, read_records, take);
 }
 template <class Take>
-void RecordFiles::each_pair(const RecordSource& source, Take&& take) const {
-  each<RecordPair>(source, read_pairs, take);
+std::set<std::string> RecordFiles::each_pair(const RecordSource& source, Take&& take) const {
+  return each<RecordPair>(source, read_pairs, take);
 }
+
+namespace {
+
+/// Names the members that are not read, so that nothing of a file is dropped in silence.
+void log_unread(const std::string& path, const std::set<std::string>& members) {
+  constexpr size_t kNamed = 20;  // a table may have hundreds of columns
+  if (members.empty()) return;
+  std::vector<std::string> names;
+  for (const std::string& member : members)
+    if (names.size() < kNamed) names.push_back(quote(member));
+  const std::string more = members.size() > kNamed ? concat(" and ", members.size() - kNamed, " more") : "";
+  log(path, ": not read of its records: ", join(names, ", "), more);
+}
+
+}  // namespace
 
 std::unique_ptr<Examples> RecordFiles::examples(const RecordSource& source, const LengthLimits& limits,
                                                 bool pairs) const {
   auto examples = std::make_unique<Examples>();
   const auto add = [&](const auto& record) { examples->add(record, plain_, limits); };
-  if (pairs)
-    each_pair(source, add);
-  else
-    each_record(source, add);
+  const std::set<std::string> unread = pairs ? each_pair(source, add) : each_record(source, add);
   log(report_line(source.part == RecordSource::kHeldOut ? source.path + ", held out" : source.path,
                   examples->report()));
+  if (source.part != RecordSource::kHeldOut) log_unread(source.path, unread);  // the rest of the file did
   if (examples->size() == 0) fail(ErrorKind::kData, source.path, ": holds no record with an answer");
   return examples;
 }

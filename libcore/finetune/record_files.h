@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -46,16 +47,17 @@ TokenizerFiles tokenizer_of(TokenizerConfig& config, const ModelSource& model);
 /// throws.
 class RecordFiles {
  public:
-  /// `seed` draws the records that are held out. kUsage if the tokenizer belongs to another model. The
-  /// options must outlive this object.
+  /// `seed` draws the records that are held out. Warns if the tokenizer lacks a mark of
+  /// `options.named_template`. kUsage if the tokenizer belongs to another model. The options must outlive
+  /// this object.
   RecordFiles(const TuningDataOptions& options, const ModelSource& model, const TokenizerFiles& files,
               int64_t seed);
   RecordFiles(const RecordFiles&) = delete;  // a callback in records_ refers to this object
   RecordFiles& operator=(const RecordFiles&) = delete;
 
-  /// Returns the examples to learn, and logs a line about them. With `pairs`, each record has two answers and
-  /// becomes two successive examples: first the chosen one, then the rejected one. kData if there are no
-  /// examples.
+  /// Returns the examples to learn, and logs a line about them and one about what is not read. With `pairs`,
+  /// each record has two answers and becomes two successive examples: first the chosen one, then the rejected
+  /// one. kData if there are no examples.
   std::unique_ptr<Examples> examples(const RecordSource& source, const LengthLimits& limits,
                                      bool pairs = false) const;
   /// Returns the questions in order; with `pairs`, each with the chosen answer. Every prompt has at least one
@@ -65,19 +67,21 @@ class RecordFiles {
 
   const Tokenizer& tokenizer() const { return plain_.tokenizer(); }
   /// The ids that end a text: --eod-token or, without it, the model's own. The first of them ends the answers
-  /// that are learned.
+  /// that are learned. The end of a message in `options.named_template` is among them.
   const std::vector<int32_t>& ends() const { return files_.end; }
 
  private:
   RecordFiles(const TuningDataOptions& options, const ModelSource& model, const TokenizerFiles& files,
               std::unique_ptr<Tokenizer> tokenizer, int64_t seed);
-  /// Calls `take` with each record of the source, read by read_records() or read_pairs().
+  void choose_template();
+  /// Calls `take` with each record of the source, read by read_records() or read_pairs(). Returns the members
+  /// that are not read of the file's records.
   template <class R, class Read, class Take>
-  void each(const RecordSource& source, Read&& read, Take&& take) const;
+  std::set<std::string> each(const RecordSource& source, Read&& read, Take&& take) const;
   template <class Take>
-  void each_record(const RecordSource& source, Take&& take) const;
+  std::set<std::string> each_record(const RecordSource& source, Take&& take) const;
   template <class Take>
-  void each_pair(const RecordSource& source, Take&& take) const;
+  std::set<std::string> each_pair(const RecordSource& source, Take&& take) const;
 
   const TuningDataOptions& options_;
   int64_t seed_;

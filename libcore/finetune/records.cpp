@@ -1,14 +1,13 @@
 #include "libcore/finetune/records.h"
 
 #include <algorithm>
-#include <array>
-#include <initializer_list>
 #include <memory>
 #include <utility>
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
 #include "libcore/base/utf8.h"
+#include "libcore/finetune/record_checks.h"
 #include "libcore/io/parquet/parquet_records.h"
 
 namespace megalith {
@@ -28,24 +27,22 @@ class Reader {
 
   Record read() const {
     if (!json_.is_object()) refuse("found ", shortened(json_.dump(), 60), "; wanted an object");
-    refuse_two_answers();
-    refuse_unread();
-    refuse_two_questions();
-    if (json_.find("messages")) return messages("messages", {"role", "content"});
-    if (json_.find("conversations")) return messages("conversations", {"from", "value"});
-    if (json_.find("src")) return pair("src", "tgt");
-    if (json_.find("instruction")) return instruction();
-    if (json_.find("prompt")) return pair("prompt", json_.find("completion") ? "completion" : "response");
-    if (json_.find("text")) return plain();
-    refuse("found ", names(), "; ", kWanted);
+    check_record_members(json_, where_);
+    const std::string_view form = record_form(json_);
+    if (form.empty()) refuse("found ", names(), "; ", kWanted);
+    if (form == "src") return pair("src", "tgt");
+    if (form == "instruction") return instruction();
+    if (form == "prompt")
+      return pair("prompt",
+                  json_.find("completion") && !is_there(json_.find("response")) ? "completion" : "response");
+    return form == "text" ? plain() : messages(form.data());
   }
 
   RecordPair read_pair() const {
     if (!json_.is_object()) refuse("found ", shortened(json_.dump(), 60), "; wanted an object");
     for (const char* name : {"chosen", "rejected"})
       if (!json_.find(name)) refuse("found ", names(), "; ", kWantedPair);
-    refuse_unread();
-    refuse_two_questions();
+    check_pair_members(json_, where_);
     RecordPair out{with_answer("chosen"), with_answer("rejected")};
     for (Record* record : {&out.chosen, &out.rejected})
       for (size_t i = 0; i + 1 < record->segments.size(); ++i) record->segments[i].answer = false;
@@ -88,50 +85,9 @@ class Reader {
     return found;
   }
 
-  static bool is_there(const Json* value) {
-    return value != nullptr && !value->is_null() && *value != Json("") && *value != Json(Json::array());
-  }
-  /// Refuses a record that has an answer in two forms: one of them would be dropped.
-  void refuse_two_answers() const {
-    const char* first = nullptr;
-    for (const char* name : {"messages", "conversations", "tgt", "output", "completion", "response"}) {
-      if (!is_there(json_.find(name))) continue;
-      if (first != nullptr)
-        refuse("holds both ", quote(first), " and ", quote(name), "; leave one of them out");
-      first = name;
-    }
-  }
-  /// Refuses a record that has a question in two forms: one of them would be dropped. Only beside a
-  /// conversation "prompt" is ignored.
-  void refuse_two_questions() const {
-    const bool conversation = json_.find("messages") != nullptr || json_.find("conversations") != nullptr;
-    const char* first = nullptr;
-    for (const char* name : {"messages", "conversations", "src", "instruction", "prompt"}) {
-      if (conversation && name == std::string_view("prompt")) continue;
-      const Json* const value = json_.find(name);
-      if (first != nullptr && is_there(value))
-        refuse("holds both ", quote(first), " and ", quote(name), "; leave one of them out");
-      if (first == nullptr && value != nullptr) first = name;
-    }
-  }
-  /// Refuses members that no form of a record reads, and an answer that is to be avoided.
-  void refuse_unread() const {
-    for (const char* name : {"images", "videos", "audios"})
-      if (is_there(json_.find(name)))
-        refuse(quote(name), ": only texts are learned; leave them out, with the records that need them");
-    if (is_there(json_.find("functions"))) refuse("\"functions\" are not read; give \"tools\"");
-    if (is_there(json_.find("history")))
-      refuse("\"history\" is not read; give \"messages\" with its turns instead");
-    if (const Json* label = json_.find("label");
-        label && *label == Json(false) && is_there(json_.find("completion")))
-      refuse("\"label\" is false: an answer to avoid would be learned; leave the record out, or give ",
-             "\"chosen\" and \"rejected\" with --dpo");
-  }
-  /// Refuses members that only a chat template could use.
-  void refuse_unused(std::initializer_list<const char*> unused, const char* beside) const {
-    for (const char* name : unused)
-      if (is_there(json_.find(name)))
-        refuse(quote(name), " cannot be used with ", quote(beside), "; give \"messages\" instead");
+  /// Refuses what only a chat template could use.
+  void refuse_for_template(const char* beside) const {
+    refuse_unused(json_, {"system", "tools", "chat_template_kwargs"}, beside, where_);
   }
   static bool same_question(const RecordPair& pair) {
     const std::vector<Segment>&a = pair.chosen.segments, &b = pair.rejected.segments;
@@ -152,7 +108,7 @@ class Reader {
       add(list, message("assistant", answer));
       return conversation(std::move(list), "prompt");
     }
-    refuse_unused({"system", "tools", "chat_template_kwargs"}, json_.find("src") ? "src" : "prompt");
+    refuse_for_template(json_.find("src") ? "src" : "prompt");
     return {.segments = {{std::move(prompt), false}, {answer, true}},
             .rendered = false,
             .where = where_,
@@ -163,11 +119,15 @@ class Reader {
     const Json *asks = json_.find(question), *replies = json_.find(reply);
     const bool lists = std::string_view(question) == "prompt" &&
                        (asks->is_array() || (replies != nullptr && replies->is_array()));
-    if (!lists) return asked(text(question), answer(reply), options_.style == PromptStyle::kChat);
+    if (!lists) {
+      check_rendering(json_, question, {text(question), answer(reply)}, where_);
+      return asked(text(question), answer(reply), options_.style == PromptStyle::kChat);
+    }
     Conversation list;
     append_texts_or_messages(list, question, "user");
     list.learned.assign(list.messages.size(), false);
     append_texts_or_messages(list, reply, "assistant");
+    check_text(list, question);
     return conversation(std::move(list), reply);
   }
 
@@ -183,9 +143,13 @@ class Reader {
     return {.segments = {{whole, true}}, .rendered = false, .where = where_, .answer = whole};
   }
 
-  Record instruction() const { return instruction(answer("output")); }
+  Record instruction() const {
+    const std::string input = optional_text("input");
+    check_rendering(json_, "instruction", {text("instruction"), input, answer("output")}, where_);
+    return instruction(answer("output"));
+  }
   Record instruction(const std::string& reply) const {
-    refuse_unused({"system", "tools", "chat_template_kwargs"}, "instruction");
+    refuse_for_template("instruction");
     const std::string question = text("instruction"), input = optional_text("input");
     if (options_.style == PromptStyle::kAlpaca) return asked(alpaca_prompt(question, input), reply, false);
     return asked(input.empty() ? question : question + "\n" + input, reply,
@@ -202,16 +166,29 @@ class Reader {
                                                      : MessageNames{"role", "content"};
   }
 
-  Record messages(const char* list_name, const MessageNames& names) const {
+  Record messages(const char* list_name) const {
     Conversation out;
-    append_messages(out, list_name, names);
+    append_messages(out, list_name, names_of(json_[list_name]));
     check_prompt(out, list_name);
+    check_text(out, list_name);
     return conversation(std::move(out), list_name);
   }
-  /// A prompt beside a whole conversation must repeat one of its questions: any other would be dropped.
+  /// A text beside a conversation must be its rendering.
+  void check_text(const Conversation& list, const char* name) const {
+    std::vector<std::string_view> parts;
+    for (size_t i = 0; i < list.messages.size(); ++i) {
+      const Json &role = list.messages[i]["role"], &content = list.messages[i]["content"];
+      if (content.is_string() && (role == Json("user") || (role == Json("assistant") && list.learned[i])))
+        parts.push_back(content.as_string());
+    }
+    check_rendering(json_, name, parts, where_);
+  }
+  /// A prompt beside a whole conversation must repeat one of its questions, or its beginning: any other would
+  /// be dropped.
   void check_prompt(const Conversation& list, const char* name) const {
     const Json* const prompt = json_.find("prompt");
-    if (!is_there(prompt) || !prompt->is_string()) return;
+    if (!is_there(prompt)) return;
+    if (prompt->is_array()) return check_beginning(list, "prompt", name);
     for (const Json& one : list.messages)
       if (one["role"] == Json("user") && one["content"] == *prompt) return;
     refuse("\"prompt\" is not a question in ", quote(name), "; leave one of them out");
@@ -230,6 +207,8 @@ class Reader {
   /// Appends a message with all its members, as the template may read them, except the weight.
   void append_message(Conversation& out, const Json& given, const MessageNames& names) const {
     if (!given.is_object()) refuse("found ", shortened(given.dump(), 60), "; wanted a message");
+    if (is_there(given.find("function_call")))
+      refuse("\"function_call\" of a message is not read; give \"tool_calls\"");
     Json::Object made{{"role", role_of(text(given, names.role))}};
     const Json* const content = given.find(names.content);
     const bool calls_only = is_there(given.find("tool_calls")) && (content == nullptr || content->is_null());
@@ -243,9 +222,9 @@ class Reader {
   bool is_learned(const Json& message) const {
     const Json* const weight = message.find("weight");
     if (weight == nullptr || weight->is_null()) return true;
-    if (*weight != Json(0) && *weight != Json(1))
+    if (!weight->is_number() || (weight->as_double() != 0 && weight->as_double() != 1))
       refuse("\"weight\" is ", shortened(weight->dump(), 60), "; wanted 1, or 0 for an answer not to learn");
-    return *weight == Json(1);
+    return weight->as_double() == 1;
   }
 
   Record conversation(Conversation&& list, const char* name) const {
@@ -304,14 +283,21 @@ class Reader {
   Record with_answer(const char* name) const {
     const Json& value = json_[name];
     const bool chat = options_.style == PromptStyle::kChat;
-    const Json* const prompt = json_.find("prompt");
-    if (value.is_string() && prompt && prompt->is_string()) return asked(text("prompt"), answer(name), chat);
-    if (value.is_string() && json_.find("instruction")) return instruction(answer(name));
+    const bool whole = is_whole(value);
+    if (!whole) refuse_prompt_beside_messages();
+    const std::string_view form = record_form(json_);
+    if (value.is_string() && form == "prompt" && json_["prompt"].is_string())
+      return asked(text("prompt"), answer(name), chat);
+    if (value.is_string() && form == "instruction") return instruction(answer(name));
+    for (const char* text : {"instruction", "src"})
+      if (is_there(json_.find(text)))
+        refuse(quote(text), " cannot be used with this ", quote(name), "; give \"prompt\" instead");
     Conversation list;
-    if (is_whole(value)) {
+    if (whole) {
       append_messages(list, name, names_of(value));
       check_prompt(list, name);
-      check_questions(list, name);
+      for (const char* before : {"messages", "conversations"})
+        if (is_there(json_.find(before))) check_beginning(list, before, name);
     } else {
       append_questions(list);
       append_answer(list, name);
@@ -321,6 +307,11 @@ class Reader {
       refuse(quote(name), " ends with a message from ", list.messages.back()["role"].dump(),
              "; wanted an answer of the assistant");
     return conversation(std::move(list), name);
+  }
+  void refuse_prompt_beside_messages() const {
+    for (const char* list : {"messages", "conversations"})
+      if (is_there(json_.find("prompt")) && is_there(json_.find(list)))
+        refuse("holds both \"prompt\" and ", quote(list), "; leave one of them out");
   }
   /// Whether a list of messages holds a question too.
   bool is_whole(const Json& value) const {
@@ -348,31 +339,32 @@ class Reader {
     else
       add(list, message("assistant", answer(name)));
   }
-  /// Messages beside a whole conversation must be its beginning, except for an answer at their end.
-  void check_questions(const Conversation& list, const char* name) const {
-    for (const char* before : {"prompt", "messages", "conversations"}) {
-      const Json* const found = json_.find(before);
-      if (!is_there(found) || !found->is_array()) continue;
-      Conversation said;
-      append_messages(said, before, names_of(*found));
-      if (said.messages.back()["role"] == Json("assistant")) said.messages.pop_back();
-      if (said.messages.size() > list.messages.size() ||
-          !std::equal(said.messages.begin(), said.messages.end(), list.messages.begin()))
-        refuse(quote(before), " is not how ", quote(name), " begins; leave one of them out");
-    }
+  /// Messages beside a whole conversation must be its beginning. Behind it they may have one of the answers.
+  void check_beginning(const Conversation& list, const char* before, const char* name) const {
+    Conversation said;
+    append_messages(said, before, names_of(json_[before]));
+    if (!begins_with(list, said) && is_given_answer(said.messages.back())) said.messages.pop_back();
+    if (!begins_with(list, said))
+      refuse(quote(before), " is not how ", quote(name), " begins; leave one of them out");
+  }
+
+  static bool begins_with(const Conversation& whole, const Conversation& part) {
+    return part.messages.size() <= whole.messages.size() &&
+           std::equal(part.messages.begin(), part.messages.end(), whole.messages.begin());
+  }
+  /// Whether a message is the last one of "chosen" or "rejected".
+  bool is_given_answer(const Json& message) const {
+    for (const char* name : {"chosen", "rejected"})
+      if (const Json* given = json_.find(name); given && last_content(*given) == message["content"])
+        return message["role"] == Json("assistant");
+    return false;
   }
 
   std::string role_of(const std::string& word) const {
-    static constexpr std::array<std::pair<const char*, const char*>, 8> kRoles = {{{"system", "system"},
-                                                                                   {"developer", "developer"},
-                                                                                   {"user", "user"},
-                                                                                   {"human", "user"},
-                                                                                   {"assistant", "assistant"},
-                                                                                   {"gpt", "assistant"},
-                                                                                   {"model", "assistant"},
-                                                                                   {"tool", "tool"}}};
-    for (const auto& [known, role] : kRoles)
-      if (word == known) return role;
+    for (const char* role : {"system", "developer", "user", "assistant", "tool"})
+      if (word == role) return word;
+    if (word == "human") return "user";
+    if (word == "gpt" || word == "model") return "assistant";
     refuse("a message is from ", quote(word),
            "; wanted system, developer, user (human), assistant (gpt) or tool");
   }
@@ -402,7 +394,9 @@ std::string alpaca_prompt(const std::string& instruction, const std::string& inp
 }
 
 Record record_of(const Json& json, const RecordOptions& options, const std::string& where) {
-  return Reader(json, options, where).read();
+  Record record = Reader(json, options, where).read();
+  check_chosen(json, record.answer, where);
+  return record;
 }
 
 namespace {
@@ -461,19 +455,23 @@ RecordPair pair_of(const Json& json, const RecordOptions& options, const std::st
 
 namespace {
 
-void read_objects(const std::string& path, int64_t max_records,
+void read_objects(const std::string& path, const RecordOptions& options,
                   const std::function<void(const Json&, const std::string& where)>& take) {
   int64_t count = 0;
+  const char* const before_place = is_parquet(path) ? ": row " : ":";
   const std::unique_ptr<RecordReader> reader = open_corpus(path, {}, {.refused = kLongestLine});
   LineBatch batch;
   while (reader->next(batch, [](size_t) {}))
     for (size_t i = 0; i < batch.lines(); ++i) {
-      const std::string where = concat(path, ":", batch.place(i, 0).line);
+      const std::string where = concat(path, before_place, batch.place(i, 0).line);
       const std::span<char> line = batch.line(i);
       const std::string_view text(line.data(), line.size());
       if (trim(text).empty()) continue;
-      take(Json::parse(text, where), where);
-      if (++count == max_records) return;
+      const Json json = Json::parse(text, where);
+      take(json, where);
+      if (options.unread)
+        for (const std::string& member : unread_members(json)) options.unread(member);
+      if (++count == options.max_records) return;
     }
 }
 
@@ -481,13 +479,15 @@ void read_objects(const std::string& path, int64_t max_records,
 
 void read_records(const std::string& path, const RecordOptions& options,
                   const std::function<void(Record&&)>& take) {
-  read_objects(path, options.max_records,
-               [&](const Json& json, const std::string& where) { take(record_of(json, options, where)); });
+  read_objects(path, options, [&](const Json& json, const std::string& where) {
+    take(record_of(json, options, where));
+    if (options.unread && is_there(json.find("rejected"))) options.unread("rejected");
+  });
 }
 
 void read_pairs(const std::string& path, const RecordOptions& options,
                 const std::function<void(RecordPair&&)>& take) {
-  read_objects(path, options.max_records,
+  read_objects(path, options,
                [&](const Json& json, const std::string& where) { take(pair_of(json, options, where)); });
 }
 

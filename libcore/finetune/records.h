@@ -21,7 +21,7 @@ struct Record {
   /// True: a chat template has rendered the text, including its special tokens. False: the tokenizer must
   /// still mark the beginning and end of the text.
   bool rendered = false;
-  std::string where;        // "train.json:17"
+  std::string where;        // "train.json:17"; of Parquet "train.parquet: row 17"
   std::string answer = {};  // the last answer as the record has it, without a template's marks
 };
 
@@ -57,22 +57,25 @@ struct RecordOptions {
   /// Style of "instruction" records; "src" and "prompt" are plain except with kChat.
   PromptStyle style = PromptStyle::kAlpaca;
   RenderMessages render = {};
+  /// Called for each member of a record that no form of a record has, and by read_records() for "rejected".
+  std::function<void(const std::string& member)> unread = {};
 };
 
 /// Reads a file of records: JSON lines, one JSON array, or Parquet (ParquetRecords). A record is an object
 /// with
 ///   "src", "tgt"                           texts (PaddleNLP)
-///   "instruction", "input"?, "output"      texts (Stanford Alpaca); "system" and "history" are kData
+///   "instruction", "input"?, "output"      texts (Stanford Alpaca)
 ///   "prompt", "completion" | "response"    texts or lists of messages, of which the completion is learned
 ///   "messages"                             [{"role": system|developer|user|assistant|tool, "content"}]
 ///   "conversations"                        [{"from": system|human|gpt, "value"}] (ShareGPT)
-///   "text"                                 a text, all of which is learned; not read beside another form
-/// Beside messages there may be "system", a text, "tools", a list or its JSON, and "chat_template_kwargs", an
-/// object of variables for the template. A message of the assistant may have "tool_calls" and "weight": 0 if
-/// it is not learned. Other members of a message go to the template, other members of a record are ignored.
-/// kData, with file and line, for anything else, for questions or answers in two forms, for images, videos
-/// and audios, for an answer with "label": false, for an empty answer, and for text that is not UTF-8;
-/// kNoInput.
+///   "text"                                 a text, all of which is learned
+/// Beside another form "text" must be a rendering of it (check_rendering()), and is not learned; "chosen"
+/// must be its answer (check_chosen()). Members that are null or empty count as missing. Beside messages
+/// there may be "system", a text, "tools", a list or its JSON, and "chat_template_kwargs", an object of
+/// variables for the template. A message of the assistant may have "tool_calls" and "weight": 0 if it is not
+/// learned. Other members of a message go to the template, other members of a record to `unread`. kData, with
+/// file and line (Parquet: row), for anything else, for what would be dropped (check_record_members()), for
+/// "function_call" of a message, for an empty answer, and for text that is not UTF-8; kNoInput.
 void read_records(const std::string& path, const RecordOptions&, const std::function<void(Record&&)>& take);
 
 /// Reads one object as read_records() does.
@@ -86,7 +89,8 @@ Record record_of(const Json&, const RecordOptions&, const std::string& where);
 ///   "messages" | "conversations"     lists of messages (LLaMA-Factory's ShareGPT form)
 /// or "src" and "tgt" in turns, "response" and "sort" (PaddleNLP's run_dpo.py),
 /// or no question, if "chosen" and "rejected" are whole conversations. A question beside whole conversations
-/// must be theirs, and both answers must have the same one.
+/// must be theirs, and both answers must have the same one. kData for what would be dropped, too
+/// (check_pair_members()).
 void read_pairs(const std::string& path, const RecordOptions&, const std::function<void(RecordPair&&)>& take);
 RecordPair pair_of(const Json&, const RecordOptions&, const std::string& where);
 

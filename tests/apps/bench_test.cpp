@@ -104,6 +104,28 @@ TEST_F(BenchScript, TimesTheStart) {
     EXPECT_NE(result.out.find(row), std::string::npos) << row << '\n' << result.out;
 }
 
+// Runs the program that writes the tables of vocabularies in docs/benchmarks.md, without other programs.
+TEST_F(BenchScript, MeasuresVocabularies) {
+  const TempDir dir;
+  fs::create_directories(dir / "corpora");
+  fs::create_directories(dir / "vocab/json");
+  fs::create_directories(dir / "vocab/model");
+  fs::copy_file(test_data("apps/fixtures/wiki/text/AA/wiki_00"), dir / "corpora/en.jsonl");
+  fs::copy_file(test_data("text/goldens/trained/tokenizer.json"), dir / "vocab/json/tokenizer.json");
+  fs::copy_file(test_data("text/goldens/sentencepiece/bytes.model"), dir / "vocab/model/bytes.model");
+  const std::string bench = concat("python3 ", test_data("../bench/vocabularies.py"), " --turns 2 --vocab ",
+                                   dir / "vocab", " --bin ", fs::path(app("merge")).parent_path().string());
+  const CommandResult rates = run_command(concat(bench, " --corpora ", dir / "corpora"));
+  EXPECT_EQ(rates.code, 0) << rates.err;
+  const CommandResult start = run_command(bench + " --start");
+  EXPECT_EQ(start.code, 0) << start.err;
+  for (const char* name : {"json", "model"}) {
+    EXPECT_TRUE(test::Pattern(concat("\\| ", name, " \\| en \\| [0-9]+ \\|")).is_in(rates.out)) << rates.out;
+    EXPECT_TRUE(test::Pattern(concat("\\| ", name, " \\| [0-9]+ \\([0-9]+ – [0-9]+\\) \\|")).is_in(start.out))
+        << start.out;
+  }
+}
+
 /// The program that makes docs/reliability.md's table of restarts. It ends with 1 if a checkpoint differs or
 /// faults cost more steps than `options` allow.
 void expect_kept(const std::string& options) {

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "libcore/base/error.h"
+#include "libcore/base/text.h"
 #include "libcore/io/files/file.h"
 #include "libcore/text/formats/make_tokenizer.h"
 #include "tests/support/files.h"
@@ -75,6 +76,59 @@ TEST_F(TokenizerOfModel, OfIdsHasTheModelsVocabulary) {
   TokenizerConfig config;
   config.type = "NullTokenizer";
   EXPECT_EQ(make_tokenizer(files(config))->vocab_size(), 700);  // the size is that of config.json
+}
+
+/// The prompt of the record {"src": "q", "tgt": "a"}, as a chat.
+std::string prompt_of(const TuningDataOptions& options, const TokenizerFiles& tokenizer) {
+  const TempDir dir;
+  write_file(dir / "one.json", R"({"src": "q", "tgt": "a"})");
+  const RecordFiles records(options, ModelSource(options.model), tokenizer, 0);
+  return records.questions({dir / "one.json"}, {}).at(0).prompt;
+}
+
+// The model's tokenizer has <|eot_id|>, but not <|start_header_id|>.
+TEST_F(TokenizerOfModel, HasTheMarksOfANamedTemplateOrItsOwnTemplateIsUsed) {
+  write_file(dir_ / "model/chat_template.jinja", "own:{% for m in messages %}{{ m.content }};{% endfor %}");
+  TuningDataOptions options;
+  options.model = dir_ / "model";
+  options.style = PromptStyle::kChat;
+  TokenizerConfig config;
+  const TokenizerFiles tokenizer = files(config);
+  EXPECT_EQ(prompt_of(options, tokenizer), "own:q;");
+  options.named_template = {.name = "--template mine",
+                            .jinja = "{% for m in messages %}{{ m.content }}<|eot_id|>{% endfor %}",
+                            .marks = {"<|eot_id|>"}};
+  EXPECT_EQ(prompt_of(options, tokenizer), "q<|eot_id|>");
+  const RecordFiles records(options, ModelSource(options.model), tokenizer, 0);
+  ASSERT_EQ(records.ends().size(), 2U);  // beside that of the model's config.json
+  EXPECT_EQ(records.tokenizer().decode({&records.ends()[1], 1}), "<|eot_id|>");
+  options.named_template->marks.push_back("<|start_header_id|>");
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(prompt_of(options, tokenizer), "own:q;");
+  EXPECT_NE(
+      testing::internal::GetCapturedStderr().find(
+          "--template mine: the model's tokenizer has no token \"<|start_header_id|>\"; the model's own "
+          "chat template is used"),
+      std::string::npos);
+  write_file(dir_ / "given.jinja", "given:{% for m in messages %}{{ m.content }};{% endfor %}");
+  options.named_template->marks.pop_back();
+  options.chat_template = dir_ / "given.jinja";
+  EXPECT_EQ(prompt_of(options, tokenizer), "given:q;");
+}
+
+TEST_F(TokenizerOfModel, NamesTheMembersThatAreNotRead) {
+  write_file(
+      dir_ / "data.json",
+      "{\"src\": \"q\", \"tgt\": \"a\", \"source\": \"web\"}\n{\"src\": \"q\", \"tgt\": \"a\", \"id\": 1}\n");
+  TuningDataOptions options;
+  options.model = dir_ / "model";
+  TokenizerConfig config;
+  const RecordFiles records(options, ModelSource(options.model), files(config), 0);
+  testing::internal::CaptureStderr();
+  records.examples({dir_ / "data.json"}, {});
+  EXPECT_NE(testing::internal::GetCapturedStderr().find(
+                concat(dir_ / "data.json", ": not read of its records: \"id\", \"source\"\n")),
+            std::string::npos);
 }
 
 // A FIFO or a folder in place of a file of records is refused, because nobody would write to the FIFO. A path

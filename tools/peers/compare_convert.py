@@ -4,7 +4,8 @@
     BUILD=build/release python tools/peers/compare_convert.py
 
 transformers: every weight is taken and none is missing, logits equal, pipeline("text-generation") and
-device_map="auto" give the same text. megatron-core: GPTModel (local layers) takes the .pt file with
+device_map="auto" give the same text, and so does megalith-generate of a Megatron file that was converted in place, as in
+CodeParrot's tutorial. megatron-core: GPTModel (local layers) takes the .pt file with
 load_state_dict(strict=True), written with Transformer Engine's names and with its own, and computes the same logits.
 Round trips through Megatron (at every cut), Megalith and back are byte-identical. llama.cpp, where llama_cpp is
 installed: of F32 the same tokens greedily; of F16, BF16 and Q8_0 near logits (it rounds activations too); every
@@ -49,6 +50,23 @@ def check_transformers(name, folder, want):
     texts = [transformers.pipeline("text-generation", folder, tokenizer=tokenizer, **more)("def f(x):", max_new_tokens=NEW, do_sample=False)[0]["generated_text"]
              for more in ({}, {"device_map": "auto"})]
     say(texts[0] == texts[1] and texts[0].startswith("def f"), f"{name}: pipeline, also with device_map=auto: {texts[0]!r}")
+
+
+def check_code_parrot(source, work):
+    """As the tutorial goes: Megatron's file alone in its folder, vocab.json and merges.txt in the working folder, and then
+    pipeline() of that folder."""
+    convert(source, "--to", "megatron", "--output", f"{work}/megatron")
+    os.makedirs(f"{work}/tutorial/X")
+    for file in ("vocab.json", "merges.txt"):
+        shutil.copy(f"{source}/{file}", f"{work}/tutorial")
+    shutil.copy(f"{work}/megatron/release/mp_rank_00/model_optim_rng.pt", f"{work}/tutorial/X")
+    done = programs.run("megalith-convert", "X/model_optim_rng.pt", cwd=f"{work}/tutorial")
+    if done.returncode:
+        return say(False, f"CodeParrot's file: {done.stderr}")
+    complete = transformers.pipeline("text-generation", model=f"{work}/tutorial/X")
+    theirs = complete("def f(x):", max_new_tokens=NEW, do_sample=False)[0]["generated_text"]
+    ours = programs.run("megalith-generate", "--model", f"{work}/tutorial/X", "--prompt", "def f(x):", "--max-new-tokens", NEW, "--temperature", 0).stdout
+    say(ours.rstrip("\n") == theirs.rstrip("\n"), f"CodeParrot's file: pipeline gives megalith-generate's text: {theirs!r}")
 
 
 def start_megatron():
@@ -201,6 +219,8 @@ def main():
         with tempfile.TemporaryDirectory() as work:
             model = transformers.AutoModelForCausalLM.from_pretrained(source).eval()
             want = transformers_logits(model, tokens_of(model.config.vocab_size))
+            if family == "gpt2":
+                check_code_parrot(source, work)
             convert(source, "--output", f"{work}/hf")
             check_transformers(family, f"{work}/hf", want)
             for impl in ("local", "transformer_engine"):

@@ -15,8 +15,8 @@ def say(ok, what):
     print("ok  " if ok else "FAIL", what, flush=True)
 
 
-def run(program, *words):
-    return subprocess.run([os.path.join(BIN, program), *map(str, words)], capture_output=True, text=True)
+def run(program, *words, cwd=None):
+    return subprocess.run([os.path.join(BIN, program), *map(str, words)], capture_output=True, text=True, cwd=cwd)
 
 
 def convert(*words):

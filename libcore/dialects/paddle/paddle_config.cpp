@@ -90,6 +90,12 @@ void settle_paddle_training(TrainConfig& train, Options& options) {
   }
 }
 
+void take_paddle_loss_scale(TrainConfig& train, const Options& options) {
+  constexpr double kScaleLoss = 32768;  // of --scale_loss in PaddleNLP's trainer/training_args.py
+  if (train.fp16 && !train.fixed_loss_scale() && !options.given("initial-loss-scale"))
+    train.initial_loss_scale = kScaleLoss;
+}
+
 void translate_paddle_preferences(FileTranslation& file) {
   const auto has = [&](const char* key) {
     return std::any_of(file.options.begin(), file.options.end(),

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <mutex>
+#include <optional>
 
 #include "libcore/base/error.h"
 #include "libcore/io/files/file.h"
@@ -44,6 +46,12 @@ class Pieces : public Tokenizer {
     return eod_;
   }
   std::string decode(std::span<const int32_t> ids) const override { return decoder_.decode(ids); }
+  void decode_all(std::span<const int32_t> ids, ByteBuffer& out) const override {
+    constexpr size_t kMany = 4096;  // for fewer, making joined_ would take longer than it saves
+    if (ids.size() < kMany) return Tokenizer::decode_all(ids, out);
+    std::call_once(joined_made_, [this] { joined_ = JoinedPieces::of(decoder_); });
+    joined_ ? joined_->decode_all(ids, out) : Tokenizer::decode_all(ids, out);
+  }
   std::string name() const override { return name_; }
   std::string hash() const override { return hash_; }
 
@@ -53,6 +61,8 @@ class Pieces : public Tokenizer {
  private:
   std::string path_, name_;
   SentencePieceDecoder decoder_;
+  mutable std::once_flag joined_made_;
+  mutable std::optional<JoinedPieces> joined_;
   int32_t eod_;
   std::string hash_;
 };

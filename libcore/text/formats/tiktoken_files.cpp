@@ -243,15 +243,25 @@ ByteLevelModel read_tekken(const Json& json, const std::string& path, const TikT
   return model;
 }
 
-/// How texts are split by the tokenizer of a file.
+/// The first bytes of a file, all of a small one.
+std::string beginning_of(const std::string& path) {
+  constexpr uint64_t kBytes = uint64_t{1} << 16;
+  const ReadableFile file(path);
+  std::string bytes(std::min(file.size(), kBytes), '\0');
+  file.read_at(0, bytes.data(), bytes.size());
+  return bytes;
+}
+
+/// How texts are split by the tokenizer of a file, which is known to be one.
 FindPretokens find_of(const std::string& path, const TikTokenSettings& settings) {
-  const std::string contents = read_file(path);
-  if (!is_tekken(contents)) return split_pattern(pattern_of(settings.pattern)).find;
-  // In published files "config" comes first, so the rest, 19 MB, need not be parsed.
-  std::string head = contents.substr(0, contents.find("\"vocab\""));
-  head = head.substr(0, head.rfind(',')) + "}";
-  const bool has_config = head.size() < contents.size() && head.find("\"config\"") != std::string::npos;
-  const Json json = Json::parse(has_config ? head : contents, path);
+  std::string text = beginning_of(path);
+  if (trim(text).empty()) text = read_file(path);
+  if (!is_tekken(text)) return split_pattern(pattern_of(settings.pattern)).find;
+  // In published files "config" comes first, so the rest, 19 MB, need not be read.
+  const size_t vocab = text.find("\"vocab\"");
+  const bool has_config = vocab != std::string::npos && text.find("\"config\"") < vocab;
+  text = has_config ? text.substr(0, text.rfind(',', vocab)) + "}" : read_file(path);
+  const Json json = Json::parse(text, path);
   return pattern_in(read_tekken_config(JsonCursor(json, path)).pattern, path).find;
 }
 

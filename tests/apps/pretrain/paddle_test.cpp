@@ -342,6 +342,18 @@ TEST_F(PaddleApp, IgnoresALossScaleWithoutFp16) {
   EXPECT_NE(result.all().find("--scale-loss without --fp16"), std::string::npos) << result.all();
 }
 
+// scale_loss of PaddleNLP's TrainingArguments is 32768; one overflow does not lower it yet.
+TEST_F(PaddleApp, BeginsFp16AtPaddlesLossScale) {
+  for (const auto& [given, scale] :
+       {std::pair{"", 32768.0}, {"--scale_loss 1024", 1024.0}, {"--loss-scale 512", 512.0}}) {
+    fs::remove(dir_ / "log.jsonl");  // to which a run would append
+    const CommandResult result = pretrain(concat(
+        "--overwrite_output_dir --output_dir out --max_steps 1 --fp16 ", "--log-json log.jsonl ", given));
+    ASSERT_EQ(result.code, 0) << result.all();
+    EXPECT_EQ(log_lines(dir_ / "log.jsonl", "train").at(0)["loss_scale"].as_double(), scale);
+  }
+}
+
 TEST_F(PaddleApp, EvaluatesOnlyWhenAskedTo) {
   const CommandResult result =
       run(test::replaced(kLine, "--do_eval ", "") + "--output_dir out --report_to tensorboard");

@@ -123,6 +123,8 @@ TEST_F(PretrainScripts, OfCodeParrotTrainOn8RanksAsOnOne) {
   EXPECT_NE(eight.out.find("data-parallel size: 8"), std::string::npos) << eight.out;
   EXPECT_TRUE(test::Pattern("\\| loss scale: [0-9]+\\.0 \\| grad norm").is_in(eight.out)) << eight.out;
   EXPECT_TRUE(fs::exists(dir_ / "experiments/codeparrot-small/iter_0000020/mp_rank_00/model_optim_rng.pt"));
+  // Megatron's --initial-loss-scale; one overflow does not lower it yet (--hysteresis 2).
+  EXPECT_EQ(log_lines(dir_ / "eight.jsonl", "train").at(0)["loss_scale"].as_double(), 0x1p32);
   EXPECT_FALSE(fs::is_empty(dir_ / "experiments/tensorboard"));
   const CommandResult one =
       run("mkdir one && cd one && ln -s ../vocab.json ../merges.txt ../codeparrot_* . \n" +

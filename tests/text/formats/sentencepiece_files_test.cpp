@@ -4,6 +4,7 @@
 #include <random>
 
 #include "libcore/io/files/file.h"
+#include "libcore/text/formats/sentencepiece/sentencepiece_decoder.h"
 #include "libcore/text/formats/sentencepiece/sentencepiece_library.h"
 #include "libcore/text/formats/sentencepiece/sentencepiece_table.h"
 #include "tests/support/environment.h"
@@ -102,6 +103,10 @@ void compare_random_models(size_t models, size_t texts, unsigned seed) {
     test::write_quickly(dir / "some.model", bytes);
     const auto tokenizer = read_sentencepiece_tokenizer("Llama2Tokenizer", dir / "some.model");
     const Judge judge(table, bytes);
+    const SentencePieceDecoder decoder(table);
+    const auto joined = JoinedPieces::of(decoder);
+    ASSERT_TRUE(joined);
+    test::TextsTogether together;
     for (size_t i = 0; i < texts; ++i) {
       const std::string text = test::random_text(table, random);
       if (const auto wanted = judge.ids(text)) {
@@ -114,7 +119,11 @@ void compare_random_models(size_t models, size_t texts, unsigned seed) {
         ids.push_back(static_cast<int32_t>(random() % table.tokens.size()));
       ASSERT_EQ(tokenizer->decode(ids), judge.decode(ids))
           << described(table, "") << testing::PrintToString(ids);
+      together.add("", ids, judge.decode(ids));
     }
+    ByteBuffer decoded;
+    joined->decode_all(together.ids, decoded);
+    ASSERT_EQ(std::string_view(decoded.data(), decoded.size()), together.decoded) << described(table, "");
   }
   EXPECT_GT(compared, models * texts * 2 / 3);
 }
@@ -143,6 +152,37 @@ TEST(SentencePieceFiles, GiveTheIdsAndTextsOfTheNewestRelease) {
     }
     together.expect(*tokenizer, name);
   }
+}
+
+// A piece whose blank is dropped, pieces without text, and bytes around these, by the rules of release 0.2.3
+// (SentencePieceProcessor::Decode).
+TEST(SentencePieceFiles, DecodeManyTextsAtOnce) {
+  Table table;
+  table.trainer.unknown_text = " ? ";
+  table.rules.add_space = true;
+  table.rules.remove_extra_spaces = false;
+  for (const auto& [text, type] : {std::pair{"<unk>", Table::kUnknown},
+                                   {"<s>", Table::kControl},
+                                   {"\u2581a", Table::kNormal},
+                                   {"\u2581", Table::kNormal},
+                                   {"<0xC3>", Table::kByte},
+                                   {"<0xA9>", Table::kByte}})
+    table.tokens.push_back({.text = text, .score = 0, .type = type});
+  const auto decoded = [&](const std::vector<int32_t>& ids) {
+    const SentencePieceDecoder decoder(table);
+    ByteBuffer out;
+    JoinedPieces::of(decoder)->decode_all(ids, out);
+    return std::string(out.data(), out.size());
+  };
+  constexpr int32_t kEnd = Tokenizer::kTextEnd;
+  EXPECT_EQ(decoded({1, 2, 2, kEnd, kEnd, 0, 2, kEnd}), "a a\n\n ?  a\n");
+  EXPECT_EQ(decoded({3, 3, 2, kEnd}), "  a\n");
+  EXPECT_EQ(decoded({4, 5, 2, kEnd, 4, 1, 5, kEnd}), "\u00e9 a\n\uFFFD\uFFFD\n");
+  table.rules.remove_extra_spaces = true;
+  EXPECT_EQ(decoded({3, 1, 3, 2, 2, kEnd}), "a a\n");
+  table.trainer.unknown_text = "\xE2";
+  const SentencePieceDecoder decoder(table);
+  EXPECT_FALSE(JoinedPieces::of(decoder));
 }
 
 TEST(SentencePieceFiles, AreTheSameFromTheKeptFile) {

@@ -1,5 +1,7 @@
 #include "libcore/text/formats/tiktoken_files.h"
 
+#include <algorithm>
+
 #include "libcore/io/files/file.h"
 #include "tests/text/fixtures.h"
 #include "tests/text/read_twice.h"
@@ -50,6 +52,24 @@ TEST(TikToken, ReadsAShippedTekkenAsMistral) {
     const std::vector<int32_t> wanted = test::ids_of(entry.as_array()[1]);
     EXPECT_EQ(test::encode(*first, text), wanted) << quote(text);
     EXPECT_EQ(test::encode(*later, text), wanted) << quote(text);
+  }
+}
+
+// The pattern is not kept. It is also found where "config" is not among the first bytes.
+TEST(TikToken, OfAKeptTekkenSplitsAsTheRestOfItsFileSays) {
+  const test::TempDir dir;
+  const Json shipped = Json::load(ranks("shipped-tekken.json"));
+  Json::Object parts = shipped.as_object();
+  std::reverse(parts.begin(), parts.end());
+  ASSERT_EQ(parts.back().first, "config");
+  write_file(dir / "last.json", Json(parts).dump());
+  write_file(dir / "blanks.json", std::string(100'000, ' ') + Json(parts).dump());
+  const auto read_one = [](const std::string& path) { return make_tiktoken_tokenizer(path, {}); };
+  const Json golden = Json::load(ranks("shipped-tekken.ids.json"));
+  for (const char* file : {"last.json", "blanks.json"}) {
+    const auto [first, later] = test::read_twice(dir / file, std::string(300'000, ' '), read_one);
+    for (const Json& entry : golden.as_array())
+      EXPECT_EQ(test::encode(*later, entry.as_array()[0].as_string()), test::ids_of(entry.as_array()[1]));
   }
 }
 

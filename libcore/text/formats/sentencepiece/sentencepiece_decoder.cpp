@@ -1,5 +1,6 @@
 #include "libcore/text/formats/sentencepiece/sentencepiece_decoder.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "libcore/base/error.h"
@@ -77,6 +78,100 @@ std::string SentencePieceDecoder::decode(std::span<const int32_t> ids) const {
   }
   append_bytes(bytes, out);
   return replace_invalid_utf8(out);
+}
+
+namespace {
+
+// What no text has: before a byte, and in place of a piece without text, which ends a run of bytes.
+constexpr char kByteMark = '\xFF', kEmptyMark = '\xFE';
+
+/// A byte among texts: kByteMark and two letters, as the byte may be any.
+std::string marked_byte(uint8_t byte) {
+  return {kByteMark, static_cast<char>('a' + byte / 16), static_cast<char>('a' + byte % 16)};
+}
+constexpr size_t kMarkedBytes = 3;
+
+/// What the id of `at` adds to a text that has begun.
+std::string added_text(const SentencePieceDecoder::Parts& parts, size_t at) {
+  const std::string_view piece = parts.texts[at];
+  if (parts.types[at] == Table::kByte) return marked_byte(static_cast<uint8_t>(byte_of_token(piece)));
+  std::string text;
+  if (parts.types[at] == Table::kUnknown)
+    text = parts.unknown_text;
+  else if (parts.types[at] != Table::kControl)
+    append_with_blanks(piece, text);
+  return text.empty() ? std::string(1, kEmptyMark) : text;
+}
+
+/// Appends texts that have marks. The next mark of each kind is kept, so that one kind alone does not make a
+/// search for the other at each.
+void append_unmarked(std::string_view marked, std::string& out) {
+  const size_t end = marked.size();
+  size_t byte_at = marked.find(kByteMark), empty_at = marked.find(kEmptyMark);
+  std::string bytes;
+  for (size_t at = 0; at < end;) {
+    const size_t stop = std::min({byte_at, empty_at, end});
+    out += marked.substr(at, stop - at);
+    bytes.clear();
+    for (at = stop; at < end && marked[at] == kByteMark; at += kMarkedBytes)
+      bytes += static_cast<char>((marked[at + 1] - 'a') * 16 + (marked[at + 2] - 'a'));
+    append_bytes(bytes, out);
+    if (at < end && marked[at] == kEmptyMark) ++at;
+    if (byte_at < at) byte_at = marked.find(kByteMark, at);
+    if (empty_at < at) empty_at = marked.find(kEmptyMark, at);
+  }
+}
+
+bool has_mark(std::string_view text) {
+  return text.find(kByteMark) != std::string_view::npos || text.find(kEmptyMark) != std::string_view::npos;
+}
+
+}  // namespace
+
+std::optional<JoinedPieces> JoinedPieces::of(const SentencePieceDecoder& decoder) {
+  const SentencePieceDecoder::Parts& parts = decoder.parts();
+  if (valid_utf8_prefix(parts.unknown_text) != parts.unknown_text.size()) return std::nullopt;
+  std::vector<std::string> texts(parts.texts.size());
+  for (size_t at = 0; at < texts.size(); ++at) texts[at] = added_text(parts, at);
+  JoinedPieces made(parts);
+  made.texts_ = TokenTexts(texts);
+  return made;
+}
+
+/// Appends the pieces from which a blank is dropped, and returns how many ids of the text they and what has
+/// no text before them are.
+size_t JoinedPieces::append_beginning(std::span<const int32_t> ids, ByteBuffer& out) const {
+  if (!parts_->drops_first_blank) return 0;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const auto at = static_cast<size_t>(ids[i]);
+    if (at >= texts_.size()) refuse_token_id(ids[i], texts_.size());
+    const std::string_view text = texts_[at];
+    if (text.front() == kEmptyMark) continue;
+    const uint8_t type = parts_->types[at];
+    const bool drops =
+        type != Table::kByte && type != Table::kUnknown && parts_->texts[at].starts_with(kBlankMark);
+    if (!drops) return i;
+    out.append(text.data() + 1, text.size() - 1);
+    if (!parts_->drops_every_first || text.size() > 1) return i + 1;
+  }
+  return ids.size();
+}
+
+void JoinedPieces::decode_all(std::span<const int32_t> ids, ByteBuffer& out) const {
+  const size_t before = out.size();
+  while (!ids.empty()) {
+    const auto size =
+        static_cast<size_t>(std::find(ids.begin(), ids.end(), Tokenizer::kTextEnd) - ids.begin());
+    const size_t begun = append_beginning(ids.first(size), out);
+    append_texts(texts_, ids.subspan(begun, size + 1 - begun), out);
+    ids = ids.subspan(size + 1);
+  }
+  const std::string_view added(out.data() + before, out.size() - before);
+  if (!has_mark(added)) return;
+  std::string done;
+  append_unmarked(added, done);
+  out.truncate(before);
+  out.append(done.data(), done.size());
 }
 
 }  // namespace megalith

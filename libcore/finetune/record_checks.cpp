@@ -1,0 +1,203 @@
+#include "libcore/finetune/record_checks.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
+
+namespace megalith {
+namespace {
+
+constexpr const char* kAnswers[] = {"messages", "conversations", "tgt", "output", "completion", "response"};
+constexpr const char* kQuestions[] = {"messages", "conversations", "src", "instruction", "prompt"};
+constexpr const char* kOfTemplates[] = {"system", "tools", "chat_template_kwargs"};
+constexpr const char* kPreferences[] = {"chosen", "rejected"};
+constexpr const char* kMedia[] = {"images", "videos", "audios"};
+constexpr const char* kOthers[] = {"text", "input", "history", "functions", "sort"};
+constexpr const char* kJudgements[] = {"label", "kto_tag"};
+
+bool has_answer(const Json& record) {
+  return std::any_of(std::begin(kAnswers), std::end(kAnswers),
+                     [&](const char* name) { return is_there(record.find(name)); });
+}
+
+class Checks {
+ public:
+  Checks(const Json& record, const std::string& where)
+      : record_(record), where_(where), form_(record_form(record)) {}
+
+  void record() const {
+    refuse_two(kAnswers);
+    refuse_unread();
+    refuse_avoided();
+    refuse_two_questions();
+    refuse_input("text");
+    for (const char* name : kPreferences)
+      if (holds(name) && !has_answer(record_)) refuse_preference(name);
+    refuse_beside_text();
+  }
+
+  void pair() const {
+    refuse_unread();
+    refuse_two_questions();
+    refuse_input("chosen");
+    for (const char* name : {"tgt", "output", "completion", "response", "text"})
+      if (holds(name)) refuse_both("chosen", name);
+  }
+
+  [[noreturn]] void refuse_preference(const char* name) const {
+    refuse(quote(name), " is learned with --dpo alone; give it, or leave the member out");
+  }
+
+  template <class... Parts>
+  [[noreturn]] void refuse(const Parts&... parts) const {
+    fail(ErrorKind::kData, where_, ": ", parts...);
+  }
+
+ private:
+  bool holds(const char* name) const { return is_there(record_.find(name)); }
+
+  [[noreturn]] void refuse_both(const char* first, const char* second) const {
+    refuse("holds both ", quote(first), " and ", quote(second), "; leave one of them out");
+  }
+
+  template <size_t kCount>
+  void refuse_two(const char* const (&names)[kCount]) const {
+    const char* first = nullptr;
+    for (const char* name : names) {
+      if (!holds(name)) continue;
+      if (first != nullptr) refuse_both(first, name);
+      first = name;
+    }
+  }
+
+  void refuse_two_questions() const {
+    if (form_.empty()) return;
+    const bool conversation = form_ == "messages" || form_ == "conversations";
+    for (const char* name : kQuestions)
+      if (name != form_ && holds(name) && !(conversation && name == std::string_view("prompt")))
+        refuse_both(form_.data(), name);
+  }
+
+  /// `beside`: what a record without a question is read as.
+  void refuse_input(const char* beside) const {
+    if (!holds("input") || form_ == "instruction") return;
+    if (form_.empty() && !holds(beside)) return;  // the record has no known form
+    refuse("\"input\" cannot be used with ", quote(form_.empty() ? beside : form_),
+           "; give \"instruction\", or leave it out");
+  }
+
+  void refuse_beside_text() const {
+    if (form_ != "text") return;
+    for (const char* name : kAnswers)
+      if (holds(name)) refuse_both("text", name);
+    refuse_unused(record_, {kOfTemplates[0], kOfTemplates[1], kOfTemplates[2]}, "text", where_);
+  }
+
+  void refuse_unread() const {
+    for (const char* name : kMedia)
+      if (holds(name))
+        refuse(quote(name), ": only texts are learned; leave them out, with the records that need them");
+    if (holds("functions")) refuse("\"functions\" are not read; give \"tools\"");
+    if (holds("history")) refuse("\"history\" is not read; give \"messages\" with its turns instead");
+  }
+
+  /// A "label" beside a text alone is a class, as in sets for classification.
+  void refuse_avoided() const {
+    for (const char* name : kJudgements)
+      if (const Json* label = record_.find(name); label && *label == Json(false) && has_answer(record_))
+        refuse(quote(name), " is false: an answer to avoid would be learned; leave the record out, or give ",
+               "\"chosen\" and \"rejected\" with --dpo");
+  }
+
+  const Json& record_;
+  const std::string& where_;
+  const std::string_view form_;
+};
+
+/// Whether refuse_avoided() looks at a member.
+bool is_judgement(std::string_view name, const Json& value) {
+  return value.is_bool() &&
+         std::find(std::begin(kJudgements), std::end(kJudgements), name) != std::end(kJudgements);
+}
+
+}  // namespace
+
+bool is_there(const Json* value) {
+  if (value == nullptr || value->is_null()) return false;
+  if (value->is_string()) return !value->as_string().empty();
+  if (value->is_array()) return !value->as_array().empty();
+  return !value->is_object() || !value->as_object().empty();
+}
+
+const char* record_form(const Json& record) {
+  for (const char* name : kQuestions)
+    if (is_there(record.find(name))) return name;
+  if (is_there(record.find("text")) && !has_answer(record)) return "text";
+  for (const bool text : {true, false})  // an empty question may have an answer
+    for (const char* name : kQuestions)
+      if (const Json* found = record.find(name); found && found->is_string() == text) return name;
+  return record.find("text") ? "text" : "";
+}
+
+Json last_content(const Json& answer) {
+  const Json* const last =
+      answer.is_array() && !answer.as_array().empty() ? &answer.as_array().back() : &answer;
+  if (!last->is_object()) return *last;
+  for (const char* name : {"value", "content"})
+    if (const Json* content = last->find(name)) return *content;
+  return {};
+}
+
+void check_record_members(const Json& record, const std::string& where) {
+  Checks(record, where).record();
+}
+
+void check_pair_members(const Json& record, const std::string& where) {
+  Checks(record, where).pair();
+}
+
+void refuse_unused(const Json& record, std::initializer_list<const char*> unused, const char* beside,
+                   const std::string& where) {
+  for (const char* name : unused)
+    if (is_there(record.find(name)))
+      Checks(record, where)
+          .refuse(quote(name), " cannot be used with ", quote(beside), "; give \"messages\" instead");
+}
+
+void check_rendering(const Json& record, const char* form, const std::vector<std::string_view>& parts,
+                     const std::string& where) {
+  const Json* const text = record.find("text");
+  if (!is_there(text)) return;
+  const Checks checks(record, where);
+  if (!text->is_string())
+    checks.refuse("\"text\" is ", shortened(text->dump(), 60), "; wanted a text, or leave it out");
+  for (const std::string_view part : parts)
+    if (text->as_string().find(trim(part)) == std::string::npos)
+      checks.refuse("holds both ", quote(form), " and \"text\", which does not contain ",
+                    quote(shortened(std::string(trim(part)), 60)), "; leave one of them out");
+}
+
+void check_chosen(const Json& record, const std::string& answer, const std::string& where) {
+  const Json* const chosen = record.find("chosen");
+  if (is_there(chosen) && last_content(*chosen) != Json(answer))
+    Checks(record, where).refuse_preference("chosen");
+}
+
+std::vector<std::string> unread_members(const Json& record) {
+  static const std::vector<std::string_view> kKnown = [] {
+    std::vector<std::string_view> all;
+    const auto add = [&](const auto& names) { all.insert(all.end(), std::begin(names), std::end(names)); };
+    add(kAnswers), add(kQuestions), add(kOfTemplates), add(kPreferences), add(kMedia), add(kOthers);
+    return all;
+  }();
+  std::vector<std::string> out;
+  for (const auto& [name, value] : record.as_object())
+    if (is_there(&value) && !is_judgement(name, value) &&
+        std::find(kKnown.begin(), kKnown.end(), name) == kKnown.end())
+      out.push_back(name);
+  return out;
+}
+
+}  // namespace megalith
