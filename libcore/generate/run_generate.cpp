@@ -1,6 +1,7 @@
 #include "libcore/generate/run_generate.h"
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -15,6 +16,8 @@
 #include "libcore/generate/model_tokenizer.h"
 #include "libcore/generate/printer.h"
 #include "libcore/generate/prompts.h"
+#include "libcore/parallel/exchange.h"
+#include "libcore/parallel/together.h"
 #include "libcore/text/chat/chat_template.h"
 
 namespace megalith {
@@ -71,8 +74,7 @@ std::vector<int32_t> stop_tokens(const EndOptions& options, const GenerationFile
   return options.eos ? std::vector<int32_t>{*options.eos} : files.end;
 }
 
-void report(const Generator& generator) {
-  const GenerationTotals& totals = generator.totals();
+void report(const GenerationTotals& totals) {
   log("prompt: ", speed(totals.prompt_tokens, totals.prompt_seconds));
   log("generated ", plural(totals.new_tokens, "token"),
       "; after the first: ", speed(totals.later_tokens, totals.seconds), "; memory ",
@@ -107,12 +109,13 @@ struct ModelTexts {
   const GenerationFiles& files;
 };
 
-Generator generator_of(const GenerateConfig& config, LoadedModel& model) {
+Generator generator_of(const GenerateConfig& config, LoadedModel& model, const GenerateRanks* ranks) {
   return {model.stage(),
           model.stream(),
           {.batch = std::max(config.run.batch, config.beams.beams),
            .bf16_cache = config.run.cache == CacheType::kBf16,
-           .prefix = model.prefix()}};
+           .prefix = model.prefix(),
+           .ranks = ranks && ranks->tensor.size() > 1 ? &ranks->tensor : nullptr}};
 }
 
 Generator::Job job_of(const GenerateConfig& config, const GenerationFiles& files) {
@@ -124,34 +127,150 @@ Generator::Job job_of(const GenerateConfig& config, const GenerationFiles& files
           .max_length = config.end.max_length};
 }
 
+LoadOptions load_options(const GenerateConfig& config) {
+  return {.adapter = config.model.adapter, .device = config.run.device, .int8 = config.run.int8};
+}
+
 LoadedModel load(const GenerateConfig& config, const ModelSource& source) {
   show_status(concat("loading ", config.model.model, " ..."));
-  return {source, {.adapter = config.model.adapter, .device = config.run.device, .int8 = config.run.int8}};
+  return {source, load_options(config)};
+}
+
+Printer::Style style_of(const GenerateConfig& config) {
+  return {.json = config.output.json,
+          .echo = config.output.echo && !config.prompt.chat,
+          .continuations = static_cast<size_t>(config.prompt.sequences),
+          .stop = config.end.stop};
 }
 
 void continue_prompts(const GenerateConfig& config, const ModelTexts& texts) {
   const std::vector<Prompt> prompts = encode_prompts(config, texts.source, texts.tokenizer, texts.files);
   LoadedModel model = load(config, texts.source);
-  Printer printer(texts.tokenizer, prompts,
-                  {.json = config.output.json,
-                   .echo = config.output.echo && !config.prompt.chat,
-                   .continuations = static_cast<size_t>(config.prompt.sequences),
-                   .stop = config.end.stop});
+  Printer printer(texts.tokenizer, prompts, style_of(config));
   std::vector<std::vector<int32_t>> ids;
   for (const Prompt& prompt : prompts) ids.push_back(prompt.ids);
-  Generator generator = generator_of(config, model);
+  Generator generator = generator_of(config, model, nullptr);
   Generator::Job job = job_of(config, texts.files);
   job.prompts = ids;
   job.on_token = [&](size_t sequence, int32_t token) { return printer.token(sequence, token); };
   job.on_end = [&](size_t sequence, const Generated& made) { printer.end(sequence, made); };
   generator.run(job);
-  report(generator);
+  report(generator.totals());
+}
+
+/// The sum of what the ranks did; times are those of the slowest one.
+GenerationTotals joined(const std::vector<GenerationTotals>& all) {
+  GenerationTotals sum;
+  for (const GenerationTotals& one : all) {
+    sum.prompt_tokens += one.prompt_tokens;
+    sum.new_tokens += one.new_tokens;
+    sum.later_tokens += one.later_tokens;
+    sum.prompt_seconds = std::max(sum.prompt_seconds, one.prompt_seconds);
+    sum.seconds = std::max(sum.seconds, one.seconds);
+  }
+  return sum;
+}
+
+/// One rank's part of a run of several.
+class RankedGeneration {
+ public:
+  RankedGeneration(const GenerateConfig& config, const ModelTexts& texts, const GenerateRanks& ranks)
+      : config_(config), texts_(texts), ranks_(ranks) {}
+
+  void run() {
+    together([&](const auto&) {
+      if (prints()) prompts_ = encode_prompts(config_, texts_.source, texts_.tokenizer, texts_.files);
+    });
+    prompts_ = rank0_value(ranks_.world, prompts_);
+    LoadOptions part = load_options(config_);
+    part.backend = &ranks_.backend;
+    part.split = {.rank = ranks_.tensor.rank(), .size = ranks_.tensor.size()};
+    std::optional<LoadedModel> model;
+    together([&](const auto&) { model.emplace(texts_.source, part); });
+    const Drain drain(model->stream());  // when it fails, ends what its device waits for
+    generate(*model);
+  }
+
+ private:
+  void together(const TogetherWork& work) const {
+    do_together(ranks_.world, ranks_.parallel.peer_timeout(), work);
+  }
+  bool prints() const { return ranks_.world.rank() == 0; }
+  /// The first prompt of a group.
+  size_t first_of(int group) const {
+    return prompts_.size() * static_cast<size_t>(group) / static_cast<size_t>(ranks_.parallel.data);
+  }
+
+  void generate(LoadedModel& model) {
+    const size_t first = first_of(ranks_.group()), last = first_of(ranks_.group() + 1);
+    std::vector<std::vector<int32_t>> ids;
+    for (size_t i = first; i < last; ++i) ids.push_back(prompts_[i].ids);
+    Generator generator = generator_of(config_, model, &ranks_);
+    Printer printer(texts_.tokenizer, prompts_, style_of(config_));
+    Generator::Job job = job_of(config_, texts_.files);
+    job.prompts = ids;
+    job.first_draw = static_cast<int64_t>(first) * job.continuations;
+    std::vector<Generated> made;
+    together([&](const auto& check) {
+      prints() ? print_each(job, printer, check) : stop_each(job, first, check);
+      made = generator.run(job);
+    });
+    print_others(exchange_values(ranks_.world, made), printer);
+    const auto totals = exchange_values(
+        ranks_.world, ranks_.tensor.rank() == 0 ? generator.totals() : GenerationTotals());
+    report(joined(totals));
+  }
+
+  void print_each(Generator::Job& job, Printer& printer, const std::function<void()>& check) const {
+    job.on_token = [&printer, &check](size_t sequence, int32_t token) {
+      check();
+      return printer.token(sequence, token);
+    };
+    job.on_end = [&printer](size_t sequence, const Generated& text) { printer.end(sequence, text); };
+  }
+
+  /// Ends the texts of a group that does not print where --stop does.
+  void stop_each(Generator::Job& job, size_t first, const std::function<void()>& check) {
+    const auto continuations = static_cast<size_t>(job.continuations);
+    job.on_token = [this, &check, first, continuations](size_t sequence, int32_t token) {
+      check();
+      const Prompt& prompt = prompts_[first + sequence / continuations];
+      const auto text =
+          streams_.try_emplace(sequence, texts_.tokenizer, prompt.ids, config_.end.stop).first;
+      text->second.push(token);
+      return !text->second.stopped();
+    };
+    job.on_end = [this](size_t sequence, const Generated&) { streams_.erase(sequence); };
+  }
+
+  /// Prints the texts of all groups but the first.
+  void print_others(const std::vector<std::vector<Generated>>& of_ranks, Printer& printer) const {
+    if (!prints()) return;
+    size_t sequence = of_ranks.front().size();
+    for (size_t rank = 1; rank < of_ranks.size(); ++rank)
+      for (const Generated& text : of_ranks[rank]) {
+        for (const int32_t token : text.tokens) printer.token(sequence, token);
+        printer.end(sequence++, text);
+      }
+  }
+
+  const GenerateConfig& config_;
+  const ModelTexts& texts_;
+  const GenerateRanks& ranks_;
+  std::vector<Prompt> prompts_;
+  std::map<size_t, TextStream> streams_;  // of texts that have begun
+};
+
+void require_divisible(const ModelSource& source, const ParallelConfig& parallel) {
+  Problems problems;
+  parallel.validate(source.config(), problems);
+  problems.throw_if_any();
 }
 
 void hold_conversation(const GenerateConfig& config, const ModelTexts& texts) {
   const ChatTemplate chat(texts.files.chat_template, texts.files.template_file);
   LoadedModel model = load(config, texts.source);
-  Generator generator = generator_of(config, model);
+  Generator generator = generator_of(config, model, nullptr);
   ChatHistory history(chat, tokens_of(texts.files),
                       [&](const std::string& text) { return encode(texts.tokenizer, text, texts.source); });
   converse({.generator = generator,
@@ -159,19 +278,22 @@ void hold_conversation(const GenerateConfig& config, const ModelTexts& texts) {
             .history = history,
             .answer = job_of(config, texts.files),
             .style = {.json = config.output.json, .echo = false, .stop = config.end.stop}});
-  report(generator);
+  report(generator.totals());
 }
 
 }  // namespace
 
-void run_generate(const GenerateConfig& config) {
-  set_cpu_threads(config.run.threads);
+void run_generate(const GenerateConfig& config, const GenerateRanks* ranks) {
+  if (!ranks) set_cpu_threads(config.run.threads);
   show_status(concat("loading ", config.model.model, " ..."));
   const ModelSource source(config.model.model);
+  if (ranks) require_divisible(source, ranks->parallel);
   const std::unique_ptr<Tokenizer> tokenizer = tokenizer_of(source, config.prompt.chat.has_value());
   const GenerationFiles files = generation_files(source, *tokenizer);
   const ModelTexts texts{source, *tokenizer, files};
-  if (config.prompt.conversation())
+  if (ranks)
+    RankedGeneration(config, texts, *ranks).run();
+  else if (config.prompt.conversation())
     hold_conversation(config, texts);
   else
     continue_prompts(config, texts);
