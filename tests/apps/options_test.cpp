@@ -211,8 +211,7 @@ class AppOfOneProcess : public testing::TestWithParam<const char*> {
   }
 };
 INSTANTIATE_TEST_SUITE_P(Commands, AppOfOneProcess,
-                         testing::Values("generate --model none --prompt a",
-                                         "eval --model none --tasks none"));
+                         testing::Values("eval --model none --tasks none"));
 
 TEST_P(AppOfOneProcess, RefusesALauncherOfSeveral) {
   const std::string refusal = "=2 in the environment: megalith-";
