@@ -75,10 +75,10 @@ struct Generator::Slot {
 struct Generator::State {
   State(const Stage& stage, Stream& stream, const Limits& limits, int64_t prompt)
       : prompt_rows(prompt),
-        scratch(make_arena(stream.backend(), "scratch",
-                           std::max(scratch_bytes(stage, split_of(limits), prompt, 1),
-                                    scratch_bytes(stage, split_of(limits), 1,
-                                                  static_cast<size_t>(limits.batch))))),
+        scratch(make_arena(
+            stream.backend(), "scratch",
+            std::max(scratch_bytes(stage, split_of(limits), prompt, 1),
+                     scratch_bytes(stage, split_of(limits), 1, static_cast<size_t>(limits.batch))))),
         inputs(make_arena(
             stream.backend(), "tokens",
             static_cast<size_t>(std::max(prompt, limits.batch)) * sizeof(int32_t) + Arena::kAlignment)),

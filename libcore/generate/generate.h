@@ -115,10 +115,10 @@ class Generator {
     OnEnd on_end = {};
   };
   /// Generates up to max_new_tokens tokens for each sequence. Returns the results in the order of the
-  /// sequences, and nothing on ranks other than the first. A prompt is read once, however many continuations it has. Throws kUsage, before anything is
-  /// computed, if a prompt alone is longer than the model's positions or leaves no new token within
-  /// max_length; kInternal for a prompt without a token; and whatever the callbacks and the stream's backend
-  /// throw. Warns if the positions end a sequence early.
+  /// sequences, and nothing on ranks other than the first. A prompt is read once, however many continuations
+  /// it has. Throws kUsage, before anything is computed, if a prompt alone is longer than the model's
+  /// positions or leaves no new token within max_length; kInternal for a prompt without a token; and whatever
+  /// the callbacks and the stream's backend throw. Warns if the positions end a sequence early.
   std::vector<Generated> run(const Job&);
 
   const GenerationTotals& totals() const { return totals_; }

@@ -18,8 +18,8 @@ namespace megalith {
 struct LoadOptions {
   std::string adapter = {};  // a peft folder; empty: the model alone
   std::string device = "cpu";
-  bool int8 = false;  // WeightOptions::int8; only on the CPU
-  bool bf16 = false;  // weights and activations in bf16, whatever the stored type is; not with int8
+  bool int8 = false;           // WeightOptions::int8; only on the CPU
+  bool bf16 = false;           // weights and activations in bf16, whatever the stored type is; not with int8
   Backend* backend = nullptr;  // where it runs, which must outlive it; null: a backend for `device`
   TensorSplit split = {};      // this rank's place among those that share the matrices; not with int8
 };

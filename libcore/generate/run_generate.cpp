@@ -216,8 +216,8 @@ class RankedGeneration {
       made = generator.run(job);
     });
     print_others(exchange_values(ranks_.world, made), printer);
-    const auto totals = exchange_values(
-        ranks_.world, ranks_.tensor.rank() == 0 ? generator.totals() : GenerationTotals());
+    const auto totals =
+        exchange_values(ranks_.world, ranks_.tensor.rank() == 0 ? generator.totals() : GenerationTotals());
     report(joined(totals));
   }
 
@@ -235,8 +235,7 @@ class RankedGeneration {
     job.on_token = [this, &check, first, continuations](size_t sequence, int32_t token) {
       check();
       const Prompt& prompt = prompts_[first + sequence / continuations];
-      const auto text =
-          streams_.try_emplace(sequence, texts_.tokenizer, prompt.ids, config_.end.stop).first;
+      const auto text = streams_.try_emplace(sequence, texts_.tokenizer, prompt.ids, config_.end.stop).first;
       text->second.push(token);
       return !text->second.stopped();
     };

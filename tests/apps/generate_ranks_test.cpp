@@ -2,8 +2,8 @@
 // GPUs. Its texts are those of one rank on the CPU.
 #include <filesystem>
 #include <string>
-#include <tuple>
 #include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -25,9 +25,10 @@ class GenerateRanks : public testing::TestWithParam<const char*> {
     std::filesystem::copy(test_data("text/goldens/trained/tokenizer.json"), dir_ / "model");
     write_file(dir_ / "prompts", "The first\ndef f(x):\na\nna\xc3\xafve\nThe \n");
   }
-  CommandResult generate(const std::string& options, const std::string& before = "") const {
-    return run_command(concat("cd ", dir_.path().string(), "; ", before, ' ', app("generate"),
-                              " --model model --distributed-timeout-minutes 1 --max-new-tokens 12 ", options));
+  CommandResult generate(const std::string& options) const {
+    return run_command(concat("cd ", dir_.path().string(), "; ", app("generate"),
+                              " --model model --distributed-timeout-minutes 1 --max-new-tokens 12 ",
+                              options));
   }
   /// The text of one rank on the CPU.
   std::string of_one(const std::string& options) const {
@@ -36,10 +37,14 @@ class GenerateRanks : public testing::TestWithParam<const char*> {
     EXPECT_NE(one.out, "");
     return one.out;
   }
-  void expect_same(const std::string& options, const std::string& ranks, const std::string& before = "") const {
-    const CommandResult result = generate(concat(options, ' ', ranks), before);
-    EXPECT_EQ(result.code, 0) << ranks << result.all();
-    EXPECT_EQ(result.out, of_one(options)) << ranks << result.err;
+  /// Each of these kinds of ranks writes the text of one.
+  void expect_same(const std::string& options, const std::vector<std::string>& kinds) const {
+    const std::string one = of_one(options);
+    for (const std::string& ranks : kinds) {
+      const CommandResult result = generate(concat(options, ' ', ranks));
+      EXPECT_EQ(result.code, 0) << ranks << result.all();
+      EXPECT_EQ(result.out, one) << ranks << result.err;
+    }
   }
   const std::string kFile = "--prompts-file prompts";
   const TempDir dir_;
@@ -50,19 +55,16 @@ INSTANTIATE_TEST_SUITE_P(Families, GenerateRanks, testing::Values("generate-gpt2
 constexpr const char* kTensor = "--tensor-model-parallel-size 2 ";
 
 TEST_P(GenerateRanks, ThatAreThreadsWriteTheTextOfOne) {
-  for (const std::string& ranks :
-       {concat("--nproc 2 ", kTensor), std::string("--nproc 2"), concat("--nproc 4 --batch-size 2 ", kTensor),
-        std::string("--nproc 8")}) {
-    expect_same(kFile, ranks);
-    expect_same(kFile + " --json --num-beams 3 --num-return-sequences 2", ranks);
-    expect_same(kFile + " --temperature 1 --num-return-sequences 3 --seed 5", ranks);
-  }
+  const std::vector<std::string> kinds = {concat("--nproc 2 ", kTensor), "--nproc 2",
+                                          concat("--nproc 4 --batch-size 2 ", kTensor), "--nproc 8"};
+  expect_same(kFile, kinds);
+  expect_same(kFile + " --json --num-beams 3 --num-return-sequences 2", kinds);
+  expect_same(kFile + " --temperature 1 --num-return-sequences 3 --seed 5", kinds);
 }
 
 TEST_P(GenerateRanks, ThatAreProcessesWriteTheTextOfOne) {
   SKIP_WITHOUT_GLOO();
-  expect_same(kFile, concat("--gpus 0,1 ", kTensor));
-  expect_same(kFile + " --json", concat("--gpus 0,1,2,3 ", kTensor));
+  expect_same(kFile, {concat("--gpus 0,1 ", kTensor), concat("--gpus 0,1,2,3 ", kTensor)});
 }
 
 // A launcher's ranks read the same command line; the first one alone reads stdin and prints.
@@ -84,15 +86,13 @@ TEST_P(GenerateRanks, OfALauncherWriteTheTextOfOne) {
 
 TEST_P(GenerateRanks, OnGpusWriteTheTextOfTheCpu) {
   const std::string one = of_one(kFile);
-  for (const int order : {1, 2, 3}) {
+  for (const auto& [order, ranks] :
+       {std::pair{1, "--nproc 2 "}, {2, "--nproc 4 "}, {3, "--deterministic-collectives --nproc 2 "}}) {
     const EmulatedGpus gpus(order);
-    for (const std::string& ranks : {concat("--nproc 2 ", kTensor), concat("--nproc 4 ", kTensor),
-                                     concat("--deterministic-collectives --nproc 2 ", kTensor)}) {
-      const CommandResult result = generate(concat(kFile, " --device cuda ", ranks));
-      EXPECT_EQ(result.code, 0) << result.all();
-      EXPECT_EQ(result.out, one) << ranks;
-      EXPECT_NE(result.err.find("> NCCL "), std::string::npos) << result.err;
-    }
+    const CommandResult result = generate(concat(kFile, " --device cuda ", ranks, kTensor));
+    EXPECT_EQ(result.code, 0) << result.all();
+    EXPECT_EQ(result.out, one) << ranks;
+    EXPECT_NE(result.err.find("> NCCL "), std::string::npos) << result.err;
   }
 }
 
@@ -118,15 +118,19 @@ TEST_P(GenerateRanks, EndTextsAtAStopText) {
   const std::string stop = last.substr(last.size() - 3, 2);
   const std::string options = concat(kFile, " --json --stop '", stop, '\'');
   EXPECT_NE(of_one(options).find("\"finish_reason\":\"stop\""), std::string::npos) << stop;
-  for (const std::string& ranks : {std::string("--nproc 2"), concat("--nproc 4 ", kTensor)})
-    expect_same(options, ranks);
+  expect_same(options, {"--nproc 2", concat("--nproc 4 ", kTensor)});
 }
 
-TEST_P(GenerateRanks, ReadAChat) {
+TEST_P(GenerateRanks, AddAnAdapterAndReadAChat) {
+  const std::string family = std::string(GetParam()).substr(std::string("generate-").size());
+  for (const char* kind : {"lora", "prefix"})
+    if (const std::string adapter = test_data(concat("parity/goldens/adapters/", family, '-', kind));
+        std::filesystem::exists(adapter))
+      expect_same(concat(kFile, " --adapter ", adapter), {concat("--nproc 2 ", kTensor)});
   write_file(dir_ / "chat.json", R"([{"role": "user", "content": "The first"}])");
   write_file(dir_ / "model/chat_template.jinja",
              "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}");
-  expect_same("--chat chat.json", concat("--nproc 2 ", kTensor));
+  expect_same("--chat chat.json", {concat("--nproc 2 ", kTensor)});
 }
 
 TEST_P(GenerateRanks, SayWhatTheyCannotDo) {
@@ -152,8 +156,9 @@ TEST_P(GenerateRanks, CompareTheirOptions) {
   SKIP_WITHOUT_GLOO();
   const std::string rank = concat("MASTER_ADDR=127.0.0.1 MASTER_PORT=", free_port(), " WORLD_SIZE=2 RANK=");
   const std::string program = concat(app("generate"), " --model model -p The --max-new-tokens ");
-  const CommandResult result = run_command(concat("cd ", dir_.path().string(), "; ", rank, "1 ", program,
-                                                  "5 >other 2>&1 & ", rank, "0 ", program, "6; a=$?; wait; exit $a"));
+  const CommandResult result =
+      run_command(concat("cd ", dir_.path().string(), "; ", rank, "1 ", program, "5 >other 2>&1 & ", rank,
+                         "0 ", program, "6; a=$?; wait; exit $a"));
   EXPECT_EQ(result.code, 64) << result.all();
   EXPECT_NE(result.err.find("max-new-tokens"), std::string::npos) << result.err;
 }

@@ -367,7 +367,7 @@ TEST(GenerateDocs, CommandsRun) {
     EXPECT_EQ(result.code, 0) << command << "\n" << result.err;
     EXPECT_FALSE(result.out.empty()) << command;
   }
-  EXPECT_EQ(commands.size(), 7U);
+  EXPECT_EQ(commands.size(), 8U);
 }
 
 }  // namespace

@@ -85,9 +85,8 @@ void generate_in_ranks(const GenerateConfig& config, const ParallelConfig& paral
     log("generating in ", parallel.world, " ranks: tensor-model-parallel size ", parallel.tensor,
         ", data-parallel size ", parallel.data);
     if (!ranks) {
-      run_ranks_here(run, thread_log, [&](Communicator& world) {
-        generate_as(world, {.number = world.rank()}, config, run);
-      });
+      run_ranks_here(run, thread_log,
+                     [&](Communicator& world) { generate_as(world, {.number = world.rank()}, config, run); });
       return {};
     }
     log_ranks(*ranks, run);

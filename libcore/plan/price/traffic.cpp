@@ -97,8 +97,7 @@ struct Counter {
     Count out;
     const int64_t block = head_block();
     for (int64_t row = 0; row < tokens(); row += block)
-      out.add(kFiguresOfABlock,
-              sum({static_cast<double>(std::min(block, tokens() - row)), kFp32, c.tensor}));
+      out.add(kFiguresOfABlock, sum({static_cast<double>(std::min(block, tokens() - row)), kFp32, c.tensor}));
     out.add(1, sum({static_cast<double>(tokens()), kFp32, c.tensor}));
     return out;
   }

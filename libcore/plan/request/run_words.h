@@ -7,7 +7,8 @@
 namespace megalith {
 
 /// The options of a training command that a plan does not change (its schedule, data, checkpoints,
-/// tokenizer, how ranks wait and add), as text for a shell: a blank precedes each option, and its values are quoted.
+/// tokenizer, how ranks wait and add), as text for a shell: a blank precedes each option, and its values are
+/// quoted.
 struct RunWords {
   std::string ours;      // for megalith-pretrain
   std::string tuning;    // those that megalith-finetune has

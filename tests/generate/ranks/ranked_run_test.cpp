@@ -121,8 +121,8 @@ TEST_P(TensorRanks, ShareAPrefix) {
     }
     const std::unique_ptr<Backend> backend = make_cpu_backend();
     LoadedModel model(source_, {.backend = backend.get(), .split = {.rank = ranks.rank(), .size = 2}});
-    const Texts made = texts_of(
-        Generator(model.stage(), model.stream(), {.prefix = &part, .ranks = &ranks}).run(job));
+    const Texts made =
+        texts_of(Generator(model.stage(), model.stream(), {.prefix = &part, .ranks = &ranks}).run(job));
     if (ranks.rank() == 0) first = made;
   });
   EXPECT_EQ(first, one);
