@@ -71,6 +71,9 @@ struct PlanProblem {
   bool trained_here = false;
   /// Whether GPUs add the tensors of ranks in rank order (--deterministic-collectives).
   bool rank_order = false;
+  /// The buckets of our trainer's gradients, as ParallelConfig has them.
+  std::optional<int64_t> bucket_size = {};
+  std::optional<int> bucket_count = {};
   bool fp16 = false;  // whether kHalf means fp16 instead of bf16; both cost the same
   std::string fp8_format = {}, fp8_recipe = {};  // the values of the options; empty: implied by the precision
   /// The options of the run that no plan changes, as launch lines repeat them (request/run_words.h): for our

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "libcore/model/embedding.h"
 #include "libcore/model/head.h"
@@ -54,9 +55,8 @@ struct Counter {
 
   const PlanProblem& p;
   const Candidate& c;
-  const int64_t rows;    // of a tensor rank's part of a table
-  const double bucket =  // parameters
-      static_cast<double>(store_options(trainer_run(p, trainer_configuration(p, c))).bucket);
+  const int64_t rows;  // of a tensor rank's part of a table
+  const StoreOptions store = store_options(trainer_run(p, trainer_configuration(p, c)));
   const ModelShape& m = p.model;
   const ExchangedTensors tensors = exchanged_tensors(p, shape_of(c));
   const double microbatches = static_cast<double>(c.microbatches);
@@ -179,12 +179,20 @@ struct Counter {
     if (stage == 0) out.push_back(parameters.embedding - parameters.head_copy);
     return out;
   }
+  /// The parameters of a stage's part of a tied table.
+  double alone(int stage) const { return stage == 0 || stage == c.pipeline - 1 ? parameters.head_copy : 0; }
+  static double sum_of(const std::vector<double>& numbers) {
+    return std::accumulate(numbers.begin(), numbers.end(), 0.0);
+  }
   /// A bucket ends with the unit in which it has reached its size.
   double buckets(int stage) const {
     double count = 0, held = 0;
-    for (const double unit : units(stage)) {
+    const std::vector<double> all = units(stage);
+    const double full =
+        store.buckets == 0 ? static_cast<double>(store.bucket) : (sum_of(all) + alone(stage)) / store.buckets;
+    for (const double unit : all) {
       held += unit;
-      if (held < bucket) continue;
+      if (held < full) continue;
       held = 0;
       ++count;
     }
@@ -198,12 +206,9 @@ struct Counter {
     const double ranks = c.data * c.context, messages = (gather > 0 ? 1 : 2) * (ranks - 1);
     const double calls = p.sends_parts() ? messages : 1, share = p.sends_parts() ? messages / ranks : 1;
     for (int stage = 0; stage < c.pipeline; ++stage) {
-      double inside = 0;
-      for (const double unit : units(stage)) inside += unit;
-      const bool end = stage == 0 || stage == c.pipeline - 1;
-      const double alone = end ? parameters.head_copy : 0;
-      out.calls += (reductions() * calls + gather) * buckets(stage) + (alone > 0 ? calls + gather : 0);
-      out.bytes += kFp32 * share * (reductions() * inside + alone) + gather * p.element() * (inside + alone);
+      const double inside = sum_of(units(stage)), table = alone(stage);
+      out.calls += (reductions() * calls + gather) * buckets(stage) + (table > 0 ? calls + gather : 0);
+      out.bytes += kFp32 * share * (reductions() * inside + table) + gather * p.element() * (inside + table);
     }
     return out;
   }

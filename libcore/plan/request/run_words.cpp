@@ -20,12 +20,14 @@ constexpr std::string_view kPlanned =
 
 /// Options of how ranks work together that a plan does not decide.
 constexpr std::string_view kOfRanks =
-    "deterministic-collectives distributed-timeout-minutes distributed-timeout-seconds-after-init";
+    "ddp-bucket-size ddp-num-buckets deterministic-collectives distributed-timeout-minutes "
+    "distributed-timeout-seconds-after-init";
 
 /// The other options that megatron/training/arguments.py has under the same name.
 constexpr std::string_view kMegatron =
     "adam-beta1 adam-beta2 adam-eps async-save clip-grad data-args-path data-cache-path data-path "
-    "dataloader-type distributed-timeout-minutes distributed-timeout-seconds-after-init "
+    "dataloader-type ddp-bucket-size ddp-num-buckets distributed-timeout-minutes "
+    "distributed-timeout-seconds-after-init "
     "eod-mask-loss eval-interval eval-iters exit-duration-in-mins exit-interval "
     "exit-on-missing-checkpoint exit-signal-handler fim-data fim-eod-token fim-fragment-rate "
     "fim-middle-token fim-no-prefix fim-pad-token fim-prefix-token fim-rate fim-split-sample "

@@ -319,7 +319,7 @@ TEST(Autoplan, PrintsLinesOfTheRunThatWasAskedFor) {
   const std::string run =
       "--lr 3e-4 --min-lr 3e-5 --train-iters 500 --data-path 0.3 \"/data/it's one\" 0.7 /data/two "
       "--no-load-optim --mock-data --save /ckpt --log-json figures.jsonl --tokenizer-type NullTokenizer "
-      "--deterministic-collectives --distributed-timeout-minutes 3 "
+      "--ddp-num-buckets 3 --deterministic-collectives --distributed-timeout-minutes 3 "
       "--distributed-timeout-seconds-after-init 40 ";
   const auto lines = [](const std::string& options) {
     const CommandResult result = run_command(app("autoplan") + options + "--top 1 --explain");
@@ -342,6 +342,7 @@ TEST(Autoplan, PrintsLinesOfTheRunThatWasAskedFor) {
     EXPECT_NE(line.find(" --data-path 0.3 \"/data/it's one\" 0.7 /data/two "), std::string::npos) << line;
     EXPECT_NE(line.find(" --no-load-optim"), std::string::npos) << line;
     EXPECT_NE(line.find(" --mock-data"), std::string::npos) << line;
+    EXPECT_NE(line.find(" --ddp-num-buckets 3"), std::string::npos) << line;
     EXPECT_NE(line.find(" --distributed-timeout-minutes 3 --distributed-timeout-seconds-after-init 40"),
               std::string::npos)
         << line;

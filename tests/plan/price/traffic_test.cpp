@@ -32,7 +32,7 @@ struct Named {
 
 /// A small GPT on processors in fp32, one with tables of 30,000 and a LLaMA on GPUs in 16 bits, the latter
 /// two with more parameters than a bucket holds. The exchanges of tensor ranks of the wide one are cut in
-/// pieces. The last two add in rank order.
+/// pieces. One has another number of buckets. The last two add in rank order.
 std::vector<Named> models() {
   PlanProblem small = test::on_this_processor(515, 1);
   PlanProblem gpt = test::gpt_22b(1);
@@ -43,8 +43,15 @@ std::vector<Named> models() {
   wide.model = test::gpt(8, 4096, 16, 2048, 30001);
   PlanProblem ordered = llama, ordered_wide = wide;
   ordered.rank_order = ordered_wide.rank_order = true;
-  return {{"small", small}, {"gpt", gpt},         {"llama", llama},
-          {"wide", wide},   {"ordered", ordered}, {"ordered wide", ordered_wide}};
+  PlanProblem buckets = gpt;
+  buckets.bucket_count = 3;
+  return {{"small", small},
+          {"gpt", gpt},
+          {"llama", llama},
+          {"buckets", buckets},
+          {"wide", wide},
+          {"ordered", ordered},
+          {"ordered wide", ordered_wide}};
 }
 
 std::vector<Candidate> layouts() {
