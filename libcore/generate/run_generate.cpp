@@ -1,8 +1,10 @@
 #include "libcore/generate/run_generate.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "libcore/base/error.h"
@@ -16,6 +18,7 @@
 #include "libcore/generate/model_tokenizer.h"
 #include "libcore/generate/printer.h"
 #include "libcore/generate/prompts.h"
+#include "libcore/io/streams/standard_streams.h"
 #include "libcore/parallel/exchange.h"
 #include "libcore/parallel/together.h"
 #include "libcore/text/chat/chat_template.h"
@@ -221,12 +224,28 @@ class RankedGeneration {
     report(joined(totals));
   }
 
-  void print_each(Generator::Job& job, Printer& printer, const std::function<void()>& check) const {
-    job.on_token = [&printer, &check](size_t sequence, int32_t token) {
+  void print_each(Generator::Job& job, Printer& printer, const std::function<void()>& check) {
+    job.on_token = [this, &printer, &check](size_t sequence, int32_t token) {
       check();
-      return printer.token(sequence, token);
+      return print([&] { return printer.token(sequence, token); });
     };
-    job.on_end = [&printer](size_t sequence, const Generated& text) { printer.end(sequence, text); };
+    job.on_end = [this, &printer](size_t sequence, const Generated& text) { end(printer, sequence, text); };
+  }
+  void end(Printer& printer, size_t sequence, const Generated& text) {
+    print([&] {
+      printer.end(sequence, text);
+      return true;
+    });
+  }
+  /// Once nobody reads the texts, each ends at its next token: then all ranks end as if all were written.
+  bool print(const std::function<bool()>& work) {
+    if (unread_) return false;
+    try {
+      return work();
+    } catch (const ReaderGone&) {
+      unread_ = true;
+      return false;
+    }
   }
 
   /// Ends the texts of a group that does not print where --stop does.
@@ -243,13 +262,13 @@ class RankedGeneration {
   }
 
   /// Prints the texts of all groups but the first.
-  void print_others(const std::vector<std::vector<Generated>>& of_ranks, Printer& printer) const {
+  void print_others(const std::vector<std::vector<Generated>>& of_ranks, Printer& printer) {
     if (!prints()) return;
     size_t sequence = of_ranks.front().size();
     for (size_t rank = 1; rank < of_ranks.size(); ++rank)
       for (const Generated& text : of_ranks[rank]) {
-        for (const int32_t token : text.tokens) printer.token(sequence, token);
-        printer.end(sequence++, text);
+        for (const int32_t token : text.tokens) print([&] { return printer.token(sequence, token); });
+        end(printer, sequence++, text);
       }
   }
 
@@ -258,6 +277,7 @@ class RankedGeneration {
   const GenerateRanks& ranks_;
   std::vector<Prompt> prompts_;
   std::map<size_t, TextStream> streams_;  // of texts that have begun
+  bool unread_ = false;                   // stdout's reader has gone
 };
 
 void require_divisible(const ModelSource& source, const ParallelConfig& parallel) {

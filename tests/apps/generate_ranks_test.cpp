@@ -151,6 +151,17 @@ TEST_P(GenerateRanks, SayWhatTheyCannotDo) {
   }
 }
 
+TEST_P(GenerateRanks, EndQuietlyWhenNobodyReads) {
+  for (const std::string& ranks : {concat("--nproc 4 ", kTensor), std::string("--gpus 0,1")}) {
+    if (ranks.starts_with("--gpus") && !has_process_comm()) continue;
+    const CommandResult result =
+        run_command(concat("cd ", dir_.path().string(), "; (", app("generate"), " --model model ", kFile, ' ',
+                           ranks, "; echo $? >code) | true"));
+    EXPECT_EQ(read_file(dir_ / "code"), "0\n") << result.all();
+    EXPECT_EQ(result.err.find("error"), std::string::npos) << result.err;
+  }
+}
+
 // Ranks whose options differ would choose apart.
 TEST_P(GenerateRanks, CompareTheirOptions) {
   SKIP_WITHOUT_GLOO();
