@@ -88,12 +88,12 @@ class Generation {
     app_.plan(parallel_);
     options_.check();
     app_.files(options_).check();
-    if (app_.starts_ranks()) return app_.start_ranks(StopSignal());
-    if (parallel_.world > 1) config_.run.device = resolved_device(config_.run.device);
-    const RanksApp::Entered entered = app_.enter(options_, config_.run.device);
     if (progress_visible() && sampling_is_default(options_, mindformers_))
       log("greedy: each token is the likeliest one; --temperature 0.8 draws it");
     warn_of_no_effect(options_, config_);
+    if (app_.starts_ranks()) return app_.start_ranks(StopSignal());
+    if (parallel_.world > 1) config_.run.device = resolved_device(config_.run.device);
+    const RanksApp::Entered entered = app_.enter(options_, config_.run.device);
     if (parallel_.world > 1)
       generate_in_ranks(config_, parallel_, entered.rank, entered.thread_log);
     else

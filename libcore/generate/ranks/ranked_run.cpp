@@ -41,13 +41,12 @@ PretrainConfig as_run(const GenerateConfig& config, const ParallelConfig& parall
 Json agreed_options(const GenerateConfig& config, const ParallelConfig& parallel) {
   GenerateConfig shared = config;
   shared.run.threads = 0;
-  return Json(Json::Object{{"parallel", to_json(parallel)},
-                           {"adapter", !config.model.adapter.empty()},
-                           {"continuations", int64_t{config.prompt.sequences}},
-                           {"sampling", to_json(shared.sampling)},
-                           {"beams", to_json(shared.beams)},
-                           {"end", to_json(shared.end)},
-                           {"run", to_json(shared.run)}});
+  Json all(Json::Object{{"adapter", !config.model.adapter.empty()},
+                        {"num-return-sequences", int64_t{config.prompt.sequences}}});
+  for (const Json& group : {to_json(parallel), to_json(shared.sampling), to_json(shared.beams),
+                            to_json(shared.end), to_json(shared.run)})
+    for (const auto& [option, value] : group.as_object()) all.set(option, value);
+  return all;
 }
 
 void generate_as(Communicator& world, const DevicePlace& place, const GenerateConfig& config,
