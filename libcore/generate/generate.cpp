@@ -216,6 +216,13 @@ void Generator::read_prompt(Slot& slot, const Job& job, size_t number) {
   totals_.prompt_tokens += slot.given - slot.kept;
 }
 
+template <class T>
+T Generator::of_first(const T& mine) {
+  if (!limits_.ranks) return mine;
+  stream_.synchronize();  // as exchange() wants it
+  return rank0_value(*limits_.ranks, mine);
+}
+
 /// The next token of a sequence, and what follows it.
 struct Generator::Choice {
   enum class Then { kGoOn, kStopToken, kCaller };  // kStopToken: the token is one, and no part of the text
@@ -240,7 +247,7 @@ std::vector<Generator::Choice> Generator::choices(std::span<Slot* const> slots, 
   std::vector<Choice> out;
   for (size_t i = 0; leads() && i < slots.size(); ++i)
     out.push_back(choose(*slots[i], job, {state_->logits.data() + i * vocabulary, vocabulary}));
-  return limits_.ranks ? rank0_value(*limits_.ranks, out) : out;
+  return of_first(out);
 }
 
 bool Generator::take(Slot& slot, const Choice& choice, Generated& out) {
@@ -370,9 +377,8 @@ bool Generator::extend(BeamSearch& search) {
     }
     turn.goes_on = search.extend({state_->logits.data(), rows * vocabulary});
   }
-  if (!limits_.ranks) return turn.goes_on;
-  if (leads()) turn.steps = search.steps();
-  turn = rank0_value(*limits_.ranks, turn);
+  if (leads() && limits_.ranks) turn.steps = search.steps();
+  turn = of_first(turn);
   if (!leads()) search.follow(turn.steps);
   return turn.goes_on;
 }

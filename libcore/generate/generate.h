@@ -145,6 +145,9 @@ class Generator {
   struct Choice;
   /// Whether this rank chooses.
   bool leads() const { return !limits_.ranks || limits_.ranks->rank() == 0; }
+  /// What the first rank has, on all ranks.
+  template <class T>
+  T of_first(const T& mine);
   /// Chooses the next token from these logits.
   Choice choose(const Slot&, const Job&, std::span<float> logits);
   /// The next token of each slot, from its row of the state's logits: what the first rank chooses.
