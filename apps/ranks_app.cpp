@@ -61,8 +61,10 @@ void load_kernels_early() {
 
 }  // namespace
 
-bool RanksApp::read(Options& options, const std::vector<const char*>& words) {
+bool RanksApp::read(Options& options, const std::vector<const char*>& words,
+                    std::span<const WithdrawnOption> withdrawn) {
   options.add("Processes", launch_)
+      .withdraw(withdrawn)
       .environment(thread_variables())
       .environment(
           {{"RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT",

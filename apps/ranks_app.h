@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,8 +24,11 @@ class RanksApp {
 
   /// Adds the options for processes and the manual page's section on the environment, and reads the command
   /// line. Returns false if --help or a similar option was printed. From here until enter(), only the first
-  /// rank logs, since all ranks read the same command line.
-  bool read(Options& options) { return read(options, {argv_, argv_ + argc_}); }
+  /// rank logs, since all ranks read the same command line. `withdrawn`: options for processes that the
+  /// program refuses.
+  bool read(Options& options, std::span<const WithdrawnOption> withdrawn) {
+    return read(options, {argv_, argv_ + argc_}, withdrawn);
+  }
   /// Finds out which ranks there are and enters them in `parallel`. To be called before options.check().
   const LaunchPlan& plan(ParallelConfig& parallel);
   /// The files that every run reads and writes, for check_files(). To be called after plan().
@@ -52,7 +56,8 @@ class RanksApp {
   int argc() const { return argc_; }
   char** argv() const { return argv_; }
   /// read() of these words in place of the command line.
-  bool read(Options& options, const std::vector<const char*>& words);
+  bool read(Options& options, const std::vector<const char*>& words,
+            std::span<const WithdrawnOption> withdrawn = {});
   /// From now on the process may log, whichever rank it is.
   void speak() { silence_.reset(); }
 

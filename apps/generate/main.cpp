@@ -52,6 +52,9 @@ void check_beams(const GenerateConfig& config, Problems& problems) {
                  Opt{"chat"}, " a file");
 }
 
+constexpr WithdrawnOption kNotOfGeneration[] = {
+    {"restarts", "start the command again: there are no checkpoints to resume from"}};
+
 /// One command of megalith-generate.
 class Generation {
  public:
@@ -84,7 +87,7 @@ class Generation {
   }
 
   int run() {
-    if (!app_.read(options_)) return 0;
+    if (!app_.read(options_, kNotOfGeneration)) return 0;
     app_.plan(parallel_);
     options_.check();
     app_.files(options_).check();
@@ -108,8 +111,6 @@ class Generation {
       problems.add(Opt{"num-return-sequences"}, ' ', config_.prompt.sequences, " would all be the same at ",
                    Opt{"temperature"}, " 0; give a higher temperature, such as 1");
     check_ranked(config_, parallel_, problems);
-    if (options_.given("restarts"))
-      problems.add(Opt{"restarts"}, " needs checkpoints of a run to resume from; leave it out");
   }
 
   RanksApp app_;
