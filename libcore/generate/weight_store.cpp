@@ -22,7 +22,7 @@ DType kept_type(const TensorFile& file, const Param& param) {
 
 /// This rank's part of a mapped tensor; empty if it is not one piece of it.
 ConstView part_of(const ConstView& whole, const Param& param, const ParamShare& share) {
-  if (!whole || param.shard_axis == kWhole) return whole;
+  if (!whole || share.extent == param.global) return whole;
   if (param.shard_axis != 0 || share.extent != param.local) return {};
   return whole.rows(share.box.offset[0], share.box.offset[0] + share.extent[0]);
 }
