@@ -112,6 +112,23 @@ struct ModelTexts {
   const GenerationFiles& files;
 };
 
+void show_loading(const GenerateConfig& config) {
+  show_status(concat("loading ", config.model.model, " ..."));
+}
+
+/// The same, opened.
+struct OpenTexts {
+  explicit OpenTexts(const GenerateConfig& config)
+      : source(config.model.model),
+        tokenizer(tokenizer_of(source, config.prompt.chat.has_value())),
+        files(generation_files(source, *tokenizer)) {}
+
+  const ModelSource source;
+  const std::unique_ptr<Tokenizer> tokenizer;
+  const GenerationFiles files;
+  const ModelTexts texts{source, *tokenizer, files};
+};
+
 Generator generator_of(const GenerateConfig& config, LoadedModel& model, const GenerateRanks* ranks) {
   return {model.stage(),
           model.stream(),
@@ -135,7 +152,7 @@ LoadOptions load_options(const GenerateConfig& config) {
 }
 
 LoadedModel load(const GenerateConfig& config, const ModelSource& source) {
-  show_status(concat("loading ", config.model.model, " ..."));
+  show_loading(config);
   return {source, load_options(config)};
 }
 
@@ -180,7 +197,8 @@ class RankedGeneration {
   RankedGeneration(const GenerateConfig& config, const ModelTexts& texts, const GenerateRanks& ranks)
       : config_(config), texts_(texts), ranks_(ranks) {}
 
-  void run() {
+  /// Returns false if nobody reads the texts any more.
+  bool run() {
     together([&](const auto&) {
       if (prints()) prompts_ = encode_prompts(config_, texts_.source, texts_.tokenizer, texts_.files);
     });
@@ -192,6 +210,7 @@ class RankedGeneration {
     together([&](const auto&) { model.emplace(texts_.source, part); });
     const Drain drain(model->stream());  // when it fails, ends what its device waits for
     generate(*model);
+    return !unread_;
   }
 
  private:
@@ -302,20 +321,21 @@ void hold_conversation(const GenerateConfig& config, const ModelTexts& texts) {
 
 }  // namespace
 
-void run_generate(const GenerateConfig& config, const GenerateRanks* ranks) {
-  if (!ranks) set_cpu_threads(config.run.threads);
-  show_status(concat("loading ", config.model.model, " ..."));
-  const ModelSource source(config.model.model);
-  if (ranks) require_divisible(source, ranks->parallel);
-  const std::unique_ptr<Tokenizer> tokenizer = tokenizer_of(source, config.prompt.chat.has_value());
-  const GenerationFiles files = generation_files(source, *tokenizer);
-  const ModelTexts texts{source, *tokenizer, files};
-  if (ranks)
-    RankedGeneration(config, texts, *ranks).run();
-  else if (config.prompt.conversation())
-    hold_conversation(config, texts);
+void run_generate(const GenerateConfig& config) {
+  set_cpu_threads(config.run.threads);
+  show_loading(config);
+  const OpenTexts opened(config);
+  if (config.prompt.conversation())
+    hold_conversation(config, opened.texts);
   else
-    continue_prompts(config, texts);
+    continue_prompts(config, opened.texts);
+}
+
+bool run_generate(const GenerateConfig& config, const GenerateRanks& ranks) {
+  show_loading(config);
+  const OpenTexts opened(config);
+  require_divisible(opened.source, ranks.parallel);
+  return RankedGeneration(config, opened.texts, ranks).run();
 }
 
 }  // namespace megalith

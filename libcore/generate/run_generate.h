@@ -128,12 +128,13 @@ struct GenerateRanks {
 };
 
 /// Loads the model and prints the continuations to stdout; speed and memory go to the log. kUsage if the
-/// model has no tokenizer, or if this device or model does not support an option, or cannot be divided over
-/// the ranks; kData and kNoInput as thrown by ModelSource, Adapter and read_prompts(). If stdout cannot be
+/// model has no tokenizer, if this device or model does not support an option, or if it cannot be divided
+/// over ranks; kData and kNoInput as thrown by ModelSource, Adapter and read_prompts(). If stdout cannot be
 /// written, throws what write_stdout() throws.
-///
-/// With `ranks`, all of them call it with the same options, but not for a conversation. The first one reads
-/// the prompts and prints: the texts of its own group as they come, then those of the others.
-void run_generate(const GenerateConfig&, const GenerateRanks* ranks = nullptr);
+void run_generate(const GenerateConfig&);
+/// The same in ranks, which all call it with the same options; not for a conversation. The first one reads
+/// the prompts and prints: the texts of its own group as they come, then those of the others. Where one rank
+/// would throw ReaderGone, its texts end instead, so that no other rank fails, and it returns false.
+bool run_generate(const GenerateConfig&, const GenerateRanks&);
 
 }  // namespace megalith

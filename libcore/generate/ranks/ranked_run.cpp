@@ -1,6 +1,7 @@
 #include "libcore/generate/ranks/ranked_run.h"
 
 #include "libcore/base/log.h"
+#include "libcore/io/streams/standard_streams.h"
 #include "libcore/parallel/topology.h"
 #include "libcore/train/ranks/rank_device.h"
 #include "libcore/train/run/run_rules.h"
@@ -49,7 +50,8 @@ Json agreed_options(const GenerateConfig& config, const ParallelConfig& parallel
   return all;
 }
 
-void generate_as(Communicator& world, const DevicePlace& place, const GenerateConfig& config,
+/// Returns false if nobody reads the texts any more.
+bool generate_as(Communicator& world, const DevicePlace& place, const GenerateConfig& config,
                  const PretrainConfig& run) {
   limit_last_waits(run);
   const RankDevice device = open_rank_device(world, place, run);
@@ -58,7 +60,7 @@ void generate_as(Communicator& world, const DevicePlace& place, const GenerateCo
   const auto tensor = all.split({"tensor", GroupRole::kTensor}, at.data, at.tensor);
   const GenerateRanks ranks{
       .parallel = run.parallel, .world = world, .tensor = *tensor, .backend = *device.backend};
-  run_generate(config, &ranks);
+  return run_generate(config, ranks);
 }
 
 }  // namespace
@@ -80,20 +82,24 @@ void check_ranked(const GenerateConfig& config, const ParallelConfig& parallel, 
 void generate_in_ranks(const GenerateConfig& config, const ParallelConfig& parallel,
                        const std::optional<LaunchedRank>& rank, const ThreadLog& thread_log) {
   const PretrainConfig run = as_run(config, parallel);
+  bool read = true;  // by whoever reads stdout, where the first rank prints
   as_rank(run, agreed_options(config, parallel), rank, [&](const RankWorld* ranks) -> PretrainResult {
     log("generating in ", parallel.world, " ranks: tensor-model-parallel size ", parallel.tensor,
         ", data-parallel size ", parallel.data);
     if (!ranks) {
-      run_ranks_here(run, thread_log,
-                     [&](Communicator& world) { generate_as(world, {.number = world.rank()}, config, run); });
+      run_ranks_here(run, thread_log, [&](Communicator& world) {
+        const bool mine = generate_as(world, {.number = world.rank()}, config, run);
+        if (world.rank() == 0) read = mine;
+      });
       return {};
     }
     log_ranks(*ranks, run);
     const ProcessRank here = process_rank(*ranks);
     take_cpu_share(run, here.cpu_share);
-    generate_as(here.world, here.place, config, run);
+    read = generate_as(here.world, here.place, config, run);
     return {};
   });
+  if (!read) throw ReaderGone(ErrorKind::kIo, "stdout: its reader has gone");
 }
 
 }  // namespace megalith

@@ -18,7 +18,8 @@ void check_ranked(const GenerateConfig&, const ParallelConfig&, Problems&);
 
 /// Runs megalith-generate in the ranks of `parallel`, which must be complete: as the rank of this process, or
 /// as all of them, each a thread. `thread_log`: as in train().
-/// Throws what as_rank(), open_rank_device() and run_generate() throw.
+/// Throws what as_rank(), open_rank_device() and run_generate() throw, and ReaderGone once all ranks have
+/// ended if nobody reads the texts.
 void generate_in_ranks(const GenerateConfig&, const ParallelConfig& parallel,
                        const std::optional<LaunchedRank>& rank, const ThreadLog& thread_log);
 
