@@ -117,7 +117,7 @@ TEST_P(GenerateRanks, EndTextsAtAStopText) {
   const std::string last = whole.substr(whole.rfind('\n', whole.size() - 2) + 1);
   const std::string stop = last.substr(last.size() - 3, 2);
   const std::string options = concat(kFile, " --json --stop '", stop, '\'');
-  EXPECT_NE(of_one(options).find("\"finish_reason\":\"stop\""), std::string::npos) << stop;
+  EXPECT_NE(of_one(options).find("\"finish_reason\": \"stop\""), std::string::npos) << stop;
   expect_same(options, {"--nproc 2", concat("--nproc 4 ", kTensor)});
 }
 
