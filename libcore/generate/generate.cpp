@@ -296,18 +296,23 @@ void Generator::step(std::span<Slot* const> slots, const Job& job, std::vector<G
   totals_.seconds += seconds_since(start);
 }
 
-void Generator::prepare(const Job& job, size_t sequences) {
-  int64_t longest = 1;
+void Generator::check(const Job& job) const {
   for (const std::vector<int32_t>& prompt : job.prompts) {
     if (prompt.empty()) fail(ErrorKind::kInternal, "generation needs at least one token");
     const auto given = static_cast<int64_t>(prompt.size());
-    // If a prompt leaves no room, throws here, before any sequence begins.
     room(given, wanted_tokens(job, given));
-    longest = std::max(longest, given);
   }
+}
+
+void Generator::prepare(const Job& job, size_t sequences) {
+  check(job);
+  int64_t longest = 1;
+  for (const std::vector<int32_t>& prompt : job.prompts)
+    longest = std::max(longest, static_cast<int64_t>(prompt.size()));
   longest = std::min(longest, kPromptRows);
   if (!state_ || state_->prompt_rows < longest) {
     std::vector<Slot> slots = state_ ? std::move(state_->slots) : std::vector<Slot>();
+    state_.reset();  // first, so that the two need no memory at once
     state_ = std::make_unique<State>(stage_, stream_, limits_, longest);
     state_->slots = std::move(slots);  // their caches may hold what the job continues
   }

@@ -116,10 +116,13 @@ class Generator {
   };
   /// Generates up to max_new_tokens tokens for each sequence. Returns the results in the order of the
   /// sequences, and nothing on ranks other than the first. A prompt is read once, however many continuations
-  /// it has. Throws kUsage, before anything is computed, if a prompt alone is longer than the model's
-  /// positions or leaves no new token within max_length; kInternal for a prompt without a token; and whatever
-  /// the callbacks and the stream's backend throw. Warns if the positions end a sequence early.
+  /// it has. Throws what check() throws, before anything is computed, and whatever the callbacks and the
+  /// stream's backend throw. Warns if the positions end a sequence early.
   std::vector<Generated> run(const Job&);
+
+  /// Throws kUsage, as run() does, if a prompt alone is longer than the model's positions or leaves no new
+  /// token within max_length; kInternal for a prompt without a token.
+  void check(const Job&) const;
 
   const GenerationTotals& totals() const { return totals_; }
   /// The longest prompt that the model's positions allow; nothing: there is no limit.
@@ -130,8 +133,7 @@ class Generator {
   struct State;
   static int64_t wanted_tokens(const Job&, int64_t given);
   int64_t room(int64_t prompt, int64_t wanted) const;
-  /// Prepares a job. Refuses prompts that leave no room, before any prompt is read, so that no work is
-  /// wasted. Allocates memory, and a slot for each concurrent sequence.
+  /// Prepares a job: checks its prompts, and allocates memory and a slot for each concurrent sequence.
   void prepare(const Job&, size_t sequences);
   void begin(Slot&, const Job&, size_t sequence);
   /// The number of the prompt's tokens that need not be read, because the slot's cache begins with them. At

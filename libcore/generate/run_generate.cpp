@@ -191,6 +191,13 @@ GenerationTotals joined(const std::vector<GenerationTotals>& all) {
   return sum;
 }
 
+/// Prompts that a group continues before ranks exchange their texts: so many that it is seldom without enough
+/// sequences for its batch, and so few that a run that fails loses little.
+size_t prompts_of_a_round(const GenerateConfig& config) {
+  constexpr int kAtLeast = 64, kBatches = 8;
+  return static_cast<size_t>(std::max(kAtLeast, kBatches * config.run.batch));
+}
+
 /// One rank's part of a run of several.
 class RankedGeneration {
  public:
@@ -218,37 +225,66 @@ class RankedGeneration {
     do_together(ranks_.world, ranks_.parallel.peer_timeout(), work);
   }
   bool prints() const { return ranks_.world.rank() == 0; }
-  /// The first prompt of a group.
-  size_t first_of(int group) const {
-    return prompts_.size() * static_cast<size_t>(group) / static_cast<size_t>(ranks_.parallel.data);
+  /// Prompts one after the other.
+  struct Prompts {
+    size_t first, end;
+  };
+  /// Those of them that a group continues.
+  Prompts share_of(const Prompts& all, int group) const {
+    const size_t count = all.end - all.first, groups = static_cast<size_t>(ranks_.parallel.data);
+    const auto begin = [&](int of) { return all.first + count * static_cast<size_t>(of) / groups; };
+    return {begin(group), begin(group + 1)};
   }
+  std::vector<std::vector<int32_t>> ids_of(const Prompts& some) const {
+    std::vector<std::vector<int32_t>> ids;
+    for (size_t i = some.first; i < some.end; ++i) ids.push_back(prompts_[i].ids);
+    return ids;
+  }
+  size_t continuations() const { return static_cast<size_t>(config_.prompt.sequences); }
 
   void generate(LoadedModel& model) {
-    const size_t first = first_of(ranks_.group()), last = first_of(ranks_.group() + 1);
-    std::vector<std::vector<int32_t>> ids;
-    for (size_t i = first; i < last; ++i) ids.push_back(prompts_[i].ids);
     Generator generator = generator_of(config_, model, &ranks_);
     Printer printer(texts_.tokenizer, prompts_, style_of(config_));
     Generator::Job job = job_of(config_, texts_.files);
-    job.prompts = ids;
-    job.first_draw = static_cast<int64_t>(first) * job.continuations;
-    std::vector<Generated> made;
-    together([&](const auto& check) {
-      prints() ? print_each(job, printer, check) : stop_each(job, first, check);
-      made = generator.run(job);
-    });
-    print_others(exchange_values(ranks_.world, made), printer);
+    const std::vector<std::vector<int32_t>> all = ids_of({0, prompts_.size()});
+    job.prompts = all;
+    generator.check(job);  // before the first round, so that no work is wasted
+    const size_t round = prompts_of_a_round(config_) * static_cast<size_t>(ranks_.parallel.data);
+    for (size_t first = 0; first < prompts_.size() && !unread_; first += round)
+      generate({first, std::min(first + round, prompts_.size())}, generator, printer);
     const auto totals =
         exchange_values(ranks_.world, ranks_.tensor.rank() == 0 ? generator.totals() : GenerationTotals());
     report(joined(totals));
   }
 
-  void print_each(Generator::Job& job, Printer& printer, const std::function<void()>& check) {
-    job.on_token = [this, &printer, &check](size_t sequence, int32_t token) {
+  /// One round: each group continues its share of these prompts, and the first rank prints the texts.
+  void generate(const Prompts& round, Generator& generator, Printer& printer) {
+    const Prompts own = share_of(round, ranks_.group());
+    const std::vector<std::vector<int32_t>> ids = ids_of(own);
+    Generator::Job job = job_of(config_, texts_.files);
+    job.prompts = ids;
+    job.first_draw = static_cast<int64_t>(own.first * continuations());
+    std::vector<Generated> made;
+    together([&](const auto& check) {
+      prints() ? print_each(job, own.first, printer, check) : stop_each(job, own.first, check);
+      made = generator.run(job);
+    });
+    const std::vector<std::vector<Generated>> of_ranks = exchange_values(ranks_.world, made);
+    together([&](const auto&) {
+      if (prints()) print_others(of_ranks, round.first, printer);
+    });
+    unread_ = rank0_value(ranks_.world, unread_);
+  }
+
+  void print_each(Generator::Job& job, size_t first, Printer& printer, const std::function<void()>& check) {
+    const size_t before = first * continuations();
+    job.on_token = [this, &printer, &check, before](size_t sequence, int32_t token) {
       check();
-      return print([&] { return printer.token(sequence, token); });
+      return print([&] { return printer.token(before + sequence, token); });
     };
-    job.on_end = [this, &printer](size_t sequence, const Generated& text) { end(printer, sequence, text); };
+    job.on_end = [this, &printer, before](size_t sequence, const Generated& text) {
+      end(printer, before + sequence, text);
+    };
   }
   void end(Printer& printer, size_t sequence, const Generated& text) {
     print([&] {
@@ -269,10 +305,9 @@ class RankedGeneration {
 
   /// Ends the texts of a group that does not print where --stop does.
   void stop_each(Generator::Job& job, size_t first, const std::function<void()>& check) {
-    const auto continuations = static_cast<size_t>(job.continuations);
-    job.on_token = [this, &check, first, continuations](size_t sequence, int32_t token) {
+    job.on_token = [this, &check, first](size_t sequence, int32_t token) {
       check();
-      const Prompt& prompt = prompts_[first + sequence / continuations];
+      const Prompt& prompt = prompts_[first + sequence / continuations()];
       const auto text = streams_.try_emplace(sequence, texts_.tokenizer, prompt.ids, config_.end.stop).first;
       text->second.push(token);
       return !text->second.stopped();
@@ -280,10 +315,9 @@ class RankedGeneration {
     job.on_end = [this](size_t sequence, const Generated&) { streams_.erase(sequence); };
   }
 
-  /// Prints the texts of all groups but the first.
-  void print_others(const std::vector<std::vector<Generated>>& of_ranks, Printer& printer) {
-    if (!prints()) return;
-    size_t sequence = of_ranks.front().size();
+  /// Prints the texts of all groups but the first, which has continued the prompts from `first` on.
+  void print_others(const std::vector<std::vector<Generated>>& of_ranks, size_t first, Printer& printer) {
+    size_t sequence = first * continuations() + of_ranks.front().size();
     for (size_t rank = 1; rank < of_ranks.size(); ++rank)
       for (const Generated& text : of_ranks[rank]) {
         for (const int32_t token : text.tokens) print([&] { return printer.token(sequence, token); });

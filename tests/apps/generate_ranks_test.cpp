@@ -46,6 +46,12 @@ class GenerateRanks : public testing::Test {
       EXPECT_EQ(result.out, one) << ranks << result.err;
     }
   }
+  /// As many prompts, which begin alike.
+  void write_prompts(int count, const std::string& beginning) const {
+    std::string lines;
+    for (int i = 0; i < count; ++i) lines += concat(beginning, ' ', i, '\n');
+    write_file(dir_ / "prompts", lines);
+  }
   const std::string kFile = "--prompts-file prompts";
   const TempDir dir_;
 };
@@ -155,12 +161,32 @@ TEST_F(GenerateRanks, SayWhatTheyCannotDo) {
   }
 }
 
+// The groups of a file with many prompts print in rounds: 64 prompts each.
+TEST_F(GenerateRanks, PrintManyTextsInTheirOrder) {
+  write_prompts(150, "The");
+  for (const std::string options : {"", " --temperature 1 --num-return-sequences 2 --seed 5"})
+    expect_same(kFile + " --max-new-tokens 3" + options, {"--nproc 2", concat("--nproc 4 ", kTensor)});
+}
+
+TEST_F(GenerateRanks, RefuseALongPromptBeforeTheyPrint) {
+  write_file(dir_ / "prompts", concat("The\na\n", std::string(500, 'x'), '\n'));
+  for (const char* ranks : {"--nproc 2", "--nproc 2 --tensor-model-parallel-size 2"}) {
+    const CommandResult refused = generate(concat(kFile, ' ', ranks));
+    EXPECT_EQ(refused.code, 64) << refused.all();
+    EXPECT_EQ(refused.out, "");
+    EXPECT_NE(refused.err.find("the model 64 positions; shorten the prompt"), std::string::npos)
+        << refused.err;
+  }
+}
+
+// All texts would take minutes.
 TEST_F(GenerateRanks, EndQuietlyWhenNobodyReads) {
+  write_prompts(60000, "a");
   for (const std::string& ranks : {concat("--nproc 4 ", kTensor), std::string("--gpus 0,1")}) {
     if (ranks.starts_with("--gpus") && !has_process_comm()) continue;
     const CommandResult result =
-        run_command(concat("cd ", dir_.path().string(), "; (", app("generate"), " --model model ", kFile, ' ',
-                           ranks, "; echo $? >code) | true"));
+        run_command(concat("cd ", dir_.path().string(), "; (timeout 60 ", app("generate"), " --model model ",
+                           kFile, " --max-new-tokens 50 ", ranks, "; echo $? >code) | true"));
     EXPECT_EQ(read_file(dir_ / "code"), "0\n") << result.all();
     EXPECT_EQ(result.err.find("error"), std::string::npos) << result.err;
   }
