@@ -249,7 +249,11 @@ class RankedGeneration {
     const std::vector<std::vector<int32_t>> all = ids_of({0, prompts_.size()});
     job.prompts = all;
     generator.check(job);  // before the first round, so that no work is wasted
-    const size_t round = prompts_of_a_round(config_) * static_cast<size_t>(ranks_.parallel.data);
+    const auto groups = static_cast<size_t>(ranks_.parallel.data);
+    if (prompts_.size() < groups)
+      warn(groups - prompts_.size(), " of ", groups, " data-parallel ranks have no prompt: there are ",
+           prompts_.size(), "; start fewer ranks, or let more share the matrices");
+    const size_t round = prompts_of_a_round(config_) * groups;
     for (size_t first = 0; first < prompts_.size() && !unread_; first += round)
       generate({first, std::min(first + round, prompts_.size())}, generator, printer);
     const auto totals =

@@ -161,6 +161,14 @@ TEST_F(GenerateRanks, SayWhatTheyCannotDo) {
   }
 }
 
+TEST_F(GenerateRanks, SayThatSomeHaveNoPrompt) {
+  const std::string words = "1 of 2 data-parallel ranks have no prompt: there are 1";
+  const CommandResult two = generate("-p The --nproc 2");
+  EXPECT_NE(two.err.find(words), std::string::npos) << two.err;
+  EXPECT_EQ(generate("-p The -p a --nproc 2").err.find("no prompt"), std::string::npos);
+  EXPECT_EQ(generate(concat("-p The --nproc 2 ", kTensor)).err.find("no prompt"), std::string::npos);
+}
+
 // The groups of a file with many prompts print in rounds: 64 prompts each.
 TEST_F(GenerateRanks, PrintManyTextsInTheirOrder) {
   write_prompts(150, "The");
