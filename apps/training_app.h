@@ -5,15 +5,9 @@
 #include <optional>
 #include <string>
 
-#include "libcore/base/log.h"
+#include "apps/ranks_app.h"
 #include "libcore/config/checkpoint_config.h"
-#include "libcore/config/launch_config.h"
-#include "libcore/config/parallel_config.h"
 #include "libcore/config/train_config.h"
-#include "libcore/io/run/run_files.h"
-#include "libcore/io/streams/stop_signal.h"
-#include "libcore/launch/launch_plan.h"
-#include "libcore/options/cli.h"
 #include "libcore/train/run/pretrain.h"
 #include "libcore/train/saves/start_point.h"
 
@@ -28,20 +22,13 @@ inline constexpr char kWhereItTrains[] =
 /// opened, ends it as a signal before the first step does.
 int run_training_app(const char* name, const std::function<int()>& body);
 
-/// The common part of the programs that train. It reads the command line, determines the ranks of the run,
-/// and either starts ranks or trains as one of them.
-class TrainingApp {
+/// The common part of the programs that train. It either starts ranks, or trains as one of them or as all.
+class TrainingApp : public RanksApp {
  public:
-  TrainingApp(int argc, char** argv) : argc_(argc), argv_(argv) {}
+  using RanksApp::RanksApp;
 
-  /// Adds the options for processes and the manual page's section on the environment, and reads the command
-  /// line. Returns false if --help or a similar option was printed. From here until run(), only the first
-  /// rank logs, since all ranks read the same command line.
+  /// As RanksApp::read(); the command line may name a run file without --config (with_named_file()).
   bool read(Options& options);
-  /// Finds out which ranks there are and enters them in `parallel`. To be called before options.check().
-  const LaunchPlan& plan(ParallelConfig& parallel);
-  /// The files that every training run reads and writes, for check_files(). To be called after plan().
-  RunFiles files(const Options& options) const;
 
   using Train =
       std::function<PretrainResult(const StopSignal&, const std::optional<LaunchedRank>&, const ThreadLog&)>;
@@ -58,16 +45,9 @@ class TrainingApp {
   int run(const Options& options, const Run& run);
 
  private:
-  int start_ranks(const Run& run);
-  void check_transport(const std::string& device, int rank) const;
+  int start_ranks_of(const Run& run);
 
-  int argc_;
-  char** argv_;
   const StopSignal stop_;
-  std::optional<Muted> silence_;
-  LaunchConfig launch_;
-  LaunchPlan plan_;
-  int threads_ = 1;  // number of ranks, as threads, if this is the only process
 };
 
 }  // namespace megalith

@@ -8,23 +8,31 @@
 #include "libcore/base/log.h"
 #include "libcore/base/process.h"
 #include "libcore/generate/text_stream.h"
+#include "libcore/parallel/exchange.h"
+#include "libcore/parallel/silent_comm.h"
 
 namespace megalith {
 namespace {
 
+/// This rank's place among those that share the model's matrices.
+TensorSplit split_of(const Generator::Limits& limits) {
+  if (!limits.ranks) return {};
+  return {.rank = limits.ranks->rank(), .size = limits.ranks->size()};
+}
+
 /// The scratch bytes of a pass over `tokens` tokens of each of `sequences` sequences (one token each if there
 /// are several sequences). They are measured on the dry backend, so they are exactly what the pass will use.
-size_t scratch_bytes(const Stage& stage, int64_t tokens, size_t sequences) {
+size_t scratch_bytes(const Stage& stage, const TensorSplit& split, int64_t tokens, size_t sequences) {
   const std::unique_ptr<Backend> dry = make_dry_backend();
   Stream stream(*dry);
-  const std::unique_ptr<Communicator> alone = make_self_comm();
-  const Region region(*alone);
+  SilentComm ranks("tensor", split.rank, split.size);
+  const Region region(ranks);
   Arena scratch = Arena::counting("scratch");
   const Ctx ctx{.compute = stream, .tp = region, .scratch = scratch, .training = false};
   std::vector<KvCache> caches;
   std::vector<KvCache*> places;
   for (size_t i = 0; i < sequences; ++i)
-    caches.emplace_back(*dry, stage.config(), stage.layers(), TensorSplit{},
+    caches.emplace_back(*dry, stage.config(), stage.layers(), split,
                         KvCache::Size{.batch = 1, .capacity = tokens, .dtype = stage.dtype()});
   for (KvCache& cache : caches) places.push_back(&cache);
   const View ids =
@@ -67,19 +75,21 @@ struct Generator::Slot {
 struct Generator::State {
   State(const Stage& stage, Stream& stream, const Limits& limits, int64_t prompt)
       : prompt_rows(prompt),
-        scratch(make_arena(stream.backend(), "scratch",
-                           std::max(scratch_bytes(stage, prompt, 1),
-                                    scratch_bytes(stage, 1, static_cast<size_t>(limits.batch))))),
+        scratch(make_arena(
+            stream.backend(), "scratch",
+            std::max(scratch_bytes(stage, split_of(limits), prompt, 1),
+                     scratch_bytes(stage, split_of(limits), 1, static_cast<size_t>(limits.batch))))),
         inputs(make_arena(
             stream.backend(), "tokens",
             static_cast<size_t>(std::max(prompt, limits.batch)) * sizeof(int32_t) + Arena::kAlignment)),
-        logits(static_cast<size_t>(stage.config().vocab_size * limits.batch)) {}
+        logits(static_cast<size_t>(stage.config().vocab_size * limits.batch)),
+        region(limits.ranks ? *limits.ranks : *alone) {}
 
   int64_t prompt_rows;
   std::unique_ptr<Communicator> alone = make_self_comm();
-  Region region{*alone};
   Arena scratch, inputs;
   std::vector<float> logits;  // [sequences, V]
+  Region region;
   /// [V]: the logits after the prompt that was read last. They are kept so that further continuations of this
   /// prompt need not read it again.
   std::vector<float> after_prompt;
@@ -121,7 +131,7 @@ void Generator::make_room(Slot& slot, int64_t capacity) {
   }
   const bool narrow = limits_.bf16_cache && stage_.dtype() == DType::kF32;
   slot.cache.emplace(
-      stream_.backend(), stage_.config(), stage_.layers(), TensorSplit{},
+      stream_.backend(), stage_.config(), stage_.layers(), split_of(limits_),
       KvCache::Size{.batch = 1, .capacity = capacity, .dtype = narrow ? DType::kBf16 : stage_.dtype()});
   if (slot.kept > 0) {
     slot.cache->copy(stream_, *before, positions_of(limits_.prefix) + slot.kept);
@@ -206,18 +216,49 @@ void Generator::read_prompt(Slot& slot, const Job& job, size_t number) {
   totals_.prompt_tokens += slot.given - slot.kept;
 }
 
-bool Generator::take(Slot& slot, const Job& job, std::span<float> logits, Generated& out) {
-  const Draw draw{static_cast<int64_t>(slot.sequence), static_cast<int64_t>(out.tokens.size())};
+template <class T>
+T Generator::of_first(const T& mine) {
+  if (!limits_.ranks) return mine;
+  stream_.synchronize();  // as exchange() wants it
+  return rank0_value(*limits_.ranks, mine);
+}
+
+/// The next token of a sequence, and what follows it.
+struct Generator::Choice {
+  enum class Then { kGoOn, kStopToken, kCaller };  // kStopToken: the token is one, and no part of the text
+  int32_t token = 0;
+  Then then = Then::kGoOn;
+};
+
+Generator::Choice Generator::choose(const Slot& slot, const Job& job, std::span<float> logits) {
+  const Draw draw{job.first_draw + static_cast<int64_t>(slot.sequence),
+                  static_cast<int64_t>(slot.tokens.size()) - slot.given};
   const int32_t token = state_->sampler->choose(logits, slot.tokens, draw);
   const auto& stops = job.stop_tokens;
-  if (std::find(stops.begin(), stops.end(), token) != stops.end()) {
+  if (std::find(stops.begin(), stops.end(), token) != stops.end()) return {token, Choice::Then::kStopToken};
+  const bool goes_on = !job.on_token || job.on_token(slot.sequence, token);
+  return {token, goes_on ? Choice::Then::kGoOn : Choice::Then::kCaller};
+}
+
+// Each rank has the same logits. But processors of two kinds may round the numbers that are drawn by in two
+// ways, and a choice that differed would hang the ranks.
+std::vector<Generator::Choice> Generator::choices(std::span<Slot* const> slots, const Job& job) {
+  const auto vocabulary = static_cast<size_t>(stage_.config().vocab_size);
+  std::vector<Choice> out;
+  for (size_t i = 0; leads() && i < slots.size(); ++i)
+    out.push_back(choose(*slots[i], job, {state_->logits.data() + i * vocabulary, vocabulary}));
+  return of_first(out);
+}
+
+bool Generator::take(Slot& slot, const Choice& choice, Generated& out) {
+  if (choice.then == Choice::Then::kStopToken) {
     out.ending = Ending::kStopToken;
     return false;
   }
-  out.tokens.push_back(token);
-  slot.tokens.push_back(token);
+  out.tokens.push_back(choice.token);
+  slot.tokens.push_back(choice.token);
   ++totals_.new_tokens;
-  if (job.on_token && !job.on_token(slot.sequence, token)) {
+  if (choice.then == Choice::Then::kCaller) {
     out.ending = Ending::kCaller;
     return false;
   }
@@ -245,30 +286,33 @@ void Generator::pass(std::span<Slot* const> slots) {
 void Generator::step(std::span<Slot* const> slots, const Job& job, std::vector<Generated>& out) {
   const auto start = std::chrono::steady_clock::now();
   pass(slots);
-  State& state = *state_;
-  const auto vocabulary = static_cast<size_t>(stage_.config().vocab_size);
+  const std::vector<Choice> chosen = choices(slots, job);
   for (size_t i = 0; i < slots.size(); ++i) {
     Slot& slot = *slots[i];
-    const std::span<float> logits(state.logits.data() + i * vocabulary, vocabulary);
     const size_t before = out[slot.sequence].tokens.size();
-    if (!take(slot, job, logits, out[slot.sequence])) slot.max_new = 0;
+    if (!take(slot, chosen[i], out[slot.sequence])) slot.max_new = 0;
     totals_.later_tokens += static_cast<int64_t>(out[slot.sequence].tokens.size() - before);
   }
   totals_.seconds += seconds_since(start);
 }
 
-void Generator::prepare(const Job& job, size_t sequences) {
-  int64_t longest = 1;
+void Generator::check(const Job& job) const {
   for (const std::vector<int32_t>& prompt : job.prompts) {
     if (prompt.empty()) fail(ErrorKind::kInternal, "generation needs at least one token");
     const auto given = static_cast<int64_t>(prompt.size());
-    // If a prompt leaves no room, throws here, before any sequence begins.
     room(given, wanted_tokens(job, given));
-    longest = std::max(longest, given);
   }
+}
+
+void Generator::prepare(const Job& job, size_t sequences) {
+  check(job);
+  int64_t longest = 1;
+  for (const std::vector<int32_t>& prompt : job.prompts)
+    longest = std::max(longest, static_cast<int64_t>(prompt.size()));
   longest = std::min(longest, kPromptRows);
   if (!state_ || state_->prompt_rows < longest) {
     std::vector<Slot> slots = state_ ? std::move(state_->slots) : std::vector<Slot>();
+    state_.reset();  // first, so that the two need no memory at once
     state_ = std::make_unique<State>(stage_, stream_, limits_, longest);
     state_->slots = std::move(slots);  // their caches may hold what the job continues
   }
@@ -307,21 +351,41 @@ BeamSearch Generator::search_beams(const Job& job, size_t prompt) {
   for (Slot* const slot : slots) make_room(*slot, first.cache->capacity());
   BeamSearch search(
       {.options = job.beams, .prompt = first.tokens, .max_new = first.max_new, .ends = job.stop_tokens});
-  const auto vocabulary = static_cast<size_t>(stage_.config().vocab_size);
   const auto start = std::chrono::steady_clock::now();
-  for (;;) {
+  while (extend(search)) {
+    follow_parents(search, slots);
+    pass(std::span(slots).first(search.running().size()));
+  }
+  totals_.seconds += seconds_since(start);
+  return search;
+}
+
+/// What the first rank tells the others of a step of its search.
+struct BeamTurn {
+  bool goes_on = false;
+  std::vector<BeamSearch::Step> steps;
+  template <class V>
+  void members(V&& visit) {
+    visit(goes_on, steps);
+  }
+};
+
+bool Generator::extend(BeamSearch& search) {
+  BeamTurn turn;
+  if (leads()) {
+    const auto vocabulary = static_cast<size_t>(stage_.config().vocab_size);
     const size_t rows = search.running().size();
     for (size_t row = 0; row < rows; ++row) {
       const std::span<float> scores(state_->logits.data() + row * vocabulary, vocabulary);
       log_softmax(scores);
       state_->sampler->weigh_by_history(scores, search.running()[row].tokens);
     }
-    if (!search.extend({state_->logits.data(), rows * vocabulary})) break;
-    follow_parents(search, slots);
-    pass(std::span(slots).first(search.running().size()));
+    turn.goes_on = search.extend({state_->logits.data(), rows * vocabulary});
   }
-  totals_.seconds += seconds_since(start);
-  return search;
+  if (leads() && limits_.ranks) turn.steps = search.steps();
+  turn = of_first(turn);
+  if (!leads()) search.follow(turn.steps);
+  return turn.goes_on;
 }
 
 std::vector<Generated> Generator::run_beams(const Job& job) {
@@ -335,23 +399,27 @@ std::vector<Generated> Generator::run_beams(const Job& job) {
   std::vector<Generated> out;
   for (size_t prompt = 0; prompt < job.prompts.size(); ++prompt) {
     const BeamSearch search = search_beams(job, prompt);
-    const Ending unended = state_->slots.front().cut_short ? Ending::kPositions : Ending::kLength;
-    for (size_t i = 0; i < static_cast<size_t>(job.continuations); ++i) {
-      const BeamSearch::Text& text = search.best()[i];
-      Generated made{.tokens = {}, .ending = text.ended ? Ending::kStopToken : unended};
-      for (const int32_t token : text.tokens) {
-        totals_.later_tokens += made.tokens.empty() ? 0 : 1;
-        made.tokens.push_back(token);
-        ++totals_.new_tokens;
-        if (!job.on_token || job.on_token(out.size(), token)) continue;
-        made.ending = Ending::kCaller;
-        break;
-      }
-      if (job.on_end) job.on_end(out.size(), made);
-      out.push_back(std::move(made));
-    }
+    if (leads()) tell_best(job, search, out);
   }
   return out;
+}
+
+void Generator::tell_best(const Job& job, const BeamSearch& search, std::vector<Generated>& out) {
+  const Ending unended = state_->slots.front().cut_short ? Ending::kPositions : Ending::kLength;
+  for (size_t i = 0; i < static_cast<size_t>(job.continuations); ++i) {
+    const BeamSearch::Text& text = search.best()[i];
+    Generated made{.tokens = {}, .ending = text.ended ? Ending::kStopToken : unended};
+    for (const int32_t token : text.tokens) {
+      totals_.later_tokens += made.tokens.empty() ? 0 : 1;
+      made.tokens.push_back(token);
+      ++totals_.new_tokens;
+      if (!job.on_token || job.on_token(out.size(), token)) continue;
+      made.ending = Ending::kCaller;
+      break;
+    }
+    if (job.on_end) job.on_end(out.size(), made);
+    out.push_back(std::move(made));
+  }
 }
 
 std::vector<Generated> Generator::run(const Job& job) {
@@ -361,7 +429,7 @@ std::vector<Generated> Generator::run(const Job& job) {
   prepare(job, sequences);
 
   const auto end = [&](const Slot& slot) {
-    if (job.on_end) job.on_end(slot.sequence, out[slot.sequence]);
+    if (leads() && job.on_end) job.on_end(slot.sequence, out[slot.sequence]);
   };
   size_t next = 0;
   std::vector<Slot*> active, free;
@@ -370,8 +438,8 @@ std::vector<Generated> Generator::run(const Job& job) {
     while (!free.empty() && next < sequences) {
       Slot& slot = *free.back();
       begin(slot, job, next++);
-      const std::span<float> logits(state_->logits.data(), static_cast<size_t>(stage_.config().vocab_size));
-      if (!take(slot, job, logits, out[slot.sequence])) {
+      Slot* const begun = &slot;
+      if (!take(slot, choices({&begun, 1}, job).front(), out[slot.sequence])) {
         end(slot);
         continue;
       }
@@ -387,7 +455,7 @@ std::vector<Generated> Generator::run(const Job& job) {
       }
     std::erase_if(active, [](const Slot* slot) { return slot->max_new == 0; });
   }
-  return out;
+  return leads() ? out : std::vector<Generated>();
 }
 
 std::string sample_text(const Stage& stage, Stream& stream, const Tokenizer& tokenizer,

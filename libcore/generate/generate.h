@@ -26,6 +26,11 @@ enum class Ending {
 struct Generated {
   std::vector<int32_t> tokens;  // the new tokens, without the stop token
   Ending ending = Ending::kLength;
+
+  template <class V>
+  void members(V&& visit) {  // see parallel/exchange.h
+    visit(tokens, ending);
+  }
 };
 
 /// What a generator has done so far.
@@ -53,7 +58,7 @@ inline std::optional<LastPosition> last_position(const Stage& stage, const Backe
 /// which a prompt cannot use.
 struct KvPrefix {
   int64_t tokens = 0;
-  std::vector<float> values;  // [layers, 2 (k, v), groups, tokens, head]
+  std::vector<float> values;  // [layers, 2 (k, v), groups of this rank, tokens, head]
 };
 /// The number of positions that a prefix takes; 0 without one.
 inline int64_t positions_of(const KvPrefix* prefix) {
@@ -76,6 +81,10 @@ class Generator {
     int64_t batch = 1;        // number of sequences at once; at most most_sequences()
     bool bf16_cache = false;  // stores keys and values in bf16 although the activations are fp32
     const KvPrefix* prefix = nullptr;
+    /// The ranks that share the model's matrices, as the stage's split says; null: this rank has all of them.
+    /// Every rank runs the same jobs. The first one chooses the tokens and alone makes the calls back; the
+    /// others follow it. It must outlive the generator.
+    Communicator* ranks = nullptr;
   };
   /// Throws kUsage: more sequences than the backend computes at once.
   Generator(const Stage&, Stream&, const Limits&);
@@ -98,6 +107,7 @@ class Generator {
     BeamOptions beams = {};
     std::vector<int32_t> stop_tokens = {};
     int64_t max_length = 0;  // maximum for prompt and new tokens together; 0: no limit
+    int64_t first_draw = 0;  // the number of the first sequence in a Draw
     /// For one prompt with one continuation: the beginning that the prompt has in common with the sequence
     /// that ran last is not read again, as it is still in the cache.
     bool continues = false;
@@ -105,11 +115,14 @@ class Generator {
     OnEnd on_end = {};
   };
   /// Generates up to max_new_tokens tokens for each sequence. Returns the results in the order of the
-  /// sequences. A prompt is read once, however many continuations it has. Throws kUsage, before anything is
-  /// computed, if a prompt alone is longer than the model's positions or leaves no new token within
-  /// max_length; kInternal for a prompt without a token; and whatever the callbacks and the stream's backend
-  /// throw. Warns if the positions end a sequence early.
+  /// sequences, and nothing on ranks other than the first. A prompt is read once, however many continuations
+  /// it has. Throws what check() throws, before anything is computed, and whatever the callbacks and the
+  /// stream's backend throw. Warns if the positions end a sequence early.
   std::vector<Generated> run(const Job&);
+
+  /// Throws kUsage, as run() does, if a prompt alone is longer than the model's positions or leaves no new
+  /// token within max_length; kInternal for a prompt without a token.
+  void check(const Job&) const;
 
   const GenerationTotals& totals() const { return totals_; }
   /// The longest prompt that the model's positions allow; nothing: there is no limit.
@@ -120,8 +133,7 @@ class Generator {
   struct State;
   static int64_t wanted_tokens(const Job&, int64_t given);
   int64_t room(int64_t prompt, int64_t wanted) const;
-  /// Prepares a job. Refuses prompts that leave no room, before any prompt is read, so that no work is
-  /// wasted. Allocates memory, and a slot for each concurrent sequence.
+  /// Prepares a job: checks its prompts, and allocates memory and a slot for each concurrent sequence.
   void prepare(const Job&, size_t sequences);
   void begin(Slot&, const Job&, size_t sequence);
   /// The number of the prompt's tokens that need not be read, because the slot's cache begins with them. At
@@ -132,13 +144,27 @@ class Generator {
   /// Puts the prompt's keys and values, without those that are kept, into the slot's cache, and the logits
   /// after the prompt into the state.
   void read_prompt(Slot& slot, const Job& job, size_t number);
-  /// Chooses the next token from these logits. Returns whether the sequence continues.
-  bool take(Slot&, const Job&, std::span<float> logits, Generated&);
+  struct Choice;
+  /// Whether this rank chooses.
+  bool leads() const { return !limits_.ranks || limits_.ranks->rank() == 0; }
+  /// What the first rank has, on all ranks.
+  template <class T>
+  T of_first(const T& mine);
+  /// Chooses the next token from these logits.
+  Choice choose(const Slot&, const Job&, std::span<float> logits);
+  /// The next token of each slot, from its row of the state's logits: what the first rank chooses.
+  std::vector<Choice> choices(std::span<Slot* const> slots, const Job&);
+  /// Returns whether the sequence continues.
+  bool take(Slot&, const Choice&, Generated&);
   /// Computes the logits after the last token of each slot, into the state.
   void pass(std::span<Slot* const> slots);
   void step(std::span<Slot* const> slots, const Job&, std::vector<Generated>&);
   std::vector<Generated> run_beams(const Job&);
   BeamSearch search_beams(const Job&, size_t prompt);
+  /// Extends the beams from the state's logits, as the first rank does. Returns whether the search goes on.
+  bool extend(BeamSearch&);
+  /// Ends the continuations of a prompt, which are the best texts of its search.
+  void tell_best(const Job&, const BeamSearch&, std::vector<Generated>&);
   /// Gives each running beam a cache that holds the keys and values of its parent.
   void follow_parents(const BeamSearch&, std::vector<Slot*>& slots);
 

@@ -37,13 +37,13 @@ void load_weights(const ModelSource& source, const std::string& weights, const s
 }  // namespace
 
 LoadedModel::LoadedModel(const ModelSource& source, const LoadOptions& options)
-    : backend_(make_backend(options.device)),
-      stream_(backend_->make_stream()),
-      stage_(source.config(), {.count = source.config().layers}, {}, table_) {
+    : own_backend_(options.backend ? nullptr : make_backend(options.device)),
+      stream_((options.backend ? *options.backend : *own_backend_).make_stream()),
+      stage_(source.config(), {.count = source.config().layers}, options.split, table_) {
   const auto start = std::chrono::steady_clock::now();
-  if (!options.adapter.empty()) read_adapter(source, options.adapter);
+  if (!options.adapter.empty()) read_adapter(source, options);
   const TensorFile& tensors = merged_ ? *merged_ : source.tensors();
-  const bool as_stored = std::string_view(backend_->name()) == "cpu" && !options.bf16;
+  const bool as_stored = std::string_view(stream_.backend().name()) == "cpu" && !options.bf16;
   if (!as_stored && options.int8)
     fail(ErrorKind::kUsage, "--int8 is for the CPU; leave it out with --device ", options.device);
   const DType dtype = options.bf16 ? DType::kBf16 : source.dtype();
@@ -59,10 +59,10 @@ LoadedModel::LoadedModel(const ModelSource& source, const LoadOptions& options)
   report(type, seconds_since(start));
 }
 
-void LoadedModel::read_adapter(const ModelSource& source, const std::string& path) {
-  adapter_.emplace(path);
+void LoadedModel::read_adapter(const ModelSource& source, const LoadOptions& options) {
+  adapter_.emplace(options.adapter);
   if (adapter_->kind() == kPeftPrefix)
-    prefix_ = read_prefix(*adapter_, source.config());
+    prefix_ = read_prefix(*adapter_, source.config(), options.split);
   else
     merged_ = merge_adapter(source.tensors(), source.config(), *adapter_);
 }

@@ -18,11 +18,14 @@ namespace megalith {
 struct LoadOptions {
   std::string adapter = {};  // a peft folder; empty: the model alone
   std::string device = "cpu";
-  bool int8 = false;  // WeightOptions::int8; only on the CPU
-  bool bf16 = false;  // weights and activations in bf16, whatever the stored type is; not with int8
+  bool int8 = false;           // WeightOptions::int8; only on the CPU
+  bool bf16 = false;           // weights and activations in bf16, whatever the stored type is; not with int8
+  Backend* backend = nullptr;  // where it runs, which must outlive it; null: a backend for `device`
+  TensorSplit split = {};      // this rank's place among those that share the matrices; not with int8
 };
 
-/// A whole model in memory, ready to generate. The source must outlive it.
+/// A model in memory, ready to generate: all of it, or this rank's part of its matrices. The source must
+/// outlive it.
 class LoadedModel {
  public:
   /// Loads weights and adapter, and logs time and memory. kUsage for options that the device does not
@@ -35,10 +38,10 @@ class LoadedModel {
   const KvPrefix* prefix() const { return prefix_ ? &*prefix_ : nullptr; }
 
  private:
-  void read_adapter(const ModelSource& source, const std::string& path);
+  void read_adapter(const ModelSource& source, const LoadOptions&);
   void report(std::string_view type, double seconds) const;
 
-  std::unique_ptr<Backend> backend_;
+  std::unique_ptr<Backend> own_backend_;  // null: it is the caller's
   Stream stream_;
   ParamTable table_;
   Stage stage_;

@@ -5,7 +5,7 @@
 namespace megalith {
 
 /// peft stores the keys and values as prompt_embeddings [tokens, layers, 2, groups, head].
-KvPrefix read_prefix(const Adapter& adapter, const ModelConfig& config) {
+KvPrefix read_prefix(const Adapter& adapter, const ModelConfig& config, const TensorSplit& split) {
   const StoredTensor& tensor = adapter.tensors().at("prompt_embeddings");
   const Shape shape = tensor.shape();
   const int64_t layers = config.layers, groups = config.kv_heads(), head = config.kv_channels;
@@ -14,13 +14,15 @@ KvPrefix read_prefix(const Adapter& adapter, const ModelConfig& config) {
          layers * 2 * groups * head, "] for the model's ", layers, " layers of ", groups, " heads of ", head);
   std::vector<float> stored(static_cast<size_t>(shape.elements()));
   adapter.tensors().read(Box::whole(tensor.name, shape), View{stored.data(), DType::kF32, shape});
-  KvPrefix out{.tokens = shape[0], .values = std::vector<float>(stored.size())};
-  const int64_t rows = layers * 2 * groups;
-  for (int64_t token = 0; token < out.tokens; ++token)
-    for (int64_t row = 0; row < rows; ++row)
-      for (int64_t i = 0; i < head; ++i)
-        out.values[static_cast<size_t>((row * out.tokens + token) * head + i)] =
-            stored[static_cast<size_t>((token * rows + row) * head + i)];
+  const int64_t own = groups / split.size, first = own * split.rank, parts = layers * 2;
+  KvPrefix out{.tokens = shape[0], .values = {}};
+  out.values.reserve(stored.size() / static_cast<size_t>(split.size));
+  for (int64_t part = 0; part < parts; ++part)
+    for (int64_t group = first; group < first + own; ++group)
+      for (int64_t token = 0; token < out.tokens; ++token) {
+        const auto from = stored.begin() + ((token * parts + part) * groups + group) * head;
+        out.values.insert(out.values.end(), from, from + head);
+      }
   return out;
 }
 

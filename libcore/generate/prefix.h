@@ -6,7 +6,8 @@
 
 namespace megalith {
 
-/// The keys and values of a prefix tuning adapter. kData if they have another model's shape.
-KvPrefix read_prefix(const Adapter&, const ModelConfig&);
+/// The keys and values of a prefix tuning adapter; where ranks share the model's matrices, those of this
+/// rank's groups. kData if they have another model's shape.
+KvPrefix read_prefix(const Adapter&, const ModelConfig&, const TensorSplit& = {});
 
 }  // namespace megalith

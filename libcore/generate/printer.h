@@ -12,6 +12,11 @@ namespace megalith {
 struct Prompt {
   std::string text;  // the prompt's text, for --echo and the member "prompt" of --json
   std::vector<int32_t> ids;
+
+  template <class V>
+  void members(V&& visit) {  // see parallel/exchange.h
+    visit(text, ids);
+  }
 };
 
 /// Writes continuations to stdout in the order of their prompts. The first one that is not finished is

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "libcore/config/parallel_config.h"
 #include "libcore/generate/device_options.h"
 #include "libcore/generate/generate.h"
 
@@ -114,10 +116,25 @@ struct GenerateConfig {
   RunOptions run;
 };
 
+/// The ranks that generate together, as one of them sees them. Tensor ranks share the model's matrices; each
+/// group of them continues a share of the prompts. All must outlive the run.
+struct GenerateRanks {
+  const ParallelConfig& parallel;  // complete: finish() and validate() were called
+  Communicator& world;             // of the hosts of all ranks, tensor ranks next to each other
+  Communicator& tensor;            // takes tensors of `backend`
+  Backend& backend;                // of this rank's device
+
+  int group() const { return world.rank() / parallel.tensor; }
+};
+
 /// Loads the model and prints the continuations to stdout; speed and memory go to the log. kUsage if the
-/// model has no tokenizer, or if this device or model does not support an option; kData and kNoInput as
-/// thrown by ModelSource, Adapter and read_prompts(). If stdout cannot be written, throws what write_stdout()
-/// throws.
+/// model has no tokenizer, if this device or model does not support an option, or if it cannot be divided
+/// over ranks; kData and kNoInput as thrown by ModelSource, Adapter and read_prompts(). If stdout cannot be
+/// written, throws what write_stdout() throws.
 void run_generate(const GenerateConfig&);
+/// The same in ranks, which all call it with the same options; not for a conversation. The first one reads
+/// the prompts and prints: the texts of its own group as they come, then those of the others. Where one rank
+/// would throw ReaderGone, its texts end instead, so that no other rank fails, and it returns false.
+bool run_generate(const GenerateConfig&, const GenerateRanks&);
 
 }  // namespace megalith

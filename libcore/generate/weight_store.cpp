@@ -20,6 +20,19 @@ DType kept_type(const TensorFile& file, const Param& param) {
   return is_matrix(param) && (stored == DType::kBf16 || stored == DType::kF16) ? stored : DType::kF32;
 }
 
+/// This rank's part of a mapped tensor; empty if it is not one piece of it.
+ConstView part_of(const ConstView& whole, const Param& param, const ParamShare& share) {
+  if (!whole || share.extent == param.global) return whole;
+  if (param.shard_axis != 0 || share.extent != param.local) return {};
+  return whole.rows(share.box.offset[0], share.box.offset[0] + share.extent[0]);
+}
+
+/// Reads this rank's part. Rows of the vocabulary that no id has become zero.
+void read_part(const TensorFile& file, const ParamShare& share, View to, Stream& stream) {
+  file.read(share.box, to.rows(0, share.extent[0]));
+  if (share.extent[0] < to.shape[0]) stream.fill(to.rows(share.extent[0], to.shape[0]), 0);
+}
+
 }  // namespace
 
 WeightStore::WeightStore(const TensorFile& file, ParamTable& table, Stream& stream,
@@ -54,10 +67,9 @@ View WeightStore::make(Stream& stream, DType dtype, const Shape& shape, const st
 WeightStore::Stored WeightStore::stored(const TensorFile& file, const Param& param, Stream& stream,
                                         bool passing) {
   const ParamShare share = share_of(param);
-  if (share.extent != param.local)
-    fail(ErrorKind::kInternal, "weights for inference are not sharded: ", param.name);
   const DType dtype = kept_type(file, param);
-  if (const ConstView there = file.mapped(share.box); there && there.dtype == dtype) {
+  const ConstView whole = file.mapped(Box::whole(share.box.name, param.global));
+  if (const ConstView there = part_of(whole, param, share); there && there.dtype == dtype) {
     if (!passing) {
       bytes_ += static_cast<int64_t>(there.bytes());
       mapped_ += static_cast<int64_t>(there.bytes());
@@ -73,7 +85,7 @@ WeightStore::Stored WeightStore::stored(const TensorFile& file, const Param& par
   } else {
     copy.view = make(stream, dtype, param.local, param.name);
   }
-  file.read(share.box, copy.view);
+  read_part(file, share, copy.view, stream);
   return copy;
 }
 

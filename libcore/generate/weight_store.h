@@ -11,13 +11,16 @@
 namespace megalith {
 
 struct WeightOptions {
-  bool int8 = false;  // keep linear layers and the head in 8 bits (see Project)
+  /// Keeps linear layers and the head in 8 bits (see Project). Not for parts of rows, whose scales would not
+  /// be those of the rows.
+  bool int8 = false;
 };
 
 /// The memory of a model's parameters for inference on the CPU. Matrices keep the type in which they are
 /// stored (fp32, bf16, fp16) and are multiplied as fp32 (see Project): the time of a token depends on the
 /// bytes of the weights, while widening them in registers costs nothing. Vectors are converted to fp32. If a
-/// mapped file holds a matrix in the form that the model needs, the matrix is used in place.
+/// mapped file holds a matrix in the form that the model needs, the matrix is used in place. If ranks share
+/// the matrices, it holds this rank's parts.
 class WeightStore {
  public:
   /// Reads all parameters. kData, with the tensor's name, if a tensor is missing or has another shape.

@@ -62,12 +62,29 @@ void Head::backward(const Ctx& ctx, View dx, const Saved& saved) const {
 }
 
 void Head::logits(const Ctx& ctx, View logits, ConstView x) const {
-  if (ctx.tp.size() > 1) fail(ErrorKind::kInternal, "logits are not gathered over tensor-parallel ranks");
   const ArenaScope scope(ctx.scratch);
   const View normed = ctx.scratch.make(x.dtype, x.shape, "head");
   norm_.forward(ctx, normed, x, {});
-  const ConstView weight = weight_->value.rows(0, vocabulary());
-  if (weight.dtype != x.dtype)
+  if (ctx.tp.size() == 1) return project(ctx, logits, normed);
+  const int64_t n = x.shape.rows(), ranks = ctx.tp.size(), share = weight_->local[0];
+  const View all = ctx.scratch.make(DType::kF32, {ranks * n, share}, "logits of all ranks");
+  const View mine = all.rows(ctx.tp.rank() * n, (ctx.tp.rank() + 1) * n);
+  project(ctx, mine, normed);
+  ctx.tp.tensor().all_gather(ctx.compute, all, mine);
+  const View flat = logits.as_shape({n * vocabulary()});
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    const int64_t first = rank * share, ids = std::clamp<int64_t>(vocabulary() - first, 0, share);
+    for (int64_t row = 0; ids > 0 && row < n; ++row) {
+      const View of_row = all.rows(rank * n + row, rank * n + row + 1).as_shape({share});
+      const int64_t at = row * vocabulary() + first;
+      ctx.compute.copy(flat.rows(at, at + ids), of_row.rows(0, ids));
+    }
+  }
+}
+
+void Head::project(const Ctx& ctx, View logits, ConstView normed) const {
+  const ConstView weight = weight_->value.rows(0, logits.shape.back());
+  if (weight.dtype != normed.dtype)
     return run(ctx.compute, Project{.y = logits, .x = normed, .w = weight, .scales = weight_->scales});
   run(ctx.compute, Gemm{.c = logits, .a = normed, .b = weight, .trans_b = true});
 }

@@ -40,7 +40,8 @@ class Head {
   void forward(const Ctx&, View loss, const Targets&, const Saved&) const;
   /// dx: gradient of x, overwritten.
   void backward(const Ctx&, View dx, const Saved&) const;
-  /// logits [n, V] f32 of x [n, h], without those of padding rows.
+  /// logits [n, V] f32 of x [n, h], without those of padding rows. With several tensor-parallel ranks, each
+  /// gets the logits of all.
   void logits(const Ctx&, View logits, ConstView x) const;
 
   /// The log-likelihoods of targets, one for each row, and the statistics of that row's softmax.
@@ -70,6 +71,8 @@ class Head {
     int64_t batch;  // b: a row of the sequence is that many rows of a block
     RowBlock all;   // of which blocks are ranges
   };
+  /// Logits of the first ids of this rank's part of the table, as many as `logits` has columns.
+  void project(const Ctx&, View logits, ConstView normed) const;
   /// Rows [begin, end) of exchanges.all.
   void row_block(const Ctx&, Exchanges&, int64_t begin, int64_t end, const GradScale&) const;
   void multiply(const Ctx&, View logits, const Exchanges&, int64_t begin) const;

@@ -1,51 +1,13 @@
 #include "libcore/model/measure.h"
 
 #include <memory>
-#include <utility>
 
 #include "libcore/model/param_store.h"
 #include "libcore/ops/dry/dry_backend.h"
+#include "libcore/parallel/silent_comm.h"
 
 namespace megalith {
 namespace {
-
-/// Acts as a group of a given size, so that one process can measure one rank of many. It moves no data, but
-/// counts the bytes of the whole tensors that would be reduced, gathered and scattered.
-class SilentComm final : public Communicator {
- public:
-  SilentComm(std::string name, int rank, int size) : rank_(rank), size_(size), name_(std::move(name)) {}
-  int rank() const override { return rank_; }
-  int size() const override { return size_; }
-  const std::string& name() const override { return name_; }
-  size_t bytes() const { return bytes_; }
-
-  void all_reduce(Stream&, View view, Reduce) override { bytes_ += view.bytes(); }
-  void all_gather(Stream&, View out, ConstView) override { bytes_ += out.bytes(); }
-  void reduce_scatter(Stream&, View, ConstView in, Reduce) override { bytes_ += in.bytes(); }
-  void all_to_all(Stream&, View out, ConstView) override { bytes_ += out.bytes(); }
-  void broadcast(Stream&, View view, int) override { bytes_ += view.bytes(); }
-  void gather_parts(Stream&, View whole, const Places& places) override { add_parts(whole, places); }
-  void reduce_parts(Stream&, View whole, Reduce, const Places& places) override { add_parts(whole, places); }
-  void set_send_slots(View, int) override {}
-  void send(Stream&, ConstView view, int) override { bytes_ += view.bytes(); }
-  void recv(Stream&, View view, int) override { bytes_ += view.bytes(); }
-  std::vector<std::string> exchange(std::string_view mine) override {
-    return std::vector<std::string>(static_cast<size_t>(size_), std::string(mine));
-  }
-  std::unique_ptr<Communicator> split(const GroupName& name, int, int) override {
-    return make_self_comm(name.text);
-  }
-  void abort(const std::string&) override {}
-
- private:
-  void add_parts(const View& whole, const Places& places) {
-    bytes_ += whole.bytes() / static_cast<size_t>(size_) * static_cast<size_t>(places.last - places.first);
-  }
-
-  int rank_, size_;
-  std::string name_;
-  size_t bytes_ = 0;
-};
 
 Cost total(Trace& trace) {
   Cost sum;

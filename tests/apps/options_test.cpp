@@ -210,9 +210,7 @@ class AppOfOneProcess : public testing::TestWithParam<const char*> {
                              command.substr(name));
   }
 };
-INSTANTIATE_TEST_SUITE_P(Commands, AppOfOneProcess,
-                         testing::Values("generate --model none --prompt a",
-                                         "eval --model none --tasks none"));
+INSTANTIATE_TEST_SUITE_P(Commands, AppOfOneProcess, testing::Values("eval --model none --tasks none"));
 
 TEST_P(AppOfOneProcess, RefusesALauncherOfSeveral) {
   const std::string refusal = "=2 in the environment: megalith-";

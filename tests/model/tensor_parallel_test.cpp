@@ -116,5 +116,34 @@ TEST_P(TensorParallel, TwoRanksComputeWhatOneDoes) {
   }
 }
 
+// 23 ids, of which the second rank has 7.
+TEST(TensorParallelLogits, OfSeveralRowsAreGathered) {
+  for (const bool llama : {false, true}) {
+    const Case c{"", llama, false, false};
+    const HostBatch batch(config_of(c), 6, 3);
+    TinyModel whole(config_of(c));
+    const KvCache::Size size{.batch = 3, .capacity = 6};
+    KvCache cache(*whole.backend, whole.stage.config(), whole.stage.layers(), {}, size);
+    const std::vector<float> wanted =
+        whole.read(whole.stage.logits(whole.ctx(false), batch.view().tokens, 4, cache));
+    ASSERT_EQ(wanted.size(), 4U * 3 * 23);
+    run_thread_ranks(kRanks, {}, [&](Communicator& comm) {
+      const std::unique_ptr<Backend> backend = make_cpu_backend();
+      Stream stream(*backend);
+      const TensorSplit split{.rank = comm.rank(), .size = comm.size()};
+      ParamTable table;
+      const Stage stage(config_of(c), {.count = 2}, split, table);
+      const ParamStore store(table, stream);
+      initialize(table, stream, 5);
+      const Region region(comm);
+      Arena scratch = make_arena(*backend, "scratch", size_t{4} << 20);
+      KvCache part(*backend, stage.config(), stage.layers(), split, size);
+      const View got = stage.logits({.compute = stream, .tp = region, .scratch = scratch, .training = false},
+                                    batch.view().tokens, 4, part);
+      expect_near({got.as<float>(), got.as<float>() + got.elements()}, wanted, "logits");
+    });
+  }
+}
+
 }  // namespace
 }  // namespace megalith

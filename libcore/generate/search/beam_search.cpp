@@ -82,4 +82,19 @@ bool BeamSearch::extend(std::span<const float> scores) {
   return can_improve(length);
 }
 
+std::vector<BeamSearch::Step> BeamSearch::steps() const {
+  std::vector<Step> out;
+  for (const Beam& beam : running_) out.push_back({beam.parent, beam.tokens.back()});
+  return out;
+}
+
+void BeamSearch::follow(std::span<const Step> steps) {
+  std::vector<Beam> next;
+  for (const Step& step : steps) {
+    next.push_back({.tokens = running_.at(step.parent).tokens, .parent = step.parent});
+    next.back().tokens.push_back(step.token);
+  }
+  running_ = std::move(next);
+}
+
 }  // namespace megalith

@@ -61,6 +61,17 @@ class BeamSearch {
   /// the search goes on.
   bool extend(std::span<const float> scores);
 
+  /// How a beam extended another one.
+  struct Step {
+    size_t parent;
+    int32_t token;
+  };
+  /// How the beams that run now extended those before.
+  std::vector<Step> steps() const;
+  /// Extends the beams as another search did, of which only the beams are followed: this one has no scores
+  /// and no best texts.
+  void follow(std::span<const Step>);
+
   struct Text {
     std::vector<int32_t> tokens;  // the new tokens, without an end token
     double score = 0;             // its log-likelihood divided by length ^ length_penalty

@@ -1,7 +1,5 @@
 #include "libcore/plan/price/adapter_price.h"
 
-#include <initializer_list>
-
 namespace megalith {
 namespace {
 
@@ -22,10 +20,10 @@ struct AdapterPricer {
 
   /// The sum of one(out, in) over the linear layers that have an adapter.
   double sum(const auto& one) const {
-    const double h = m.hidden, q = m.query_width() / s.tensor, kv = local_key_width(m, s.tensor),
-                 f = static_cast<double>(m.ffn_hidden) / s.tensor;
-    const double heads = joins_projections(m) ? one(q + 2 * kv, h) : one(q, h) + 2 * one(kv, h);
-    return heads + one(h, q) + gates(m) * one(f, h) + one(h, f);
+    double all = 0;
+    for (const AdaptedLinear& linear : adapted_linears(m, s.tensor))
+      if (linear.times > 0) all += linear.times * one(linear.out, linear.in);
+    return all;
   }
   double product(double rows, double columns, double depth) const {
     return r.product(rows, columns, depth, r.peak);
@@ -74,11 +72,7 @@ ParameterCount weight_bytes(const PlanProblem& p, const ParameterCount& all, int
   // 16 bits.
   const double each = p.element();
   ParameterCount out = all;
-  for (double ParameterCount::*part :
-       {&ParameterCount::block, &ParameterCount::experts, &ParameterCount::plain_block,
-        &ParameterCount::embedding, &ParameterCount::head, &ParameterCount::head_experts,
-        &ParameterCount::head_copy})
-    out.*part *= each;
+  out *= each;
   if (!p.tuning.adapts()) return out;
   out.block += each * adapter_parameters(p.model, tensor, p.tuning.lora_rank);
   if (!p.tuning.eight_bits) return out;

@@ -69,6 +69,11 @@ struct PlanProblem {
   bool needs_save_copy = false;  // for --async-save: every plan must have room for that copy
   /// Whether this version's trainer runs the plan, so that its own count of memory decides what fits.
   bool trained_here = false;
+  /// Whether GPUs add the tensors of ranks in rank order (--deterministic-collectives).
+  bool rank_order = false;
+  /// The buckets of our trainer's gradients, as ParallelConfig has them.
+  std::optional<int64_t> bucket_size = {};
+  std::optional<int> bucket_count = {};
   bool fp16 = false;  // whether kHalf means fp16 instead of bf16; both cost the same
   std::string fp8_format = {}, fp8_recipe = {};  // the values of the options; empty: implied by the precision
   /// The options of the run that no plan changes, as launch lines repeat them (request/run_words.h): for our
@@ -88,6 +93,8 @@ struct PlanProblem {
 
   bool half() const { return precision != Precision::kFloat32; }
   double element() const { return half() ? 2 : 4; }  // bytes of an activation
+  /// Whether ranks send each other the parts that they add. Ranks on a processor add in their order anyway.
+  bool sends_parts() const { return rank_order && machine.device.multiprocessors > 0; }
 };
 
 /// The largest number of ranks that hold the same parameters. The data and context ranks hold the same

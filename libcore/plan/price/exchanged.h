@@ -25,6 +25,7 @@ struct TensorCalls {
   double all() const { return sums + gathers + scatters; }
   /// Gathers and scatters, of which a sum has two.
   double halves() const { return kHalvesOfAllReduce * sums + gathers + scatters; }
+  double reductions() const { return sums + scatters; }
   TensorCalls& operator+=(const TensorCalls&);
 };
 TensorCalls operator*(double times, const TensorCalls&);

@@ -264,9 +264,12 @@ struct Pricer : KernelRates {
   }
   /// Seconds of a gather or a scatter of the hidden states over the tensor ranks.
   double hidden_half() const { return ring_seconds(in_transit.hidden, s.tensor, group_link(p, s.tensor, 1)); }
+  /// Seconds that the reductions among these calls take longer in rank order.
+  double ordered(const TensorCalls& calls) const {
+    return calls.reductions() * ordered_sum_seconds(p, in_transit.hidden, s.tensor);
+  }
   double tensor_comm(bool forward) const {
     if (s.tensor == 1) return 0;
-    const double one = hidden_half();
     // Collectives overlap pieces of products only with sequence parallelism, and if the link joins the tensor
     // ranks.
     const bool pieces = w.overlap_tensor && s.sequence && s.tensor <= p.machine.domain();
@@ -275,7 +278,8 @@ struct Pricer : KernelRates {
     };
     // Collectives enclose attention, and also the dense block or the shared experts.
     const TensorCalls calls = layer_calls(s.sequence, routed && m.shared_ffn == 0 ? 1 : 2, forward);
-    const double gathered = calls.again * one, all = (calls.halves() - calls.again) * one;
+    const double one = hidden_half(), gathered = calls.again * one,
+                 all = (calls.halves() - calls.again) * one + ordered(calls);
     if (forward) return exposed(all, linears_forward(), pieces ? k.tensor_overlap : 0);
     if (pieces) return exposed(all + gathered, linears_backward(), k.tensor_overlap);
     // The reduction of the input's gradient overlaps the products for the weights' gradients.
@@ -285,8 +289,9 @@ struct Pricer : KernelRates {
     if (s.context == 1) return 0;
     const Link link = group_link(p, s.context, s.tensor);
     const double bytes = in_transit.keys_values * (s.context - 1) / s.context;
+    const double added = forward ? 0 : ordered_sum_seconds(p, in_transit.keys_values, s.context);
     const double sent =
-        kContextRounds.of(forward) * (bytes / link.bandwidth + (s.context - 1) * link.latency);
+        kContextRounds.of(forward) * (bytes / link.bandwidth + (s.context - 1) * link.latency) + added;
     const double hidden = k.context_overlap * std::min(sent, attention(forward));
     return sent - hidden;
   }
@@ -305,7 +310,10 @@ struct Pricer : KernelRates {
            gather + end_comm();
   }
   /// Seconds of both passes in which tensor ranks exchange hidden states around the embedding, or the head.
-  double end_comm() const { return s.tensor == 1 ? 0 : end_calls(s.sequence).halves() * hidden_half(); }
+  double end_comm() const {
+    const TensorCalls calls = end_calls(s.sequence);
+    return s.tensor == 1 ? 0 : calls.halves() * hidden_half() + ordered(calls);
+  }
   /// Seconds to add a microbatch's gradients to the buffer, which is read and written. Without
   /// fused_gradients the gradients are first written separately and read again.
   double accumulation(double parameters) const {

@@ -32,4 +32,11 @@ double ring_seconds(double bytes, int ranks, Link link) {
   return (ranks - 1.0) / ranks * bytes / link.bandwidth + hops * link.latency;
 }
 
+double ordered_sum_seconds(const PlanProblem& p, double bytes, int ranks) {
+  if (ranks <= 1 || !p.sends_parts()) return 0;
+  constexpr double kCopiedAndWritten = 3;  // parts: one read and written, and the sum
+  const double moved = bytes + kCopiedAndWritten * bytes / ranks;
+  return moved / (p.coefficients->memory_rate * p.machine.device.memory_bandwidth);
+}
+
 }  // namespace megalith

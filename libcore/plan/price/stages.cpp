@@ -85,9 +85,9 @@ Layout layout_of(const PlanProblem& p, const Candidate& c, const LayerPrice& pri
   if (last > 0 && price.trained.head_copy > 0) {
     constexpr double kFp32 = 4;  // bytes
     constexpr int kEnds = 2;     // the first and the last stage each have a copy
-    const double bytes = p.half() ? p.software.gradient_bytes : kFp32;
-    out.tied = kHalvesOfAllReduce *
-               ring_seconds(bytes * price.trained.head_copy, kEnds, group_link(p, kEnds, stride * last));
+    const double bytes = (p.half() ? p.software.gradient_bytes : kFp32) * price.trained.head_copy;
+    out.tied = kHalvesOfAllReduce * ring_seconds(bytes, kEnds, group_link(p, kEnds, stride * last)) +
+               ordered_sum_seconds(p, bytes, kEnds);
   }
   const double machines = static_cast<double>(p.machine.world) / p.machine.local_world;
   out.machine_doublings = machines > 1 ? std::log2(machines) : 0;

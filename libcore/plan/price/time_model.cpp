@@ -112,6 +112,15 @@ struct Assembly {
     return ring_seconds(bytes * parameters.shared, c.data * c.context, layout.data) +
            ring_seconds(bytes * parameters.experts, c.expert_data(), layout.expert_data);
   }
+  /// What the sum of their gradients takes longer in rank order.
+  double ordered(const StageParameters& parameters) const {
+    return ordered_sum_seconds(p, gradient_bytes() * parameters.shared, c.data * c.context) +
+           ordered_sum_seconds(p, gradient_bytes() * parameters.experts, c.expert_data());
+  }
+  /// A scatter of the sums of their gradients.
+  double reduced(const StageParameters& parameters) const {
+    return spread(parameters, gradient_bytes()) + ordered(parameters);
+  }
 
   /// Exposed seconds per microbatch with FSDP or ZeRO-2, which exchange layer by layer during the layers'
   /// work.
@@ -123,7 +132,7 @@ struct Assembly {
                              with_experts * count.experts};
     };
     const double gather = sharding == Sharding::kParameters ? spread(of_layer(price.weight_bytes), 1) : 0;
-    const double reduce = spread(of_layer(price.trained), gradient_bytes());
+    const double reduce = reduced(of_layer(price.trained));
     const auto beside = [&](double work, double exchange) {
       const double hidden = std::min(work, exchange);
       return exchange - hidden + k.shard_contention * hidden;
@@ -140,9 +149,9 @@ struct Assembly {
   double sharded_ends(const Layout::Kind& kind) const {
     const ParameterCount& count = price.trained;
     double exposed = 0;
-    if (kind.stage == 0) exposed += spread({count.embedding - count.head_copy, 0}, gradient_bytes());
+    if (kind.stage == 0) exposed += reduced({count.embedding - count.head_copy, 0});
     if (kind.stage == c.pipeline - 1)
-      exposed += k.shard_contention * spread({count.head, count.head_experts}, gradient_bytes());
+      exposed += k.shard_contention * reduced({count.head, count.head_experts});
     return exposed;
   }
 
@@ -151,11 +160,11 @@ struct Assembly {
     const auto exposed = [&](bool overlapped, double exchange, double window) {
       return exchange - (overlapped ? k.data_overlap * std::min(exchange, window) : 0);
     };
-    const double half = spread(parameters, gradient_bytes());
+    const double half = spread(parameters, gradient_bytes()), whole = kHalvesOfAllReduce * half;
     if (sharding == Sharding::kNone)
-      return exposed(p.software.overlap_gradients, kHalvesOfAllReduce * half, last_backward);
+      return exposed(p.software.overlap_gradients, whole + ordered(parameters), last_backward);
     const double gather = spread(parameters, p.element());
-    const double reduce = p.software.reduces_whole ? kHalvesOfAllReduce * half : half;
+    const double reduce = (p.software.reduces_whole ? whole : half) + ordered(parameters);
     return exposed(p.software.overlap_gradients, reduce, last_backward) +
            exposed(p.software.overlap_parameters, gather, first_forward);
   }

@@ -79,6 +79,9 @@ PretrainConfig trainer_configuration(const PlanProblem& p, const Candidate& c) {
   parallel.sequence = c.sequence;
   parallel.sharding = c.sharding;
   parallel.nproc = p.machine.world;
+  parallel.rank_order = p.rank_order;
+  parallel.bucket_size = p.bucket_size;
+  parallel.bucket_count = p.bucket_count;
   if (c.chunks == 1 && c.pipeline > 1)
     for (int stage = 0; stage < c.pipeline; ++stage)
       parallel.pipeline_layers.push_back(std::to_string(stage_layers(p, c, stage)));

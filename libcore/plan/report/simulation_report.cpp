@@ -68,9 +68,9 @@ std::string simulation_text(const PlanProblem& p, const std::vector<SimulatedWor
       table.rows.push_back(row_of_world(p, world));
     else
       lacking += concat(world.devices, " devices: ", world.reason, '\n');
-  return fitted(concat("One step of this version's trainer, simulated on ", p.machine.device.name,
-                       "; its parts are those of the stage that works longest\n", table_text(table, columns),
-                       lacking, traffic_text(worlds, columns)),
+  return fitted(concat("One step of this version's trainer, simulated on ", p.machine.device.name, " in ",
+                       precision_text(p), "; its parts are those of the stage that works longest\n",
+                       table_text(table, columns), lacking, traffic_text(worlds, columns)),
                 columns);
 }
 

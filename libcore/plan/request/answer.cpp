@@ -12,6 +12,7 @@
 #include "libcore/plan/report/plan_html.h"
 #include "libcore/plan/report/plan_json.h"
 #include "libcore/plan/report/plan_text.h"
+#include "libcore/plan/report/plan_words.h"
 #include "libcore/plan/report/simulation_report.h"
 #include "libcore/plan/request/rates.h"
 #include "libcore/plan/simulation/timeline.h"
@@ -34,6 +35,9 @@ PlanAnswer simulated(const PlanRequest& request, const PlanProblem& problem) {
   if (const std::string beyond = beyond_our_trainer(problem.model); !beyond.empty())
     fail(ErrorKind::kUsage, "--simulate simulates a step of this version's trainer, which has no option for ",
          beyond);
+  if (problem.precision == Precision::kHalf && !command.train.bf16 && !command.train.fp16)
+    log("--simulate: the step is in ", precision_text(problem),
+        ", as all plans for GPUs are; a run needs the option --", precision_text(problem), " for that");
   const auto worlds = simulate_worlds(problem, request.fixed, simulated_worlds(command.plan.simulate));
   const bool some = std::any_of(worlds.begin(), worlds.end(), [](const auto& world) { return world.plan; });
   return {command.plan.json ? simulation_json(problem, worlds)

@@ -137,6 +137,9 @@ PlanRequest plan_request(PlanCommand asked) {
   p.machine = machine_of(command, world);
   p.precision = precision_of(command);
   p.fp16 = command.train.fp16 || !p.machine.device.bfloat16;
+  p.rank_order = command.parallel.rank_order;
+  p.bucket_size = command.parallel.bucket_size;
+  p.bucket_count = command.parallel.bucket_count;
   p.asked_probability = asked_probability(request);
   p.fp8_format = command.plan.fp8_format;
   p.fp8_recipe = command.plan.fp8_recipe;

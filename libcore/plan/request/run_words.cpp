@@ -18,10 +18,17 @@ constexpr std::string_view kPlanned =
     "step-batch-size-schedule fp16 bf16 recompute-activations recompute trace recompute-method "
     "recompute-granularity recompute-num-layers";
 
+/// Options of how ranks work together that a plan does not decide.
+constexpr std::string_view kOfRanks =
+    "ddp-bucket-size ddp-num-buckets deterministic-collectives distributed-timeout-minutes "
+    "distributed-timeout-seconds-after-init";
+
 /// The other options that megatron/training/arguments.py has under the same name.
 constexpr std::string_view kMegatron =
     "adam-beta1 adam-beta2 adam-eps async-save clip-grad data-args-path data-cache-path data-path "
-    "dataloader-type eod-mask-loss eval-interval eval-iters exit-duration-in-mins exit-interval "
+    "dataloader-type ddp-bucket-size ddp-num-buckets distributed-timeout-minutes "
+    "distributed-timeout-seconds-after-init "
+    "eod-mask-loss eval-interval eval-iters exit-duration-in-mins exit-interval "
     "exit-on-missing-checkpoint exit-signal-handler fim-data fim-eod-token fim-fragment-rate "
     "fim-middle-token fim-no-prefix fim-pad-token fim-prefix-token fim-rate fim-split-sample "
     "fim-spm-rate fim-suffix-token finetune full-validation hysteresis initial-loss-scale load "
@@ -81,6 +88,8 @@ RunWords run_words(const Options& given) {
   // The programs add these groups in different orders, and those that train call the third "Checkpoints".
   for (const std::string group : {"Training", "Data", "Checkpoint", "Checkpoints", "Tokenizer"})
     for (const auto& words : given.given_words({group})) add_words(words, group != "Data", out);
+  for (const auto& words : given.given_words({"Parallelism"}))
+    if (among(name_of(words.front()), kOfRanks)) add_words(words, true, out);
   return out;
 }
 

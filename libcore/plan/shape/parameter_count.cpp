@@ -58,6 +58,12 @@ double local_key_width(const ModelConfig& m, int tensor) {
   return std::max(keys / tensor, static_cast<double>(m.kv_channels));
 }
 
+ParameterCount& ParameterCount::operator*=(double factor) {
+  for (double* const number : {&block, &experts, &plain_block, &embedding, &head, &head_experts, &head_copy})
+    *number *= factor;
+  return *this;
+}
+
 ParameterCount count_parameters(const ModelShape& m, const ParameterShare& ranks) {
   ParameterCount count;
   const double h = m.hidden, around = attention(m, ranks.tensor) + 2 * norm_width(m);
@@ -82,19 +88,27 @@ bool joins_projections(const ModelConfig& m) {
   return m.position == PositionEmbedding::kLearned;
 }
 
-double adapter_parameters(const ModelConfig& m, int tensor, int rank) {
+std::array<AdaptedLinear, 5> adapted_linears(const ModelConfig& m, int tensor) {
   const double h = m.hidden, q = static_cast<double>(m.heads) * m.kv_channels / tensor,
-               f = static_cast<double>(m.ffn_hidden) / tensor;
-  const double inputs = joins_projections(m) ? h : 3 * h;
-  const double heads = inputs + q + 2 * local_key_width(m, tensor) + q + h;
-  return rank * (heads + gates(m) * (h + f) + f + h);
+               kv = local_key_width(m, tensor), f = static_cast<double>(m.ffn_hidden) / tensor;
+  const bool joined = joins_projections(m);
+  return {
+      {{joined ? q + 2 * kv : q, h, 1}, {kv, h, joined ? 0.0 : 2.0}, {h, q, 1}, {f, h, gates(m)}, {h, f, 1}}};
+}
+
+double adapter_parameters(const ModelConfig& m, int tensor, int rank) {
+  double sum = 0;
+  for (const AdaptedLinear& one : adapted_linears(m, tensor)) sum += one.times * (one.out + one.in);
+  return rank * sum;
 }
 
 LinearCount count_linears(const ModelConfig& m, int tensor) {
-  const double h = m.hidden, q = static_cast<double>(m.heads) * m.kv_channels / tensor,
-               f = static_cast<double>(m.ffn_hidden) / tensor;
-  const double entering = q + 2 * local_key_width(m, tensor) + gates(m) * f;
-  return {.elements = h * (entering + q + f), .rows = entering + 2 * h};
+  LinearCount count;
+  for (const AdaptedLinear& one : adapted_linears(m, tensor)) {
+    count.elements += one.times * one.out * one.in;
+    count.rows += one.times * one.out;
+  }
+  return count;
 }
 
 double total_parameters(const ModelShape& m) {

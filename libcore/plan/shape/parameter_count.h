@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+
 #include "libcore/plan/shape/model_shape.h"
 
 namespace megalith {
@@ -14,6 +16,8 @@ struct ParameterCount {
   double head_experts = 0;  // experts in the layers of further predicted tokens
   /// The last stage's copy of tied word embeddings, if the first stage is on another rank.
   double head_copy = 0;
+
+  ParameterCount& operator*=(double factor);
 };
 
 /// Numbers of ranks that share a layer's matrices (tensor), its experts (expert), and each expert's matrices
@@ -30,6 +34,12 @@ inline ParameterCount count_parameters(const ModelShape& m, int tensor) {
 /// model has one matrix for them (c_attn). Of the models that can be tuned, only GPT-2 has learned positions
 /// (convert/sources/hf_config.h).
 bool joins_projections(const ModelConfig&);
+/// One rank's part of a matrix [out, in] of a layer that has an adapter, and how many of them a layer has.
+struct AdaptedLinear {
+  double out = 0, in = 0, times = 0;
+};
+/// The linear layers of one dense transformer layer, all of which have adapters; some may be there 0 times.
+std::array<AdaptedLinear, 5> adapted_linears(const ModelConfig&, int tensor);
 /// One rank's parameters of the LoRA adapters (Hu et al. 2021) on all linear layers of one dense transformer
 /// layer: [rank, in] and [out, rank] for the projections of queries, keys, values (joins_projections()) and
 /// output, and for each matrix of the feed-forward block. Of each two, tensor ranks divide the one along the

@@ -12,6 +12,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
+#include "libcore/ops/backend/rank_order.h"
 #include "libcore/ops/dry/dry_backend.h"
 #include "libcore/plan/price/trainer.h"
 #include "libcore/plan/search/goal.h"
@@ -265,15 +266,28 @@ class SimulatedComm final : public Communicator {
       stream_clock(s) += waited;
       self_.step.pipeline += waited;
     }
-    call(s, view.bytes(), 2);
+    count_sum(view, true);
+    spend_ring(s, view.bytes(), 2);
+    spend(s, ordered_sum_seconds(self_.problem, static_cast<double>(view.bytes()), place_.size));
   }
   void all_gather(Stream& s, View out, ConstView) override { call(s, out.bytes()); }
-  void reduce_scatter(Stream& s, View, ConstView in, Reduce) override { call(s, in.bytes()); }
+  void reduce_scatter(Stream& s, View, ConstView in, Reduce) override {
+    count_sum(in, false);
+    spend_ring(s, in.bytes());
+    spend(s, ordered_sum_seconds(self_.problem, static_cast<double>(in.bytes()), place_.size));
+  }
   void all_to_all(Stream& s, View out, ConstView) override { call(s, out.bytes()); }
   void broadcast(Stream& s, View view, int) override { call(s, view.bytes()); }
-  void gather_parts(Stream& s, View whole, const Places& places) override { call_parts(s, whole, places); }
+  void gather_parts(Stream& s, View whole, const Places& places) override {
+    const size_t bytes = bytes_of(whole, places);
+    count(bytes, places.last - places.first);
+    spend_ring(s, bytes);
+  }
   void reduce_parts(Stream& s, View whole, Reduce, const Places& places) override {
-    call_parts(s, whole, places);
+    const size_t bytes = bytes_of(whole, places);
+    count_roots(bytes, places);
+    spend_ring(s, bytes);
+    spend(s, ordered_sum_seconds(self_.problem, static_cast<double>(bytes), place_.size));
   }
 
   void set_send_slots(View, int) override {}
@@ -301,19 +315,33 @@ class SimulatedComm final : public Communicator {
   void abort(const std::string&) override { self_.exchange.fail(); }
 
  private:
-  /// A call that sends the group's tensor `rounds` times around a ring.
-  void call(Stream& stream, size_t bytes, int rounds = 1) {
+  /// A call that sends the group's tensor around a ring.
+  void call(Stream& stream, size_t bytes) {
     count(bytes);
+    spend_ring(stream, bytes);
+  }
+  void spend_ring(Stream& stream, size_t bytes, int rounds = 1) {
     spend(stream, rounds * ring_seconds(static_cast<double>(bytes), place_.size, place_.link));
   }
-  /// A call for each part, which run together.
-  void call_parts(Stream& stream, const View& whole, const Places& places) {
-    const int parts = places.last - places.first;
-    const size_t bytes = whole.bytes() / static_cast<size_t>(place_.size) * static_cast<size_t>(parts);
-    count(bytes, parts);
-    spend(stream, ring_seconds(static_cast<double>(bytes), place_.size, place_.link));
+  size_t bytes_of(const View& whole, const Places& places) const {
+    return whole.bytes() / static_cast<size_t>(place_.size) * static_cast<size_t>(places.last - places.first);
   }
-  void count(size_t bytes, int calls = 1) {
+  /// Counts a reduction, after which all ranks get the sum or each a part of it.
+  void count_sum(const ConstView& whole, bool spreads) {
+    if (!self_.problem.sends_parts()) return count(whole.bytes());
+    OrderedSends sends = ordered_parts_sent(whole.elements(), place_.rank, place_.size);
+    if (spreads) sends = sends + ordered_sum_sent(whole.elements(), place_.rank, place_.size);
+    count(static_cast<size_t>(sends.elements) * size_of(whole.dtype), sends.calls);
+  }
+  /// Counts reductions of `bytes` in all, each at another root: a call for each, and they run together. In
+  /// rank order a root gets the tensors of the others and sends nothing.
+  void count_roots(size_t bytes, const Places& places) {
+    const int roots = places.last - places.first;
+    if (!self_.problem.sends_parts()) return count(bytes, roots);
+    const int others = roots - (places.contains(place_.rank) ? 1 : 0);
+    count(bytes / static_cast<size_t>(roots) * static_cast<size_t>(others), others);
+  }
+  void count(size_t bytes, int64_t calls = 1) {
     if (place_.size == 1) return;
     GroupTraffic& traffic = traffic_of(self_.step.traffic, name_.text);
     traffic.calls += calls;

@@ -17,7 +17,7 @@ struct SimulatedStep {
   double work = 0;      // time in ops
   double tensor = 0;    // communication of tensor and context ranks on the compute stream
   double pipeline = 0;  // waiting for other stages, and messages
-  /// What one rank of each pipeline stage gives to its groups, added up. Groups of one rank are left out.
+  /// What one rank of each pipeline stage gives to its groups, added up: as step_traffic().
   std::vector<GroupTraffic> traffic = {};
   /// The remaining seconds: reductions of gradients that the backward pass does not hide, exchanges of tensor
   /// ranks that products do not hide, the gather of parameters, the agreement on the step, copies.

@@ -27,39 +27,54 @@ int threads_of_a_rank(const PretrainConfig& config, int share) {
   return std::max(1, share);
 }
 
+void limit_last_waits(const PretrainConfig& config) {
+  set_last_wait_limit(config.parallel.peer_timeout() + kToNameTheRank);
+}
+
 PretrainResult train_rank(const RankInput& input) {
-  set_last_wait_limit(input.config.parallel.peer_timeout() + kToNameTheRank);
+  limit_last_waits(input.config);
   return TrainRun(input).go();
 }
 
-PretrainResult train(const PretrainConfig& config, const DataSets& data, const Tokenizer* tokenizer,
-                     const StopSignal& stop, const ThreadLog& thread_log, const Tuning* tuning) {
+void run_ranks_here(const PretrainConfig& config, const ThreadLog& thread_log,
+                    const std::function<void(Communicator& world)>& body) {
   // The ranks of this process share the machine's cores.
   const int threads = threads_of_a_rank(config, usable_cpus() / config.parallel.world);
   const auto run = [&](Communicator& world) {
     set_cpu_threads(threads);
-    return train_rank({config, data, tokenizer, stop, world, 0, tuning, {.number = world.rank()}});
+    body(world);
   };
   if (config.parallel.world == 1) return run(*make_self_comm());
-  PretrainResult result;
   run_thread_ranks(config.parallel.world, {.timeout = config.parallel.peer_timeout()},
                    [&](Communicator& world) {
                      mute_this_thread(world.rank() > 0);
                      if (thread_log && world.rank() > 0) set_muted_sink(thread_log(world.rank()));
-                     const PretrainResult mine = run(world);
-                     if (world.rank() == 0) result = mine;
+                     run(world);
                    });
+}
+
+void take_cpu_share(const PretrainConfig& config, int cpu_share) {
+  const int threads = threads_of_a_rank(config, cpu_share);
+  set_cpu_threads(threads);
+  if (config.train.threads == 0 && threads < cpu_share)
+    warn("OMP_NUM_THREADS=", threads, " in the environment (torchrun sets it to 1) leaves ",
+         cpu_share - threads, " of each rank's ", cpu_share, " cores idle; give --threads ", cpu_share);
+}
+
+PretrainResult train(const PretrainConfig& config, const DataSets& data, const Tokenizer* tokenizer,
+                     const StopSignal& stop, const ThreadLog& thread_log, const Tuning* tuning) {
+  PretrainResult result;
+  run_ranks_here(config, thread_log, [&](Communicator& world) {
+    const PretrainResult mine =
+        train_rank({config, data, tokenizer, stop, world, 0, tuning, {.number = world.rank()}});
+    if (world.rank() == 0) result = mine;
+  });
   return result;
 }
 
 PretrainResult train(const PretrainConfig& config, const DataSets& data, const Tokenizer* tokenizer,
                      const StopSignal& stop, const ProcessRank& rank, const Tuning* tuning) {
-  const int threads = threads_of_a_rank(config, rank.cpu_share);
-  set_cpu_threads(threads);
-  if (config.train.threads == 0 && threads < rank.cpu_share)
-    warn("OMP_NUM_THREADS=", threads, " in the environment (torchrun sets it to 1) leaves ",
-         rank.cpu_share - threads, " of each rank's ", rank.cpu_share, " cores idle; give --threads ",
-         rank.cpu_share);
+  take_cpu_share(config, rank.cpu_share);
   return train_rank({config, data, tokenizer, stop, rank.world, rank.ranks_here, tuning, rank.place});
 }
 

@@ -86,11 +86,22 @@ int threads_of_a_rank(const PretrainConfig& config, int share);
 /// these lines are dropped.
 using ThreadLog = std::function<LogSink(int rank)>;
 
+/// Runs `body` as each rank of a run whose ranks are threads of this process, or as its only rank in this
+/// thread. Each rank uses an equal share of the machine's cores unless --threads or OMP_NUM_THREADS sets the
+/// number of threads.
+void run_ranks_here(const PretrainConfig&, const ThreadLog&,
+                    const std::function<void(Communicator& world)>& body);
+
 /// Runs all ranks in this process: one rank in this thread, or --nproc ranks as threads. Each rank uses an
 /// equal share of the machine's cores unless --threads or OMP_NUM_THREADS sets the number of threads.
 PretrainResult train(const PretrainConfig& config, const DataSets&, const Tokenizer* tokenizer,
                      const StopSignal& stop = StopSignal(), const ThreadLog& thread_log = {},
                      const Tuning* tuning = nullptr);
+
+/// Gives the rank of this process cpu_share threads, unless --threads or OMP_NUM_THREADS sets the number.
+void take_cpu_share(const PretrainConfig&, int cpu_share);
+/// Limits last waits (threads/last_wait.h) to what a rank that has waited in vain needs to say so.
+void limit_last_waits(const PretrainConfig&);
 
 /// One rank of a run in which each rank is a process.
 struct ProcessRank {

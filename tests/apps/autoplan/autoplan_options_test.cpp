@@ -318,7 +318,9 @@ TEST(Autoplan, PrintsLinesOfTheRunThatWasAskedFor) {
       "--make-vocab-size-divisible-by 64 --no-bias-gelu-fusion --add-qkv-bias --disable-bias-linear ";
   const std::string run =
       "--lr 3e-4 --min-lr 3e-5 --train-iters 500 --data-path 0.3 \"/data/it's one\" 0.7 /data/two "
-      "--no-load-optim --mock-data --save /ckpt --log-json figures.jsonl --tokenizer-type NullTokenizer ";
+      "--no-load-optim --mock-data --save /ckpt --log-json figures.jsonl --tokenizer-type NullTokenizer "
+      "--ddp-num-buckets 3 --deterministic-collectives --distributed-timeout-minutes 3 "
+      "--distributed-timeout-seconds-after-init 40 ";
   const auto lines = [](const std::string& options) {
     const CommandResult result = run_command(app("autoplan") + options + "--top 1 --explain");
     EXPECT_EQ(result.code, 0) << result.err;
@@ -340,11 +342,17 @@ TEST(Autoplan, PrintsLinesOfTheRunThatWasAskedFor) {
     EXPECT_NE(line.find(" --data-path 0.3 \"/data/it's one\" 0.7 /data/two "), std::string::npos) << line;
     EXPECT_NE(line.find(" --no-load-optim"), std::string::npos) << line;
     EXPECT_NE(line.find(" --mock-data"), std::string::npos) << line;
+    EXPECT_NE(line.find(" --ddp-num-buckets 3"), std::string::npos) << line;
+    EXPECT_NE(line.find(" --distributed-timeout-minutes 3 --distributed-timeout-seconds-after-init 40"),
+              std::string::npos)
+        << line;
     const std::string again = lines(" --world-size 1 --gpu h100" + line + ' ');
     EXPECT_EQ(line_of(again, "pretrain_gpt.py"), megatron);
     EXPECT_NE(first.find("--data-path 0.3 \"/data/it'\\''s one\""), std::string::npos) << "srun " << first;
   }
   EXPECT_EQ(megatron.find("--log-json"), std::string::npos) << megatron;
+  EXPECT_EQ(megatron.find("--deterministic-collectives"), std::string::npos) << megatron;
+  EXPECT_NE(ours.find(" --deterministic-collectives"), std::string::npos) << ours;
   EXPECT_NE(ours.find("--log-json figures.jsonl"), std::string::npos) << ours;
   const std::string budgets = lines(" --world-size 1 --global-batch-size 32 --gpu h100" + model +
                                     "--lr 3e-4 --train-iters 500 --data-path a tokens=5e9 b epochs=2 ");

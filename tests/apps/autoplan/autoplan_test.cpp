@@ -554,8 +554,14 @@ TEST(Autoplan, TakesAClusterAndAModelFromFiles) {
 TEST(Autoplan, SimulatesAStepOnManyDevices) {
   const CommandResult text = run_command(app("autoplan") + k22b + " --simulate 64,512");
   EXPECT_EQ(text.code, 0) << text.err;
-  EXPECT_NE(text.out.find("One step of this version's trainer, simulated on A100"), std::string::npos)
+  EXPECT_NE(text.out.find("One step of this version's trainer, simulated on A100-SXM-80GB in bf16;"),
+            std::string::npos)
       << text.out;
+  const std::string assumed = "--simulate: the step is in bf16, as all plans for GPUs are";
+  EXPECT_NE(text.err.find(assumed), std::string::npos) << text.err;
+  const CommandResult said = run_command(app("autoplan") + k22b + " --simulate 64 --fp16");
+  EXPECT_NE(said.out.find("A100-SXM-80GB in fp16;"), std::string::npos) << said.out;
+  EXPECT_EQ(said.err.find("as all plans for GPUs are"), std::string::npos) << said.err;
   const CommandResult json = run_command(app("autoplan") + k22b + " --simulate 64,512 --json");
   const Json steps = Json::parse(json.out, "answer")["simulated"];
   ASSERT_EQ(steps.as_array().size(), 2U) << json.out;

@@ -244,5 +244,34 @@ TEST(StepTime, OfDualPipeSharesTheStateOfBothCopies) {
   }
 }
 
+// By hand: of 8 MB four ranks read 8 MB and write 2 MB, and copy 2 MB, which is read and written.
+TEST(TimeModel, AddsWhatSumsInRankOrderTake) {
+  PlanProblem p = test::gpt_22b(4);
+  const double rate = p.coefficients->memory_rate * p.machine.device.memory_bandwidth;
+  EXPECT_EQ(ordered_sum_seconds(p, 8e6, 4), 0);
+  p.rank_order = true;
+  EXPECT_DOUBLE_EQ(ordered_sum_seconds(p, 8e6, 4), 14e6 / rate);
+  EXPECT_EQ(ordered_sum_seconds(p, 8e6, 1), 0);
+  const PlanProblem here = [] {
+    PlanProblem processor = test::on_this_processor(512, 4);
+    processor.rank_order = true;
+    return processor;
+  }();
+  EXPECT_EQ(ordered_sum_seconds(here, 8e6, 4), 0);
+  for (const Candidate& layout :
+       {Candidate{.tensor = 4}, Candidate{.tensor = 4, .sequence = true}, Candidate{.data = 4},
+        Candidate{.data = 4, .sharding = Sharding::kOptimizer}, Candidate{.context = 4}}) {
+    p.global_batch = 4;
+    p.max_global_batch = 0;
+    Candidate c = layout;
+    ASSERT_FALSE(complete(p, c));
+    const auto seconds = [&](bool in_rank_order) {
+      p.rank_order = in_rank_order;
+      return step_time(p, c).total();
+    };
+    EXPECT_GT(seconds(true), seconds(false));
+  }
+}
+
 }  // namespace
 }  // namespace megalith

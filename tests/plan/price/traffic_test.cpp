@@ -31,7 +31,8 @@ struct Named {
 };
 
 /// A small GPT on processors in fp32, one with tables of 30,000 and a LLaMA on GPUs in 16 bits, the latter
-/// two with more parameters than a bucket holds. The last one's exchanges of tensor ranks are cut in pieces.
+/// two with more parameters than a bucket holds. The exchanges of tensor ranks of the wide one are cut in
+/// pieces. One has another number of buckets. The last two add in rank order.
 std::vector<Named> models() {
   PlanProblem small = test::on_this_processor(515, 1);
   PlanProblem gpt = test::gpt_22b(1);
@@ -40,7 +41,17 @@ std::vector<Named> models() {
   llama.model = test::llama(8, 1024, 16, 8, 2816, 30001);
   PlanProblem wide = gpt;
   wide.model = test::gpt(8, 4096, 16, 2048, 30001);
-  return {{"small", small}, {"gpt", gpt}, {"llama", llama}, {"wide", wide}};
+  PlanProblem ordered = llama, ordered_wide = wide;
+  ordered.rank_order = ordered_wide.rank_order = true;
+  PlanProblem buckets = gpt;
+  buckets.bucket_count = 3;
+  return {{"small", small},
+          {"gpt", gpt},
+          {"llama", llama},
+          {"buckets", buckets},
+          {"wide", wide},
+          {"ordered", ordered},
+          {"ordered wide", ordered_wide}};
 }
 
 std::vector<Candidate> layouts() {
@@ -170,6 +181,37 @@ TEST(StepTraffic, OfDataRanksIsTheirGradients) {
   EXPECT_EQ(groups.at("data"), (std::pair<int64_t, int64_t>{2, 4 * parameters}));
   EXPECT_EQ(groups.at("world"), (std::pair<int64_t, int64_t>{1, 3 * 8}));
   EXPECT_EQ(groups.size(), 2);
+}
+
+// By hand. Of a tensor for 3 ranks the first sends two thirds, in two messages, and then its sum to the two
+// others. Of the three figures it adds one. Two ranks add two and one of them.
+TEST(StepTraffic, InRankOrderIsMessages) {
+  PlanProblem p = test::gpt_22b(3);
+  p.model = test::gpt(4, 768, 12, 256, 512);
+  p.rank_order = true;
+  p.global_batch = 6;
+  p.max_global_batch = 0;
+  const int64_t block = 12 * 768 * 768 + 13 * 768, parameters = 4 * block + (512 + 256 + 2) * 768;
+  for (const Sharding sharding : {Sharding::kNone, Sharding::kOptimizer}) {
+    Candidate c{.data = 3, .sharding = sharding};
+    ASSERT_FALSE(complete(p, c));
+    const Groups groups = by_group(step_traffic(p, c));
+    const int64_t third = 4 * parameters / 3, gather = 2 * parameters;
+    EXPECT_EQ(groups.at("data"), sharding == Sharding::kNone
+                                     ? (std::pair<int64_t, int64_t>{2 * 4, 4 * third})
+                                     : (std::pair<int64_t, int64_t>{2 * (2 + 1), 2 * third + gather}));
+    EXPECT_EQ(groups.at("world"), (std::pair<int64_t, int64_t>{4, (2 + 2) * 8}));
+  }
+  p.machine.world = p.machine.local_world = 2;
+  Candidate two{.data = 2};
+  ASSERT_FALSE(complete(p, two));
+  EXPECT_EQ(by_group(step_traffic(p, two)).at("world"), (std::pair<int64_t, int64_t>{2, (1 + 2) * 8}));
+  // Ranks on a processor add in rank order by other means.
+  PlanProblem here = test::on_this_processor(512, 4);
+  here.machine.world = here.machine.local_world = 2;
+  here.rank_order = true;
+  ASSERT_FALSE(complete(here, two));
+  EXPECT_EQ(by_group(step_traffic(here, two)).at("world"), (std::pair<int64_t, int64_t>{1, 3 * 8}));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <cuda_runtime_api.h>
 
 #include "libcore/base/error.h"
+#include "libcore/ops/backend/rank_order.h"
 #include "libcore/ops/cuda/backend/cuda_backend.h"
 #include "libcore/ops/cuda/nccl/nccl_comm.h"
 #include "libcore/ops/cuda/nccl/nccl_library.h"
@@ -234,14 +235,9 @@ std::optional<uint64_t> NcclGroup::pending() {
 
 // ---- sums in rank order
 
-/// The elements of a tensor that one rank reduces.
-struct Part {
-  int64_t begin, elements;
-};
-
 /// These elements of a tensor.
 template <class V>
-V piece(const V& whole, const Part& part) {
+V piece(const V& whole, const OrderedPart& part) {
   return whole.as_shape({whole.elements()}).rows(part.begin, part.begin + part.elements);
 }
 
@@ -251,12 +247,10 @@ void copy(cudaStream_t stream, const View& to, const ConstView& from) {
                     "copy");
 }
 
-/// The part that place `rank` of `size` reduces: a root all; else all parts but the last have equally many
-/// elements.
-Part part_of(const DeviceCall& call, int rank, int size) {
+/// The part that place `rank` of `size` reduces; a root reduces all.
+OrderedPart part_of(const DeviceCall& call, int rank, int size) {
   if (has_root(call)) return {0, rank == call.peer ? call.in.elements() : 0};
-  const int64_t all = call.in.elements(), each = (all + size - 1) / size, begin = std::min(all, each * rank);
-  return {begin, std::min(all, begin + each) - begin};
+  return ordered_part(call.in.elements(), rank, size);
 }
 
 /// Where the elements of `rank` lie among `parts`, in which each rank's follow those of the rank before.
@@ -295,7 +289,7 @@ std::vector<DeviceCall> spreads(const DeviceCall& call, int own, int size) {
 /// Each rank adds up its part of all ranks' tensors, a root the whole of them. After an all-reduce it sends
 /// the sum to all.
 void NcclGroup::reduce_in_rank_order(Queue& queue, const DeviceCall& call) const {
-  const Part own = part_of(call, rank_, size_);
+  const OrderedPart own = part_of(call, rank_, size_);
   const int64_t gathered = own.elements * size_;
   const View parts{
       queue.workspace(static_cast<size_t>(gathered) * size_of(call.in.dtype)), call.in.dtype, {gathered}};
