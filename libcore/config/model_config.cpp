@@ -34,7 +34,6 @@ void refuse_unsupported(const ModelConfig& m, Problems& problems) {
   if (m.layernorm_1p)
     problems.add(Opt{"apply-layernorm-1p"}, " is not supported; train with plain ", Opt{"normalization"},
                  " LayerNorm");
-  if (m.qk_layernorm) problems.add(Opt{"qk-layernorm"}, " is not supported; leave it out");
   if (m.rotary_interleaved)
     problems.add(Opt{"rotary-interleaved"}, " is not supported; leave it out: halves are rotated");
   if (m.experts)

@@ -47,19 +47,19 @@ struct ModelConfig {
   std::optional<std::string> hidden_act;  // the activation by its name; unset: the flags above say it
   bool linear_bias = true;                // biases of all four linear layers
   std::optional<bool> qkv_bias;           // bias of the QKV projection; derived: linear_bias
+  bool qk_layernorm = false;              // each head of queries and keys is normalized before the rotation
   bool untied_head = false;               // the LM head has its own weight
   double attention_dropout = 0.1, hidden_dropout = 0.1;
   double init_std = 0.02;
   int vocab_divisor = 128;  // the vocabulary is padded to a multiple of this times the tensor-parallel size
   int64_t vocab_size = 0;   // ids without padding; 0: from the tokenizer
   // Declared only so that they can be rejected by name.
-  bool use_rotary = false, layernorm_1p = false, qk_layernorm = false, rotary_interleaved = false;
+  bool use_rotary = false, layernorm_1p = false, rotary_interleaved = false;
   std::optional<int> experts;
 
   template <class V>
   void fields(V&& v) {
     common_fields(v);
-    v("qk-layernorm", qk_layernorm, "Refused: norms on queries and keys are not supported.", unlisted());
     v("num-experts", experts, "Refused: mixtures of experts are not supported.", unlisted());
   }
   /// The fields that a model which is only planned (plan/shape/model_shape.h) shares with one that is
@@ -109,6 +109,8 @@ struct ModelConfig {
     v("add-bias-linear", linear_bias, "Biases in the linear layers.", opposite({"disable-bias-linear"}));
     v("add-qkv-bias", qkv_bias, "Bias of the QKV projection, independent of --add-bias-linear.",
       alias({"qkv-bias"}), default_text("as add-bias-linear"));
+    v("qk-layernorm", qk_layernorm,
+      "Normalize each head of the queries and of the keys before the rotation, as Qwen 3 does.");
     v("untie-embeddings-and-output-weights", untied_head, "Give the LM head its own weight.");
     v("attention-dropout", attention_dropout, "Dropout on attention weights.", between(0, 1));
     v("hidden-dropout", hidden_dropout, "Dropout on the residual branches and the embedding.", between(0, 1));

@@ -11,8 +11,14 @@ namespace megalith {
 /// LayerNorm or RMSNorm, depending on the model.
 class Norm {
  public:
-  /// name: "decoder.layers.0.input_layernorm".
+  /// A norm of the residual stream. name: "decoder.layers.0.input_layernorm".
   Norm(ParamTable&, const TensorSplit&, const ModelConfig&, const std::string& name);
+  struct Place {
+    std::string name;
+    int64_t width;             // elements of a row
+    bool grad_summed_over_tp;  // as in Param, of its parameters
+  };
+  Norm(ParamTable&, const ModelConfig&, const Place&);
 
   struct Saved {
     View mean;  // [n] f32; empty for RMSNorm
@@ -23,6 +29,9 @@ class Norm {
   /// y must not share x's memory: the backward pass reads x. With an empty `Saved`, mean and rstd are not
   /// kept.
   void forward(const Ctx&, View y, ConstView x, const Saved&) const;
+  /// The norm of a part of x's rows; y may share x's memory if the caller keeps x elsewhere or needs no
+  /// gradient.
+  void forward_part(const Ctx&, View y, ConstView x, const Saved&, const RowPart&) const;
   /// What a branch adds to the residual stream, which is normalized next.
   struct Join {
     View sum;                    // [s, b, h], residual + dropout(branch); may share the branch's memory
@@ -35,10 +44,13 @@ class Norm {
     View dx;             // [n, h], overwritten
     ConstView dy, x;     // [n, h]
     ConstView add = {};  // [n, h], gradient of the residual path, added to dx; may share dx's memory
+    RowPart part = {};   // as in forward_part()
   };
   void backward(const Ctx&, const Grad&, const Saved&) const;
 
  private:
+  void run_forward(const Ctx&, View y, const Join&, const Saved&, const RowPart&) const;
+
   bool rms_;
   float eps_;
   Param* weight_;

@@ -37,10 +37,9 @@ struct Case {
 };
 
 std::vector<Case> cases() {
-  std::vector<Case> out{{"gpt2", test::tiny_gpt2()},
-                        {"gpt2_dropout", with_dropout(test::tiny_gpt2())},
-                        {"llama", test::tiny_llama()},
-                        {"llama_dropout", with_dropout(test::tiny_llama())}};
+  std::vector<Case> out{{"gpt2", test::tiny_gpt2()},   {"gpt2_dropout", with_dropout(test::tiny_gpt2())},
+                        {"llama", test::tiny_llama()}, {"llama_dropout", with_dropout(test::tiny_llama())},
+                        {"qwen3", test::tiny_qwen3()}, {"qwen3_dropout", with_dropout(test::tiny_qwen3())}};
   Case odd{"gpt2_exact_gelu_without_qkv_bias", test::tiny_gpt2()};
   odd.config.bias_gelu_fusion = false;
   odd.config.qkv_bias = false;
@@ -51,6 +50,9 @@ std::vector<Case> cases() {
     one.config.hidden_act = row.hf.front();
     out.push_back(one);
   }
+  Case layer_norms{"gpt2_with_head_norms", test::tiny_gpt2()};  // whose norms have biases
+  layer_norms.config.qk_layernorm = true;
+  out.push_back(layer_norms);
   Case partial{"llama_partly_rotated_with_biases", test::tiny_llama()};
   partial.config.rotary_percent = 0.5;
   partial.config.linear_bias = true;

@@ -131,6 +131,12 @@ TEST_P(Layouts, TrainAsOneRankDoes) {
   expect_one_ranks_run(family, layout, kSmallVocab);
 }
 
+TEST(Layouts, TrainQwen3AsOneRankDoes) {
+  const std::vector<Layout> some = test::some_layouts();
+  EXPECT_EQ(some.size(), 6U);
+  for (const Layout& layout : some) expect_one_ranks_run(test::kQwen3, layout, kSmallVocab);
+}
+
 // Only tensor ranks divide the vocabulary and change its padding.
 TEST(Layouts, DivideGpt2sVocabularyAndTrainAsOneRankDoes) {
   for (const auto& [family, layout] : test::family_layouts())
