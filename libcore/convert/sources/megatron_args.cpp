@@ -43,7 +43,6 @@ Json scalar_json(const PickleTree& tree, PickleRef ref) {
 // one of them is refused.
 constexpr std::array kForeign = {"num_experts",
                                  "multi_latent_attention",
-                                 "qk_layernorm",
                                  "qk_l2_norm",
                                  "apply_residual_connection_post_layernorm",
                                  "heterogeneous_layers_config_path",
@@ -154,6 +153,7 @@ ModelConfig megatron_config(const Json& args, const std::string& where) {
   c.bias_gelu_fusion = s.flag("bias_gelu_fusion", true);
   c.linear_bias = s.flag("add_bias_linear", !s.flag("disable_bias_linear", false));
   if (s.flag("add_qkv_bias", false)) c.qkv_bias = true;
+  c.qk_layernorm = s.flag("qk_layernorm", false);
   c.untied_head = s.flag("untie_embeddings_and_output_weights", false);
   c.attention_dropout = s.number("attention_dropout", 0.1);
   c.hidden_dropout = s.number("hidden_dropout", 0.1);

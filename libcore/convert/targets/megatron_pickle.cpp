@@ -85,7 +85,7 @@ Json::Object model_args(const Conversion& conversion, const MegatronLayout& layo
           {"onnx_safe", none},
           {"add_bias_linear", c.linear_bias},
           {"add_qkv_bias", c.has_qkv_bias()},
-          {"qk_layernorm", false},
+          {"qk_layernorm", c.qk_layernorm},
           {"untie_embeddings_and_output_weights", c.untied_head},
           {"attention_dropout", c.attention_dropout},
           {"hidden_dropout", c.hidden_dropout},

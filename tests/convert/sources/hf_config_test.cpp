@@ -24,8 +24,8 @@ std::string refusal(const Json& json) {
 
 // Reads the configurations that tools/golden/make_convert_goldens.py wrote.
 TEST(HfConfig, ReadsGpt2) {
-  const auto [names, c] = parse_hf_config(golden("gpt2"), "config.json");
-  EXPECT_EQ(names, &gpt2_names());
+  const auto [family, c] = parse_hf_config(golden("gpt2"), "config.json");
+  EXPECT_EQ(family, find_family("gpt2"));
   EXPECT_EQ(c.layers, 2);
   EXPECT_EQ(c.hidden, 20);
   EXPECT_EQ(c.heads, 5);
@@ -41,8 +41,8 @@ TEST(HfConfig, ReadsGpt2) {
 }
 
 TEST(HfConfig, ReadsLlama) {
-  const auto [names, c] = parse_hf_config(golden("llama"), "config.json");
-  EXPECT_EQ(names, &llama_names());
+  const auto [family, c] = parse_hf_config(golden("llama"), "config.json");
+  EXPECT_EQ(family, find_family("llama"));
   EXPECT_EQ(c.layers, 3);
   EXPECT_EQ(c.kv_heads(), 2);
   EXPECT_EQ(c.kv_channels, 8);
@@ -50,6 +50,21 @@ TEST(HfConfig, ReadsLlama) {
   EXPECT_EQ(c.rotary_base, 500);
   EXPECT_TRUE(c.swiglu);
   EXPECT_TRUE(!c.linear_bias && !c.has_qkv_bias() && c.untied_head);
+}
+
+TEST(HfConfig, ReadsQwen3) {
+  const auto [family, c] = parse_hf_config(golden("families/qwen3"), "config.json");
+  EXPECT_EQ(family, find_family("qwen3"));
+  EXPECT_EQ(c.hidden, 16);
+  EXPECT_EQ(c.heads, 4);
+  EXPECT_EQ(c.kv_channels, 8);  // not hidden / heads
+  EXPECT_EQ(c.kv_heads(), 2);
+  EXPECT_TRUE(c.qk_layernorm && c.swiglu);
+  EXPECT_TRUE(!c.linear_bias && !c.has_qkv_bias() && !c.untied_head);
+  EXPECT_EQ(c.sliding_window, 0);
+  Json json = golden("families/qwen3");
+  std::erase_if(json.as_object(), [](const Json::Member& member) { return member.first == "head_dim"; });
+  EXPECT_EQ(parse_hf_config(json, "x").config.kv_channels, 128);  // transformers' default
 }
 
 TEST(HfConfig, ReadsTheRotaryBaseUnderBothNames) {
@@ -89,7 +104,8 @@ TEST(HfConfig, RefusesByNameWhatItCannotCompute) {
   };
   const Json yarn = Json::Object{{"rope_type", "yarn"}, {"factor", 8.0}};
   for (const auto& [family, key, value, message] : {
-           Case{"gpt2", "model_type", "bert", "\"bert\"; gpt2, llama, qwen2 and mistral"},
+           Case{"gpt2", "model_type", "bert",
+                "\"bert\"; these can be read: gpt2, llama, qwen2, mistral, qwen3"},
            Case{"gpt2", "scale_attn_by_inverse_layer_idx", true, "true is not supported"},
            Case{"gpt2", "scale_attn_weights", false, "false is not supported"},
            Case{"gpt2", "add_cross_attention", true, "true is not supported"},
@@ -119,6 +135,7 @@ TEST(HfConfig, RefusesByNameWhatItCannotCompute) {
            Case{"llama", "partial_rotary_factor", 0.5, "not supported"},
            Case{"llama", "mlp_bias", true, "differ"},
            Case{"llama", "num_key_value_heads", 4, "not a multiple"},
+           Case{"families/qwen3", "attention_bias", true, "true is not supported"},
        }) {
     Json json = golden(family);
     json.set(key, value);
@@ -148,8 +165,8 @@ TEST(HfConfig, ReadsAndWritesEachActivation) {
 
 // The config.json that we write must be read back as the same model, and must match transformers' own file.
 TEST(HfConfig, WritesWhatItReads) {
-  for (const char* name :
-       {"gpt2", "llama", "families/qwen2", "families/mistral", "families/llama3", "families/linear"}) {
+  for (const char* name : {"gpt2", "llama", "families/qwen2", "families/mistral", "families/llama3",
+                           "families/linear", "families/qwen3"}) {
     const Json theirs = golden(name);
     const ModelConfig config = parse_hf_config(theirs, name).config;
     const SpecialIds ids{theirs["bos_token_id"].as_int(), theirs["eos_token_id"].as_int()};
@@ -208,9 +225,11 @@ TEST(HfConfig, SaysWhatRulesOutEachFamily) {
     EXPECT_STREQ(
         error.what(),
         "no Hugging Face model known here computes what this one does: GPT-2 is ruled out by "
-        "--normalization RMSNorm; "
-        "LLaMA, Qwen2 and Mistral are ruled out by --position-embedding-type learned_absolute, no --swiglu, "
-        "--no-add-qkv-bias with --add-bias-linear");
+        "--normalization RMSNorm; LLaMA is ruled out by --position-embedding-type learned_absolute, no "
+        "--swiglu, --no-add-qkv-bias with --add-bias-linear; Qwen2 is ruled out by --position-embedding-type "
+        "learned_absolute, no --swiglu, --add-bias-linear, no --add-qkv-bias; Mistral is ruled out by "
+        "--position-embedding-type learned_absolute, no --swiglu, --add-bias-linear; Qwen3 is ruled out by "
+        "--position-embedding-type learned_absolute, no --swiglu, no --qk-layernorm, --add-bias-linear");
   }
 }
 
