@@ -15,6 +15,13 @@
 namespace megalith {
 namespace {
 
+/// The object without one of its members.
+Json without(Json json, const std::string& key) {
+  if (json.is_object())
+    std::erase_if(json.as_object(), [&](const Json::Member& member) { return member.first == key; });
+  return json;
+}
+
 /// The shape without experts, read as that of a dense model of `family`.
 ModelShape as_family(const Json& json, const std::string& where, const char* family) {
   Json plain = Json::object();
@@ -187,7 +194,7 @@ ModelShape parse_hf_shape(const Json& json, const std::string& where) {
   else if (type == "deepseek_v2" || type == "deepseek_v3" || type == "kimi_k2")
     shape = deepseek_shape(json, where, s);
   else if (find_family(type))
-    shape = parse_hf_config(json, where).config;
+    shape = parse_hf_config(without(json, "quantization_config"), where).config;
   else
     s.refuse("\"model_type\" is ", quote(type), "; plans are made for ", family_types(),
              ", mixtral, qwen2_moe, qwen3_moe, gpt_oss, deepseek_v2, deepseek_v3 and kimi_k2");
