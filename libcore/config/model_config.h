@@ -38,6 +38,7 @@ struct ModelConfig {
   bool rope_scaling = false;        // stretches long waves as LLaMA 3.1 does (rope_type "llama3")
   double rope_factor = 8, rope_low_freq = 1, rope_high_freq = 4;
   int rope_original_positions = 8192;
+  int no_rope_freq = 0;    // layers N, 2N, … of this N are not rotated; 0: all are
   int sliding_window = 0;  // number of tokens that a token sees, itself included; 0: all before it
   Normalization norm = Normalization::kLayerNorm;
   double norm_epsilon = 1e-5;
@@ -92,6 +93,9 @@ struct ModelConfig {
       "Waves shorter than the original context over this are unchanged.", positive());
     v("rope-scaling-original-positions", rope_original_positions,
       "The original context for --use-rope-scaling.", at_least(1));
+    v("no-rope-freq", no_rope_freq,
+      "Leave every N-th layer without rotation, as SmolLM3 does with 4; 0: all are rotated.",
+      between(0, 1 << 16));
     v("sliding-window", sliding_window, "Tokens that a token attends to, including itself; 0: all before it.",
       at_least(0));
     v("normalization", norm, "Kind of the normalization layers.");
@@ -131,6 +135,10 @@ struct ModelConfig {
   /// The function that the feed-forward block applies to its first linear layer's output; with swiglu, to the
   /// gate.
   ActivationFunction activation() const;
+  /// Whether queries and keys of this layer, numbered from 0 over the whole model, are rotated.
+  bool rotates(int layer) const {
+    return position == PositionEmbedding::kRope && (no_rope_freq == 0 || (layer + 1) % no_rope_freq != 0);
+  }
   bool has_qkv_bias() const { return qkv_bias.value_or(linear_bias); }
   int kv_heads() const { return group_query ? query_groups : heads; }
   int rotary_channels() const {

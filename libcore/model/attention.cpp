@@ -106,7 +106,7 @@ SelfAttention::SelfAttention(ParamTable& table, const TensorSplit& split, const 
     prefix.adapter = true;
     prefix_ = &table.add(cut(std::move(prefix), 1, split));
   }
-  if (config.position != PositionEmbedding::kRope) return;
+  if (!config.rotates(layer)) return;
   cos_ = &angle_table(table, config, "rotary.cos", std::cos);
   sin_ = &angle_table(table, config, "rotary.sin", std::sin);
 }

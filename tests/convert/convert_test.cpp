@@ -65,7 +65,8 @@ class ConvertTest : public testing::TestWithParam<const char*> {
 };
 INSTANTIATE_TEST_SUITE_P(Families, ConvertTest,
                          testing::Values("gpt2", "llama", "families/qwen2", "families/mistral",
-                                         "families/llama3", "families/linear", "families/qwen3"),
+                                         "families/llama3", "families/linear", "families/qwen3",
+                                         "families/smollm3"),
                          [](const auto& family) {
                            const std::string name = family.param;
                            return name.substr(name.rfind('/') + 1);

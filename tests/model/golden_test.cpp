@@ -52,6 +52,11 @@ class GoldenTest : public testing::TestWithParam<const char*> {
       config.qk_layernorm = true;
       config.untied_head = false;
     }
+    if (golden_["kind"].as_string() == "smollm3") {
+      config.no_rope_freq = number("interval");
+      config.rotary_base = 2e6;
+      config.untied_head = false;
+    }
     config.finish();
     return config;
   }
@@ -81,7 +86,7 @@ class GoldenTest : public testing::TestWithParam<const char*> {
 };
 INSTANTIATE_TEST_SUITE_P(Families, GoldenTest,
                          testing::Values("train-gpt2", "train-gpt2-clip", "train-llama", "train-llama-clip",
-                                         "train-qwen3"),
+                                         "train-qwen3", "train-smollm3"),
                          [](const auto& instance) {
                            std::string name = instance.param;
                            std::replace(name.begin(), name.end(), '-', '_');

@@ -107,21 +107,34 @@ TEST_P(TrainingParity, FollowsTorchFor20Steps) {
   expect_curve(golden, config_of(golden));
 }
 
-// The norms of queries and keys are what makes Qwen 3 another model than LLaMA.
-TEST(HeadNorms, AreNeededToFollowQwen3) {
-  const Golden golden("train-qwen3");
-  PretrainConfig config = config_of(golden);
+/// A part of a family that its golden needs, and how to leave it out.
+struct Part {
+  const char* golden;
+  void (*leave_out)(ModelConfig&);
+};
+
+double first_loss(const Golden& golden, const PretrainConfig& config) {
   const std::unique_ptr<Backend> backend = make_cpu_backend();
-  config.model.qk_layernorm = false;
   const std::unique_ptr<Communicator> world = make_self_comm();
   Trainer trainer({config.model, config.parallel, config.train}, *backend, *world);
   const RenamedTensorFile file(std::make_unique<WeightsFolder>(golden.folder), golden.names(),
                                golden.model().config);
   load_params(file, trainer.params(), trainer.stream());
   trainer.optimizer().take_values(trainer.stream());
-  const double first = golden.json["losses"].as_array()[0].as_double();
-  const double loss = trainer.step(reader_of(golden), 0, config.train.lr).loss;
-  EXPECT_GT(std::fabs(loss / first - 1), 100 * kFp32Drift);
+  return trainer.step(reader_of(golden), 0, config.train.lr).loss;
+}
+
+// These parts are what makes the families other models than LLaMA.
+TEST(FamilyParts, AreNeededToFollowTheirGoldens) {
+  for (const auto& [name, leave_out] :
+       {Part{"train-qwen3", [](ModelConfig& model) { model.qk_layernorm = false; }},
+        Part{"train-smollm3", [](ModelConfig& model) { model.no_rope_freq = 0; }}}) {
+    const Golden golden(name);
+    PretrainConfig config = config_of(golden);
+    leave_out(config.model);
+    const double want = golden.json["losses"].as_array()[0].as_double();
+    EXPECT_GT(std::fabs(first_loss(golden, config) / want - 1), 100 * kFp32Drift) << name;
+  }
 }
 
 TEST_P(TrainingParity, FollowsTorchInMicrobatches) {
@@ -199,7 +212,7 @@ TEST_P(TrainingParity, CountsTheLabelsThatTransformersWouldChoose) {
 
 INSTANTIATE_TEST_SUITE_P(Goldens, TrainingParity,
                          testing::Values("train-gpt2", "train-llama", "train-gpt2-clip", "train-llama-clip",
-                                         "train-mistral", "train-qwen3"),
+                                         "train-mistral", "train-qwen3", "train-smollm3"),
                          [](const auto& param_info) {
                            std::string name = param_info.param;
                            std::replace(name.begin(), name.end(), '-', '_');

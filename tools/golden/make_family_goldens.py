@@ -3,10 +3,10 @@
 
     python tools/golden/make_family_goldens.py tests/convert/goldens/families [NAME …]
 
-Made with transformers 5.23.0 (qwen3: 5.24.0), torch 2.15.0, safetensors 0.8.0. With NAME …, makes only these.
+Made with transformers 5.23.0 (qwen3, smollm3: 5.24.0), torch 2.15.0, safetensors 0.8.0. With NAME …, makes only these.
 qwen2/ (biased queries, keys and values; tied head)  mistral/ (sliding window of 5)
 llama3/ (rope_type llama3)  linear/ (rope_type linear)  qwen3/ (norms on queries and keys; tied head)
-NAME.logits.safetensors as of make_convert_goldens.py
+smollm3/ (the second of two layers without rotation)  NAME.logits.safetensors as of make_convert_goldens.py
 """
 import os
 import shutil
@@ -15,7 +15,7 @@ import sys
 import torch
 from make_convert_goldens import save, spread
 from transformers import LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM
-from transformers import Qwen2Config, Qwen2ForCausalLM, Qwen3Config, Qwen3ForCausalLM
+from transformers import Qwen2Config, Qwen2ForCausalLM, Qwen3Config, Qwen3ForCausalLM, SmolLM3Config, SmolLM3ForCausalLM
 
 SHAPE = dict(vocab_size=21, hidden_size=16, intermediate_size=20, num_hidden_layers=1, num_attention_heads=4,
              num_key_value_heads=2, max_position_embeddings=32, bos_token_id=1, eos_token_id=2)
@@ -36,6 +36,7 @@ def main(out, names):
         "llama3": LlamaForCausalLM(LlamaConfig(**SHAPE, head_dim=8, rope_parameters=llama3)),
         "linear": LlamaForCausalLM(LlamaConfig(**SHAPE, head_dim=8, rope_parameters=linear)),
         "qwen3": Qwen3ForCausalLM(Qwen3Config(**SHAPE, head_dim=8, rope_parameters=plain, tie_word_embeddings=True)),
+        "smollm3": SmolLM3ForCausalLM(SmolLM3Config(**{**SHAPE, "num_hidden_layers": 2}, no_rope_layer_interval=2, pad_token_id=None)),
     }
     for seed, (name, model) in enumerate(models.items()):
         spread(model, 10 + seed)

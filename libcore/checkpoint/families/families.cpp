@@ -93,10 +93,21 @@ Family qwen3_row() {
   return row;
 }
 
+Family smollm3_row() {
+  Family row = llama("SmolLM3", named_like(llama_names(), "smollm3", "SmolLM3ForCausalLM"), 32768);
+  row.defaults.tied = row.defaults.pads = true;
+  row.defaults.rotary_base = 2e6;
+  row.no_rope_interval = 4;
+  row.biases = BiasRule::kByFlags;
+  row.fixed = {{"use_sliding_window", false}};
+  return row;
+}
+
 }  // namespace
 
 std::span<const Family> families() {
-  static const std::vector<Family> kRows = {gpt2_row(), llama_row(), qwen2_row(), mistral_row(), qwen3_row()};
+  static const std::vector<Family> kRows = {gpt2_row(),    llama_row(), qwen2_row(),
+                                            mistral_row(), qwen3_row(), smollm3_row()};
   return kRows;
 }
 

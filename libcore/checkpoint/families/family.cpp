@@ -39,7 +39,10 @@ void add_head_misfits(Misfits& list, const Family& family, const ModelConfig& c)
     list.push_back(c.qk_layernorm ? "--qk-layernorm" : "no --qk-layernorm");
 }
 
-void add_rotation_misfits(Misfits& list, const ModelConfig& c) {
+void add_rotation_misfits(Misfits& list, const Family& family, const ModelConfig& c) {
+  if (family.position != PositionEmbedding::kRope) return;
+  if ((c.no_rope_freq > 0) != (family.no_rope_interval > 0))
+    list.push_back(c.no_rope_freq > 0 ? concat("--no-rope-freq ", c.no_rope_freq) : "no --no-rope-freq");
   if (c.rotary_percent != 1) list.push_back(concat("--rotary-percent ", c.rotary_percent));
   if (c.rope_scaling && c.rotary_interpolation != 1)
     list.push_back("--use-rope-scaling together with --rotary-seq-len-interpolation-factor");
@@ -74,7 +77,7 @@ std::vector<std::string> misfits(const Family& family, const ModelConfig& c) {
   if (c.norm != family.norm) list.push_back(concat("--normalization ", enum_name(c.norm)));
   if (c.swiglu != family.gated) list.push_back(c.swiglu ? "--swiglu" : "no --swiglu");
   add_head_misfits(list, family, c);
-  if (family.position == PositionEmbedding::kRope) add_rotation_misfits(list, c);
+  add_rotation_misfits(list, family, c);
   add_bias_misfits(list, family.biases, c);
   if (family.window == WindowRule::kNone && c.sliding_window > 0)
     list.push_back(concat("--sliding-window ", c.sliding_window));

@@ -29,6 +29,8 @@ struct ConfigDefaults {
   double dropout = 0;
   bool tied = false;  // tie_word_embeddings
   int head = 0;       // the size of a head; 0: hidden / heads
+  double rotary_base = 10000;
+  bool pads = false;  // a padding id, which may be beyond a small vocabulary; null is written then
 };
 
 /// Which linear layers have biases.
@@ -70,6 +72,8 @@ struct Family {
   Normalization norm;
   bool gated;               // --swiglu; the activation must be silu
   bool head_norms = false;  // --qk-layernorm
+  /// Every so manieth layer is not rotated, unless config.json says another interval; 0: all are rotated.
+  int no_rope_interval = 0;
   BiasRule biases = BiasRule::kNone;
   WindowRule window = WindowRule::kNone;
   std::vector<FixedFlag> fixed = {};

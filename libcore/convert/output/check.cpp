@@ -81,7 +81,7 @@ class Forward {
 
  private:
   Matrix embed(std::span<const int32_t> tokens);
-  void layer(Matrix& x, const LayerView& names);
+  void layer(Matrix& x, const LayerView& names, bool rotated);
   Matrix normed(const Matrix& x, const std::array<std::string, 2>& names) const;
   void norm_heads(Matrix& qkv, const LayerView& names) const;
   Matrix linear(const Matrix& x, const std::vector<Product>& products);
@@ -90,7 +90,7 @@ class Forward {
                      const MatrixBlock& block);
   void place(Matrix& y, const Matrix& part, const Product& product, int64_t first) const;
   void rotate(float* head, int64_t position) const;
-  Matrix attention(Matrix qkv) const;
+  Matrix attention(Matrix qkv, bool rotated) const;
   Matrix activated(const Matrix& x) const;
   Floats vector(const std::string& name) const;
 
@@ -222,10 +222,10 @@ void Forward::rotate(float* head, int64_t position) const {
 }
 
 // Attention: qkv [tokens, queries | keys | values] -> [tokens, heads * head], causal and within the window.
-Matrix Forward::attention(Matrix qkv) const {
+Matrix Forward::attention(Matrix qkv, bool rotated) const {
   const int64_t head = config_.kv_channels, heads = config_.heads, groups = config_.kv_heads();
   const int64_t key = heads * head, value = key + groups * head;
-  if (config_.position == PositionEmbedding::kRope)
+  if (rotated)
     for (int64_t t = 0; t < qkv.rows; ++t)
       for (int64_t h = 0; h < heads + groups; ++h) rotate(qkv.row(t) + h * head, t);
   Matrix out(qkv.rows, heads * head);
@@ -284,19 +284,19 @@ Matrix Forward::activated(const Matrix& x) const {
   return y;
 }
 
-void Forward::layer(Matrix& x, const LayerView& names) {
+void Forward::layer(Matrix& x, const LayerView& names, bool rotated) {
   Matrix qkv = linear(normed(x, names.norm1), names.qkv);
   norm_heads(qkv, names);
-  add(x, linear(attention(std::move(qkv)), names.proj));
+  add(x, linear(attention(std::move(qkv), rotated), names.proj));
   add(x, linear(activated(linear(normed(x, names.norm2), names.fc1)), names.fc2));
 }
 
 Floats Forward::logits(std::span<const int32_t> tokens) {
   Matrix x = embed(tokens);
-  for (const LayerView& names : view_.layers) {
+  for (size_t i = 0; i < view_.layers.size(); ++i) {
     stop_if_asked();
     if (run_.stop && *run_.stop) return {};
-    layer(x, names);
+    layer(x, view_.layers[i], config_.rotates(static_cast<int>(i)));
   }
   const Shape head = view_.file->at(view_.head).shape();
   Floats logits = linear(normed(x, view_.final_norm),

@@ -79,8 +79,8 @@ void set_rope_scaling(ModelConfig& c, const Settings& rope) {
 // Sets the rotary base and scaling. transformers 4 has "rope_theta" at the top and the rest in
 // "rope_scaling". transformers 5 has everything in "rope_parameters", which is read last, so that it takes
 // precedence.
-void set_rope(ModelConfig& c, const Settings& s) {
-  c.rotary_base = s.number("rope_theta", 10000);
+void set_rope(ModelConfig& c, const Settings& s, double base) {
+  c.rotary_base = s.number("rope_theta", base);
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
     const Json* object = s.find(key);
     if (!object) continue;
@@ -91,6 +91,19 @@ void set_rope(ModelConfig& c, const Settings& s) {
   }
   if (s.number("partial_rotary_factor", 1) != 1)
     s.refuse("\"partial_rotary_factor\" other than 1 is not supported");
+}
+
+// Sets which layers are not rotated. A list has precedence over the interval.
+void set_plain_layers(ModelConfig& c, int interval, const Settings& s) {
+  if (interval == 0) return;
+  c.no_rope_freq = s.count("no_rope_layer_interval", interval);
+  const Json* list = s.find("no_rope_layers");  // 0: the layer is not rotated
+  if (!list) return;
+  const auto listed = marked_interval(*list, c.layers, 0);
+  if (!listed)
+    s.refuse("\"no_rope_layers\" is ", list->dump(), ", wanted 1 for each of the ", c.layers,
+             " layers but every N-th, which has 0");
+  c.no_rope_freq = *listed;
 }
 
 // Rejects layers with different kinds of attention: only one kind for all layers is supported.
@@ -175,7 +188,8 @@ ModelConfig read_config(const Family& family, const Settings& s, const Json& jso
   c.attention_dropout = s.number(k.attention_dropout, d.dropout);
   c.hidden_dropout = k.hidden_dropout ? s.number(k.hidden_dropout, d.dropout) : 0;
   c.init_std = s.number("initializer_range", 0.02);
-  if (family.position == PositionEmbedding::kRope) set_rope(c, s);
+  if (family.position == PositionEmbedding::kRope) set_rope(c, s, d.rotary_base);
+  set_plain_layers(c, family.no_rope_interval, s);
   set_function(c, family, s);
   set_biases(c, family.biases, s);
   set_heads(c, family, s);
@@ -231,6 +245,13 @@ void add_rotation(Json::Object& members, const ModelConfig& c) {
     members.push_back({"rope_scaling", rope});  // for transformers 4
 }
 
+void add_plain_layers(Json::Object& members, const ModelConfig& c) {
+  if (c.no_rope_freq == 0) return;
+  Json::Array list;
+  for (int layer = 0; layer < c.layers; ++layer) list.emplace_back(c.rotates(layer) ? 1 : 0);
+  members.insert(members.end(), {{"no_rope_layer_interval", c.no_rope_freq}, {"no_rope_layers", list}});
+}
+
 void add_window(Json::Object& members, WindowRule rule, const ModelConfig& c) {
   if (rule == WindowRule::kByFlag)
     members.insert(members.end(), {{"use_sliding_window", c.sliding_window > 0},
@@ -257,7 +278,9 @@ Json::Object members_of(const Family& family, const ModelConfig& c) {
   if (family.position == PositionEmbedding::kRope) add_rotation(members, c);
   if (family.biases == BiasRule::kByFlags)
     members.insert(members.end(), {{"attention_bias", c.linear_bias}, {"mlp_bias", c.linear_bias}});
+  add_plain_layers(members, c);
   add_window(members, family.window, c);
+  if (family.defaults.pads) members.push_back({"pad_token_id", Json()});
   return members;
 }
 

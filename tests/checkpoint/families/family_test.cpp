@@ -50,6 +50,10 @@ TEST(Family, IsTheFirstThatHasTheModelsParts) {
   EXPECT_EQ(type_of(c), "qwen3");
   c.sliding_window = 3;
   EXPECT_EQ(type_of(c), "qwen3");
+  c = llama();
+  c.no_rope_freq = 4;
+  EXPECT_EQ(type_of(c), "smollm3");
+  EXPECT_EQ(misfits(*find_family("llama"), c), std::vector<std::string>{"--no-rope-freq 4"});
   ModelConfig gpt2;
   gpt2.heads = 4;
   gpt2.hidden = 12;
@@ -83,7 +87,7 @@ TEST(Families, HaveOneRowForEachType) {
     EXPECT_FALSE(std::string(family.title).empty());
   }
   EXPECT_EQ(find_family("bert"), nullptr);
-  EXPECT_EQ(family_types(), "gpt2, llama, qwen2, mistral, qwen3");
+  EXPECT_EQ(family_types(), "gpt2, llama, qwen2, mistral, qwen3, smollm3");
 }
 
 }  // namespace

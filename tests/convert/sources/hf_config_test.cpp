@@ -67,6 +67,24 @@ TEST(HfConfig, ReadsQwen3) {
   EXPECT_EQ(parse_hf_config(json, "x").config.kv_channels, 128);  // transformers' default
 }
 
+TEST(HfConfig, ReadsWhichLayersOfSmolLm3AreRotated) {
+  Json json = golden("families/smollm3");
+  const auto [family, c] = parse_hf_config(json, "config.json");
+  EXPECT_EQ(family, find_family("smollm3"));
+  EXPECT_TRUE(c.rotates(0) && !c.rotates(1) && c.rotates(2));
+  EXPECT_EQ(c.rotary_base, 2e6);
+  json.set("num_hidden_layers", 6);
+  json.set("layer_types", Json());
+  json.set("no_rope_layers", Json::Array{1, 1, 0, 1, 1, 0});
+  EXPECT_EQ(parse_hf_config(json, "x").config.no_rope_freq, 3);
+  json.set("no_rope_layers", Json::Array{1, 1, 1, 1, 1, 1});
+  EXPECT_EQ(parse_hf_config(json, "x").config.no_rope_freq, 0);
+  json.set("no_rope_layers", Json());
+  EXPECT_EQ(parse_hf_config(json, "x").config.no_rope_freq, 2);
+  json.set("no_rope_layer_interval", Json());
+  EXPECT_EQ(parse_hf_config(json, "x").config.no_rope_freq, 4);  // transformers' default
+}
+
 TEST(HfConfig, ReadsTheRotaryBaseUnderBothNames) {
   Json json = golden("llama");
   json.set("rope_parameters", Json());
@@ -105,7 +123,7 @@ TEST(HfConfig, RefusesByNameWhatItCannotCompute) {
   const Json yarn = Json::Object{{"rope_type", "yarn"}, {"factor", 8.0}};
   for (const auto& [family, key, value, message] : {
            Case{"gpt2", "model_type", "bert",
-                "\"bert\"; these can be read: gpt2, llama, qwen2, mistral, qwen3"},
+                "\"bert\"; these can be read: gpt2, llama, qwen2, mistral, qwen3, smollm3"},
            Case{"gpt2", "scale_attn_by_inverse_layer_idx", true, "true is not supported"},
            Case{"gpt2", "scale_attn_weights", false, "false is not supported"},
            Case{"gpt2", "add_cross_attention", true, "true is not supported"},
@@ -135,6 +153,9 @@ TEST(HfConfig, RefusesByNameWhatItCannotCompute) {
            Case{"llama", "partial_rotary_factor", 0.5, "not supported"},
            Case{"llama", "mlp_bias", true, "differ"},
            Case{"llama", "num_key_value_heads", 4, "not a multiple"},
+           Case{"families/smollm3", "no_rope_layers", Json::Array{0, 1},
+                "\"no_rope_layers\" is [0,1], wanted 1 for each of the 2 layers but every N-th"},
+           Case{"families/smollm3", "use_sliding_window", true, "true is not supported"},
            Case{"families/qwen3", "attention_bias", true, "true is not supported"},
        }) {
     Json json = golden(family);
@@ -166,7 +187,7 @@ TEST(HfConfig, ReadsAndWritesEachActivation) {
 // The config.json that we write must be read back as the same model, and must match transformers' own file.
 TEST(HfConfig, WritesWhatItReads) {
   for (const char* name : {"gpt2", "llama", "families/qwen2", "families/mistral", "families/llama3",
-                           "families/linear", "families/qwen3"}) {
+                           "families/linear", "families/qwen3", "families/smollm3"}) {
     const Json theirs = golden(name);
     const ModelConfig config = parse_hf_config(theirs, name).config;
     const SpecialIds ids{theirs["bos_token_id"].as_int(), theirs["eos_token_id"].as_int()};
@@ -229,7 +250,9 @@ TEST(HfConfig, SaysWhatRulesOutEachFamily) {
         "--swiglu, --no-add-qkv-bias with --add-bias-linear; Qwen2 is ruled out by --position-embedding-type "
         "learned_absolute, no --swiglu, --add-bias-linear, no --add-qkv-bias; Mistral is ruled out by "
         "--position-embedding-type learned_absolute, no --swiglu, --add-bias-linear; Qwen3 is ruled out by "
-        "--position-embedding-type learned_absolute, no --swiglu, no --qk-layernorm, --add-bias-linear");
+        "--position-embedding-type learned_absolute, no --swiglu, no --qk-layernorm, --add-bias-linear; "
+        "SmolLM3 is ruled out by --position-embedding-type learned_absolute, no --swiglu, no --no-rope-freq, "
+        "--no-add-qkv-bias with --add-bias-linear");
   }
 }
 

@@ -15,8 +15,10 @@ namespace megalith::test {
 struct Family {
   const char* name;
   bool llama, head_norms = false;
+  int no_rope_freq = 0;
 };
-inline constexpr Family kGpt2{"gpt2", false}, kLlama{"llama", true}, kQwen3{"qwen3", true, true};
+inline constexpr Family kGpt2{"gpt2", false}, kLlama{"llama", true}, kQwen3{"qwen3", true, true},
+    kSmolLm3{"smollm3", true, false, 2};
 
 /// Changes the configuration to the family. GPT-2 is the default; LLaMA gets four key/value heads. Qwen 3 has
 /// LLaMA's form with norms of queries and keys, heads of another size and a tied head.
@@ -27,6 +29,7 @@ inline void set_family(ModelConfig& model, const Family& family) {
   model.swiglu = model.untied_head = model.group_query = true;
   model.query_groups = 4;
   model.linear_bias = false;
+  model.no_rope_freq = family.no_rope_freq;
   if (!family.head_norms) return;
   model.qk_layernorm = true;
   model.kv_channels = 10;
