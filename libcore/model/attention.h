@@ -4,9 +4,9 @@
 #include <string>
 
 #include "libcore/config/model_config.h"
-#include "libcore/model/head_norms.h"
 #include "libcore/model/kv_cache.h"
 #include "libcore/model/linear.h"
+#include "libcore/model/norm.h"
 
 namespace megalith {
 
