@@ -124,7 +124,8 @@ double first_loss(const Golden& golden, const PretrainConfig& config) {
   return trainer.step(reader_of(golden), 0, config.train.lr).loss;
 }
 
-// These parts are what makes the families other models than LLaMA.
+// These parts are what makes the families other models than LLaMA. Without them, the first loss is farther
+// from torch's than the test above allows; SmolLM3's small weights let the rotation change it by 9e-5.
 TEST(FamilyParts, AreNeededToFollowTheirGoldens) {
   for (const auto& [name, leave_out] :
        {Part{"train-qwen3", [](ModelConfig& model) { model.qk_layernorm = false; }},
@@ -133,7 +134,7 @@ TEST(FamilyParts, AreNeededToFollowTheirGoldens) {
     PretrainConfig config = config_of(golden);
     leave_out(config.model);
     const double want = golden.json["losses"].as_array()[0].as_double();
-    EXPECT_GT(std::fabs(first_loss(golden, config) / want - 1), 100 * kFp32Drift) << name;
+    EXPECT_GT(std::fabs(first_loss(golden, config) / want - 1), 10 * kFp32Drift) << name;
   }
 }
 

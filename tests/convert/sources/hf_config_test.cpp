@@ -154,7 +154,7 @@ TEST(HfConfig, RefusesByNameWhatItCannotCompute) {
            Case{"llama", "mlp_bias", true, "differ"},
            Case{"llama", "num_key_value_heads", 4, "not a multiple"},
            Case{"families/smollm3", "no_rope_layers", Json::Array{0, 1},
-                "\"no_rope_layers\" is [0,1], wanted 1 for each of the 2 layers but every N-th"},
+                "\"no_rope_layers\" is [0, 1], wanted 1 for each of the 2 layers but every N-th"},
            Case{"families/smollm3", "use_sliding_window", true, "true is not supported"},
            Case{"families/qwen3", "attention_bias", true, "true is not supported"},
        }) {

@@ -272,7 +272,7 @@ TEST(Megatron, RefusesSettingsThatCannotBeHad) {
         Case{"position_embedding_type", "yarn", "--position-embedding-type yarn"},
         Case{"normalization", "GroupNorm", "\"GroupNorm\" is not supported"},
         Case{"glu_activation", "geglu", "--glu-activation"}, Case{"window_size", "x", "wanted two integers"},
-        Case{"no_rope_freq", Json::Array{1, 0}, "\"no_rope_freq\" is [1,0], wanted a number up to"},
+        Case{"no_rope_freq", Json::Array{2}, "\"no_rope_freq\" is [2], wanted a number up to"},
         Case{"num_layers", 0, "wanted a positive integer"},
         Case{"hidden_size", int64_t{1} << 40, "positive integer"},
         Case{"rotary_base", "x", "wanted a number"}}) {
@@ -294,6 +294,8 @@ TEST(Megatron, RefusesSettingsThatCannotBeHad) {
   EXPECT_EQ(megatron_config(layers, "x").no_rope_freq, 2);
   layers.set("no_rope_freq", Json::Array{0, 0, 0, 1});  // megatron-core: 1 means without rotation
   EXPECT_EQ(megatron_config(layers, "x").no_rope_freq, 4);
+  layers.set("no_rope_freq", Json::Array{0, 1, 0, 0});
+  EXPECT_THROW(megatron_config(layers, "x"), Error);
   Json windows = plain;
   windows.set("window_size", Json::Array{-1, 0});
   EXPECT_EQ(megatron_config(windows, "x").sliding_window, 0);
