@@ -68,6 +68,7 @@ Family llama_row() {
 
 Family qwen2_row() {
   Family row = llama("Qwen2", named_like(llama_names(), "qwen2", "Qwen2ForCausalLM"), 32768);
+  row.defaults.groups = 32;
   row.biases = BiasRule::kQkv;
   row.window = WindowRule::kByFlag;
   row.gguf = {.architecture = "qwen2"};
@@ -77,6 +78,7 @@ Family qwen2_row() {
 
 Family mistral_row() {
   Family row = llama("Mistral", named_like(llama_names(), "mistral", "MistralForCausalLM"), 131072);
+  row.defaults.groups = 8;
   row.window = WindowRule::kAll;
   row.gguf = {.architecture = "llama", .neighbours = true};
   return row;
@@ -85,6 +87,7 @@ Family mistral_row() {
 Family qwen3_row() {
   Family row = llama("Qwen3", named_like(llama_names(), "qwen3", "Qwen3ForCausalLM"), 32768);
   row.defaults.head = 128;
+  row.defaults.groups = 32;
   row.head_norms = true;
   row.window = WindowRule::kByFlag;
   row.fixed = {{"attention_bias", false}};
@@ -97,6 +100,7 @@ Family smollm3_row() {
   Family row = llama("SmolLM3", named_like(llama_names(), "smollm3", "SmolLM3ForCausalLM"), 32768);
   row.defaults.tied = row.defaults.pads = true;
   row.defaults.rotary_base = 2e6;
+  row.defaults.groups = 4;
   row.no_rope_interval = 4;
   row.biases = BiasRule::kByFlags;
   row.fixed = {{"use_sliding_window", false}};

@@ -29,6 +29,7 @@ struct ConfigDefaults {
   double dropout = 0;
   bool tied = false;  // tie_word_embeddings
   int head = 0;       // the size of a head; 0: hidden / heads
+  int groups = 0;     // heads of keys and values, unless the member is null; 0: as many as heads
   double rotary_base = 10000;
   bool pads = false;  // a padding id, which may be beyond a small vocabulary; null is written then
 };
@@ -45,7 +46,7 @@ enum class BiasRule : uint8_t {
 enum class WindowRule : uint8_t {
   kNone,
   kAll,     // if "sliding_window" is not null; 4096 tokens if the file lacks it
-  kByFlag,  // if "use_sliding_window" is set: layers from number "max_window_layers" on
+  kByFlag,  // as kAll, but only if "use_sliding_window" is set, and from layer "max_window_layers" on, or 28
 };
 
 /// A flag of config.json that must have this value; a file that lacks it means this value, too.

@@ -76,6 +76,16 @@ void set_rope_scaling(ModelConfig& c, const Settings& rope) {
   if (!sound) rope.refuse("its factors are not positive, or the high one is not above the low one");
 }
 
+// Rejects a rotation of a part of each head, and in transformers 5's "rope_parameters" one for each type of
+// layer.
+void refuse_other_rotations(const Settings& rope) {
+  if (rope.number("partial_rotary_factor", 1) != 1)
+    rope.refuse("\"partial_rotary_factor\" other than 1 is not supported");
+  for (const char* type : {"full_attention", "sliding_attention"})
+    if (rope.find(type))
+      rope.refuse("a rotation for each type of layer (", quote(type), ") is not supported");
+}
+
 // Sets the rotary base and scaling. transformers 4 has "rope_theta" at the top and the rest in
 // "rope_scaling". transformers 5 has everything in "rope_parameters", which is read last, so that it takes
 // precedence.
@@ -86,11 +96,11 @@ void set_rope(ModelConfig& c, const Settings& s, double base) {
     if (!object) continue;
     if (!object->is_object()) s.refuse(quote(key), " is ", object->dump(), ", wanted an object");
     const Settings rope(*object, concat(s.where(), ": ", quote(key)));
+    refuse_other_rotations(rope);
     c.rotary_base = rope.number("rope_theta", c.rotary_base);
     set_rope_scaling(c, rope);
   }
-  if (s.number("partial_rotary_factor", 1) != 1)
-    s.refuse("\"partial_rotary_factor\" other than 1 is not supported");
+  refuse_other_rotations(s);
 }
 
 // Sets which layers are not rotated. A list has precedence over the interval.
@@ -116,30 +126,36 @@ void check_layer_types(const Settings& s, bool window) {
                window ? "a sliding window" : "full attention");
 }
 
+// The first layer that has a window, by "max_window_layers".
+int64_t first_with_window(const Settings& s) {
+  constexpr int64_t kDefault = 28;  // used if the file lacks the member
+  const Json* said = s.find("max_window_layers");
+  if (!said) return kDefault;
+  if (!said->is_int() || said->as_int() < 0)
+    s.refuse("\"max_window_layers\" is ", said->dump(), ", wanted a number of layers");
+  return said->as_int();
+}
+
 // The number of tokens that a token sees; 0 if it sees all.
 int window_of(WindowRule rule, const Settings& s, const Json& json, int layers) {
-  if (rule == WindowRule::kNone) return 0;
-  if (rule == WindowRule::kAll) {
-    constexpr int kDefault = 4096;  // used if the file lacks the member; null means no window
-    const int window = json.find("sliding_window") ? s.count("sliding_window", 0) : kDefault;
-    check_layer_types(s, window > 0);
-    return window;
-  }
-  const int window = s.flag("use_sliding_window", false) ? s.count("sliding_window", 0) : 0;
-  const Json* full = s.find("max_window_layers");  // layers below this one have no window
-  const int64_t first = full && full->is_int() ? full->as_int() : 0;
-  if (window > 0 && first >= layers) return 0;
-  if (window > 0 && first > 0)
+  constexpr int kDefault = 4096;  // used if the file lacks the member; null means no window
+  int window = 0;
+  if (rule == WindowRule::kAll || (rule == WindowRule::kByFlag && s.flag("use_sliding_window", false)))
+    window = json.find("sliding_window") ? s.count("sliding_window", 0) : kDefault;
+  const int64_t first = window > 0 && rule == WindowRule::kByFlag ? first_with_window(s) : 0;
+  if (first > 0 && first < layers)
     s.refuse("\"max_window_layers\" ", first,
              " gives a sliding window to some layers only, which is not supported");
+  if (first >= layers) window = 0;
   check_layer_types(s, window > 0);
   return window;
 }
 
-void set_heads(ModelConfig& c, const Family& family, const Settings& s) {
+void set_heads(ModelConfig& c, const Family& family, const Settings& s, const Json& json) {
   const ConfigKeys& k = *family.keys;
   if (k.groups) {
-    c.query_groups = s.count(k.groups, c.heads);
+    const bool absent = family.defaults.groups > 0 && json.find(k.groups) == nullptr;
+    c.query_groups = absent ? family.defaults.groups : s.count(k.groups, c.heads);
     c.group_query = c.query_groups != c.heads;
     if (c.heads % c.query_groups != 0)
       s.refuse(quote(k.heads), ' ', c.heads, " is not a multiple of ", quote(k.groups), ' ', c.query_groups);
@@ -192,7 +208,7 @@ ModelConfig read_config(const Family& family, const Settings& s, const Json& jso
   set_plain_layers(c, family.no_rope_interval, s);
   set_function(c, family, s);
   set_biases(c, family.biases, s);
-  set_heads(c, family, s);
+  set_heads(c, family, s, json);
   c.sliding_window = window_of(family.window, s, json, c.layers);
   for (const FixedFlag& flag : family.fixed) s.only(flag.key, flag.value, flag.value);
   return c;

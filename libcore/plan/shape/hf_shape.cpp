@@ -30,7 +30,8 @@ ModelShape as_family(const Json& json, const std::string& where, const char* fam
         key != "model_type" && key != "layer_types")
       plain.set(key, value);
   plain.set("model_type", family);
-  if (!plain.find("sliding_window")) plain.set("sliding_window", Json());
+  for (const char* key : {"sliding_window", "num_key_value_heads"})  // whose defaults are other ones
+    if (!plain.find(key)) plain.set(key, Json());
   ModelShape shape = parse_hf_config(plain, where).config;
   if (shape.layers > ModelShape::kMostLayers)
     Settings(json, where)

@@ -12,6 +12,11 @@ Json golden(const char* name) {
   return Json::load(test::test_data(concat("convert/goldens/", name, "/config.json")));
 }
 
+Json without(Json json, const std::string& key) {
+  std::erase_if(json.as_object(), [&](const Json::Member& member) { return member.first == key; });
+  return json;
+}
+
 std::string refusal(const Json& json) {
   try {
     parse_hf_config(json, "config.json");
@@ -62,9 +67,22 @@ TEST(HfConfig, ReadsQwen3) {
   EXPECT_TRUE(c.qk_layernorm && c.swiglu);
   EXPECT_TRUE(!c.linear_bias && !c.has_qkv_bias() && !c.untied_head);
   EXPECT_EQ(c.sliding_window, 0);
-  Json json = golden("families/qwen3");
-  std::erase_if(json.as_object(), [](const Json::Member& member) { return member.first == "head_dim"; });
+  const Json json = without(golden("families/qwen3"), "head_dim");
   EXPECT_EQ(parse_hf_config(json, "x").config.kv_channels, 128);  // transformers' default
+}
+
+// The numbers are those of the classes of transformers 5.24, whose families differ.
+TEST(HfConfig, TakesTransformersNumberOfKeyHeads) {
+  for (const auto& [family, absent] :
+       {std::pair{"llama", 64}, std::pair{"families/qwen2", 32}, std::pair{"families/mistral", 8},
+        std::pair{"families/qwen3", 32}, std::pair{"families/smollm3", 4}}) {
+    Json json = golden(family);
+    json.set("num_attention_heads", 64);
+    json.set("hidden_size", 128);
+    json.set("num_key_value_heads", Json());
+    EXPECT_EQ(parse_hf_config(json, "x").config.kv_heads(), 64) << family;
+    EXPECT_EQ(parse_hf_config(without(json, "num_key_value_heads"), "x").config.kv_heads(), absent) << family;
+  }
 }
 
 TEST(HfConfig, ReadsWhichLayersOfSmolLm3AreRotated) {
@@ -156,6 +174,16 @@ TEST(HfConfig, RefusesByNameWhatItCannotCompute) {
            Case{"families/smollm3", "no_rope_layers", Json::Array{0, 1},
                 "\"no_rope_layers\" is [0, 1], wanted 1 for each of the 2 layers but every N-th"},
            Case{"families/smollm3", "use_sliding_window", true, "true is not supported"},
+           Case{"families/smollm3", "layer_types", Json::Array{"full_attention", "sliding_attention"},
+                "\"sliding_attention\", which is not supported"},
+           Case{"families/qwen3", "rope_scaling", yarn, "\"yarn\" is not supported"},
+           Case{"families/qwen3", "rope_parameters", Json::Object{{"partial_rotary_factor", 0.5}},
+                "\"partial_rotary_factor\" other than 1"},
+           Case{"families/qwen3", "rope_parameters", Json::Object{{"full_attention", yarn}},
+                "a rotation for each type of layer (\"full_attention\")"},
+           Case{"families/qwen3", "quantization_config", Json::object(), "the weights are quantized"},
+           Case{"families/qwen3", "layer_types", Json::Array{"sliding_attention"},
+                "\"sliding_attention\", which is not supported together with full attention"},
            Case{"families/qwen3", "attention_bias", true, "true is not supported"},
        }) {
     Json json = golden(family);
@@ -217,19 +245,29 @@ TEST(HfConfig, ReadsSlidingWindows) {
   EXPECT_EQ(parse_hf_config(mistral, "x").config.seq_length, mistral["max_position_embeddings"].as_int());
   mistral.set("sliding_window", Json());
   EXPECT_EQ(parse_hf_config(mistral, "x").config.sliding_window, 0);
-  Json::Object& members = mistral.as_object();
-  std::erase_if(members, [](const Json::Member& member) { return member.first == "sliding_window"; });
+  mistral = without(mistral, "sliding_window");
   EXPECT_EQ(parse_hf_config(mistral, "x").config.sliding_window, 4096);  // transformers' default
+}
+
+TEST(HfConfig, ReadsWindowsThatAFlagSwitchesOn) {
   Json qwen2 = golden("families/qwen2");
   qwen2.set("sliding_window", 8);
   EXPECT_EQ(parse_hf_config(qwen2, "x").config.sliding_window, 0);
   // there is still no window, since max_window_layers excludes all layers
   qwen2.set("use_sliding_window", true);
   EXPECT_EQ(parse_hf_config(qwen2, "x").config.sliding_window, 0);
+  // absent, it is 28 in transformers
+  EXPECT_EQ(parse_hf_config(without(qwen2, "max_window_layers"), "x").config.sliding_window, 0);
+  qwen2.set("max_window_layers", "x");
+  EXPECT_NE(refusal(qwen2).find("\"max_window_layers\" is \"x\""), std::string::npos);
   qwen2.set("max_window_layers", 0);
   EXPECT_NE(refusal(qwen2).find("layer_types"), std::string::npos);
   qwen2.set("layer_types", Json());
   EXPECT_EQ(parse_hf_config(qwen2, "x").config.sliding_window, 8);
+  EXPECT_EQ(parse_hf_config(without(qwen2, "sliding_window"), "x").config.sliding_window, 4096);
+  qwen2.set("num_hidden_layers", 29);
+  EXPECT_NE(refusal(without(qwen2, "max_window_layers")).find("\"max_window_layers\" 28 gives"),
+            std::string::npos);
   qwen2.set("num_hidden_layers", 2);
   qwen2.set("max_window_layers", 1);
   EXPECT_NE(refusal(qwen2).find("some layers only"), std::string::npos);
