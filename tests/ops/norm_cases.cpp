@@ -29,7 +29,7 @@ Values normed_part(const NormCase& c, Values y, const Values& x) {
   return y;
 }
 
-/// Of numbers for each row, those of the rows that the case takes.
+/// One number for each row goes in; those of the rows that the case takes come out.
 Values of_part(const NormCase& c, const Values& all) {
   Values out;
   for (size_t row = 0; row < all.size(); ++row)
