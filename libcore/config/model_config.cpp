@@ -34,7 +34,6 @@ void refuse_unsupported(const ModelConfig& m, Problems& problems) {
   if (m.layernorm_1p)
     problems.add(Opt{"apply-layernorm-1p"}, " is not supported; train with plain ", Opt{"normalization"},
                  " LayerNorm");
-  if (m.qk_layernorm) problems.add(Opt{"qk-layernorm"}, " is not supported; leave it out");
   if (m.rotary_interleaved)
     problems.add(Opt{"rotary-interleaved"}, " is not supported; leave it out: halves are rotated");
   if (m.experts)
@@ -67,6 +66,9 @@ void check_positions(const ModelConfig& m, Problems& problems) {
   if (m.rope_scaling && m.rope_high_freq <= m.rope_low_freq)
     problems.add(Opt{"rope-scaling-high-freq-factor"}, ' ', m.rope_high_freq, " is not above ",
                  Opt{"rope-scaling-low-freq-factor"}, ' ', m.rope_low_freq);
+  if (m.no_rope_freq > 0 && m.position != PositionEmbedding::kRope)
+    problems.add(Opt{"no-rope-freq"}, ' ', m.no_rope_freq, " has no effect without ",
+                 Opt{"position-embedding-type"}, " rope; leave it out");
   if (m.position == PositionEmbedding::kRope && m.rotary_channels() % 2 != 0)
     problems.add(Opt{"kv-channels"}, ' ', m.kv_channels, " times ", Opt{"rotary-percent"}, ' ',
                  m.rotary_percent, " gives ", m.rotary_channels(),

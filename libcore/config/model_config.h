@@ -38,6 +38,7 @@ struct ModelConfig {
   bool rope_scaling = false;        // stretches long waves as LLaMA 3.1 does (rope_type "llama3")
   double rope_factor = 8, rope_low_freq = 1, rope_high_freq = 4;
   int rope_original_positions = 8192;
+  int no_rope_freq = 0;    // layers N, 2N, … of this N are not rotated; 0: all are
   int sliding_window = 0;  // number of tokens that a token sees, itself included; 0: all before it
   Normalization norm = Normalization::kLayerNorm;
   double norm_epsilon = 1e-5;
@@ -47,19 +48,19 @@ struct ModelConfig {
   std::optional<std::string> hidden_act;  // the activation by its name; unset: the flags above say it
   bool linear_bias = true;                // biases of all four linear layers
   std::optional<bool> qkv_bias;           // bias of the QKV projection; derived: linear_bias
+  bool qk_layernorm = false;              // each head of queries and keys is normalized before the rotation
   bool untied_head = false;               // the LM head has its own weight
   double attention_dropout = 0.1, hidden_dropout = 0.1;
   double init_std = 0.02;
   int vocab_divisor = 128;  // the vocabulary is padded to a multiple of this times the tensor-parallel size
   int64_t vocab_size = 0;   // ids without padding; 0: from the tokenizer
   // Declared only so that they can be rejected by name.
-  bool use_rotary = false, layernorm_1p = false, qk_layernorm = false, rotary_interleaved = false;
+  bool use_rotary = false, layernorm_1p = false, rotary_interleaved = false;
   std::optional<int> experts;
 
   template <class V>
   void fields(V&& v) {
     common_fields(v);
-    v("qk-layernorm", qk_layernorm, "Refused: norms on queries and keys are not supported.", unlisted());
     v("num-experts", experts, "Refused: mixtures of experts are not supported.", unlisted());
   }
   /// The fields that a model which is only planned (plan/shape/model_shape.h) shares with one that is
@@ -92,6 +93,9 @@ struct ModelConfig {
       "Waves shorter than the original context over this are unchanged.", positive());
     v("rope-scaling-original-positions", rope_original_positions,
       "The original context for --use-rope-scaling.", at_least(1));
+    v("no-rope-freq", no_rope_freq,
+      "Leave every N-th layer without rotation, as SmolLM3 does with 4; 0: all are rotated.",
+      between(0, 1 << 16));
     v("sliding-window", sliding_window, "Tokens that a token attends to, including itself; 0: all before it.",
       at_least(0));
     v("normalization", norm, "Kind of the normalization layers.");
@@ -109,6 +113,8 @@ struct ModelConfig {
     v("add-bias-linear", linear_bias, "Biases in the linear layers.", opposite({"disable-bias-linear"}));
     v("add-qkv-bias", qkv_bias, "Bias of the QKV projection, independent of --add-bias-linear.",
       alias({"qkv-bias"}), default_text("as add-bias-linear"));
+    v("qk-layernorm", qk_layernorm,
+      "Normalize each head of the queries and of the keys before the rotation, as Qwen 3 does.");
     v("untie-embeddings-and-output-weights", untied_head, "Give the LM head its own weight.");
     v("attention-dropout", attention_dropout, "Dropout on attention weights.", between(0, 1));
     v("hidden-dropout", hidden_dropout, "Dropout on the residual branches and the embedding.", between(0, 1));
@@ -129,6 +135,10 @@ struct ModelConfig {
   /// The function that the feed-forward block applies to its first linear layer's output; with swiglu, to the
   /// gate.
   ActivationFunction activation() const;
+  /// Whether queries and keys of this layer, numbered from 0 over the whole model, are rotated.
+  bool rotates(int layer) const {
+    return position == PositionEmbedding::kRope && (no_rope_freq == 0 || (layer + 1) % no_rope_freq != 0);
+  }
   bool has_qkv_bias() const { return qkv_bias.value_or(linear_bias); }
   int kv_heads() const { return group_query ? query_groups : heads; }
   int rotary_channels() const {

@@ -50,7 +50,7 @@ LowRankTarget target_of(const RenamedTensor& renamed, size_t part) {
 
 std::vector<Module> modules_of(const ModelConfig& config) {
   std::vector<Module> out;
-  for (const RenamedTensor& renamed : renamed_tensors(family_of(config), config)) {
+  for (const RenamedTensor& renamed : renamed_tensors(family_of(config).names, config)) {
     const bool matrix =
         renamed.ours.starts_with(kLayers) && renamed.ours.ends_with(kWeight) && renamed.shape.rank > 1;
     if (!matrix || renamed.absent) continue;

@@ -78,6 +78,12 @@ LinearShape proj_shape(const ModelConfig& config, int layer) {
           .site = 7};
 }
 
+std::optional<HeadNorms> make_norms(ParamTable& table, const TensorSplit& split, const ModelConfig& config,
+                                    int layer) {
+  if (!config.qk_layernorm) return {};
+  return std::optional<HeadNorms>(std::in_place, table, split, config, name_prefix(layer));
+}
+
 }  // namespace
 
 SelfAttention::SelfAttention(ParamTable& table, const TensorSplit& split, const ModelConfig& config,
@@ -91,6 +97,7 @@ SelfAttention::SelfAttention(ParamTable& table, const TensorSplit& split, const 
       dropout_(static_cast<float>(config.attention_dropout)),
       window_(config.sliding_window),
       qkv_(table, split, qkv_shape(config, layer)),
+      norms_(make_norms(table, split, config, layer)),
       proj_(table, split, proj_shape(config, layer)) {
   if (table.plan().prefix > 0) {
     Param prefix{.name = name_prefix(layer) + "prefix",
@@ -99,7 +106,7 @@ SelfAttention::SelfAttention(ParamTable& table, const TensorSplit& split, const 
     prefix.adapter = true;
     prefix_ = &table.add(cut(std::move(prefix), 1, split));
   }
-  if (config.position != PositionEmbedding::kRope) return;
+  if (!config.rotates(layer)) return;
   cos_ = &angle_table(table, config, "rotary.cos", std::cos);
   sin_ = &angle_table(table, config, "rotary.sin", std::sin);
 }
@@ -117,28 +124,40 @@ SelfAttention::Saved SelfAttention::make_saved(Arena& arena, int64_t s, int64_t 
 View SelfAttention::forward(const Ctx& ctx, View y, ConstView x, const Saved& saved) const {
   const ArenaScope scope(ctx.scratch);
   qkv_.entering(ctx, saved.qkv, x);
-  rotate(ctx, saved.qkv, positions(ctx, saved.qkv.shape[0]), false);
-  const View out = saved.out ? saved.out : make_out(ctx.scratch, saved.qkv);
-  core(ctx, out, saved.lse, saved.qkv, gather(ctx, saved.qkv));
+  if (!norms_) rotate(ctx, saved.qkv, positions(ctx, saved.qkv.shape[0]), false);
+  const View qkv = ready(ctx, saved, {});
+  const View out = saved.out ? saved.out : make_out(ctx.scratch, qkv);
+  core(ctx, out, saved.lse, qkv, gather(ctx, qkv));
   return proj_.leaving(ctx, y, out);
+}
+
+View SelfAttention::ready(const Ctx& ctx, const Saved& saved, const HeadNorms::Saved& kept) const {
+  if (!norms_) return saved.qkv;
+  const View qkv = ctx.scratch.make(saved.qkv.dtype, saved.qkv.shape, "normed qkv");
+  norms_->forward(ctx, qkv, saved.qkv, kept);
+  rotate(ctx, qkv, positions(ctx, qkv.shape[0]), false);
+  return qkv;
 }
 
 View SelfAttention::backward(const Ctx& ctx, View dx, const Region::Late& dy, const Region::Late& x,
                              const Saved& saved) const {
   const ArenaScope scope(ctx.scratch);
-  const View kv = gather(ctx, saved.qkv);
+  const HeadNorms::Saved norms = norms_ ? norms_->make_saved(ctx.scratch, saved.qkv) : HeadNorms::Saved{};
   Saved full = saved;
+  full.qkv = ready(ctx, saved, norms);
+  const View kv = gather(ctx, full.qkv);
   if (!full.out) {
     full.out = make_out(ctx.scratch, saved.qkv);
     full.lse = ctx.scratch.make(DType::kF32, {saved.qkv.shape[1], groups_ * queries_, saved.qkv.shape[0]},
                                 "attention lse");
-    core(ctx, full.out, full.lse, saved.qkv, kv);
+    core(ctx, full.out, full.lse, full.qkv, kv);
   }
   const View dout = make_out(ctx.scratch, saved.qkv);
   proj_.backward_entering(ctx, dout, dy, full.out);
   const View dqkv = ctx.scratch.make(saved.qkv.dtype, saved.qkv.shape, "qkv gradient");
   core_grad(ctx, dqkv, dout, full, kv);
   rotate(ctx, dqkv, positions(ctx, dqkv.shape[0]), true);
+  if (norms_) norms_->backward(ctx, dqkv, saved.qkv, norms);
   x.wait(ctx.compute);
   return qkv_.backward_leaving(ctx, dx, dqkv, x.rows);
 }
@@ -149,6 +168,7 @@ View SelfAttention::cached(const Ctx& ctx, View y, ConstView x, const Reading& r
   const Saved saved = make_saved(ctx.scratch, x.shape[0], x.shape[1], x.dtype, false);
   const View out = make_out(ctx.scratch, saved.qkv);
   qkv_.forward(ctx, saved.qkv, x);
+  if (norms_) norms_->forward(ctx, saved.qkv, saved.qkv, {});
   reading.each([&](const KvCache& cache, int64_t past, int64_t first, int64_t last) {
     const View qkv = reading.part(saved.qkv, first, last);
     rotate(ctx, qkv, {.first = past}, false);

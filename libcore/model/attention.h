@@ -1,10 +1,12 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "libcore/config/model_config.h"
 #include "libcore/model/kv_cache.h"
 #include "libcore/model/linear.h"
+#include "libcore/model/norm.h"
 
 namespace megalith {
 
@@ -12,16 +14,18 @@ namespace megalith {
 /// to fp32 as in Megatron and Hugging Face.
 float rotary_frequency(const ModelConfig& config, int64_t pair);
 
-/// Causal self-attention with grouped queries on the heads of this rank: QKV projection, rotation, attention,
-/// output projection. If a context group divides the sequence, the queries of this rank see the keys and
-/// values of all ranks. The backward pass gathers keys and values again, so that no rank keeps those of the
-/// other ranks.
+/// Causal self-attention with grouped queries on the heads of this rank: QKV projection, norms of queries and
+/// keys if the model has them, rotation, attention, output projection. If a context group divides the
+/// sequence, the queries of this rank see the keys and values of all ranks. The backward pass gathers keys
+/// and values again, so that no rank keeps those of the other ranks.
 class SelfAttention {
  public:
   SelfAttention(ParamTable&, const TensorSplit&, const ModelConfig&, int layer);
 
   struct Saved {
-    View qkv;  // [s, b, groups, q + 2, head], rotated
+    /// [s, b, groups, q + 2, head], rotated; with norms of queries and keys as it was projected, since their
+    /// backward pass reads that, and normalizing and rotating again costs little beside keeping both.
+    View qkv;
     View out;  // [s, b, groups * q, head]; empty: recomputed in backward
     View lse;  // [b, groups * q, s] f32; empty if `out` is
   };
@@ -42,6 +46,8 @@ class SelfAttention {
 
  private:
   View make_out(Arena&, ConstView qkv) const;
+  /// The qkv that attention reads: `saved.qkv` itself or, with norms, normed and rotated in ctx.scratch.
+  View ready(const Ctx&, const Saved&, const HeadNorms::Saved&) const;
   void rotate(const Ctx&, View qkv, const RowPositions&, bool inverse) const;
   int64_t prefix_positions() const { return prefix_ ? prefix_->global[2] : 0; }
   /// Positions of this rank's rows. With a prefix, they follow the prefix; otherwise, they are those of the
@@ -64,7 +70,9 @@ class SelfAttention {
   const Param* prefix_ = nullptr;  // [2 (k, v), groups, positions, head]; null: none
   const Constant* cos_ = nullptr;
   const Constant* sin_ = nullptr;
-  Linear qkv_, proj_;
+  Linear qkv_;
+  std::optional<HeadNorms> norms_;
+  Linear proj_;
 };
 
 }  // namespace megalith

@@ -11,8 +11,14 @@ namespace megalith {
 /// LayerNorm or RMSNorm, depending on the model.
 class Norm {
  public:
-  /// name: "decoder.layers.0.input_layernorm".
+  /// A norm of the residual stream. name: "decoder.layers.0.input_layernorm".
   Norm(ParamTable&, const TensorSplit&, const ModelConfig&, const std::string& name);
+  struct Place {
+    std::string name;
+    int64_t width;             // elements of a row
+    bool grad_summed_over_tp;  // as in Param, of its parameters
+  };
+  Norm(ParamTable&, const ModelConfig&, const Place&);
 
   struct Saved {
     View mean;  // [n] f32; empty for RMSNorm
@@ -23,6 +29,9 @@ class Norm {
   /// y must not share x's memory: the backward pass reads x. With an empty `Saved`, mean and rstd are not
   /// kept.
   void forward(const Ctx&, View y, ConstView x, const Saved&) const;
+  /// The norm of a part of x's rows; y may share x's memory if the caller keeps x elsewhere or needs no
+  /// gradient.
+  void forward_part(const Ctx&, View y, ConstView x, const Saved&, const RowPart&) const;
   /// What a branch adds to the residual stream, which is normalized next.
   struct Join {
     View sum;                    // [s, b, h], residual + dropout(branch); may share the branch's memory
@@ -35,14 +44,39 @@ class Norm {
     View dx;             // [n, h], overwritten
     ConstView dy, x;     // [n, h]
     ConstView add = {};  // [n, h], gradient of the residual path, added to dx; may share dx's memory
+    RowPart part = {};   // as in forward_part()
   };
   void backward(const Ctx&, const Grad&, const Saved&) const;
 
  private:
+  void run_forward(const Ctx&, View y, const Join&, const Saved&, const RowPart&) const;
+
   bool rms_;
   float eps_;
   Param* weight_;
   Param* bias_ = nullptr;
+};
+
+/// The norms of queries and keys (Megatron's --qk-layernorm; Qwen 3): each head of a packed QKV is normalized
+/// by itself, before the rotation. All query heads of a layer share one weight, all key heads another one.
+/// Each tensor rank has both whole and computes the part of their gradients that comes from its heads.
+class HeadNorms {
+ public:
+  /// prefix: "decoder.layers.0.self_attention.".
+  HeadNorms(ParamTable&, const TensorSplit&, const ModelConfig&, const std::string& prefix);
+
+  struct Saved {
+    Norm::Saved query, key;
+  };
+  Saved make_saved(Arena&, ConstView qkv) const;
+
+  /// qkv, normed: [s, b, groups, q + 2, head]; may be the same memory. Values are copied.
+  void forward(const Ctx&, View normed, ConstView qkv, const Saved&) const;
+  /// d: gradient of `normed`; on return, gradient of `qkv`, which forward() read.
+  void backward(const Ctx&, View d, ConstView qkv, const Saved&) const;
+
+ private:
+  Norm query_, key_;
 };
 
 }  // namespace megalith

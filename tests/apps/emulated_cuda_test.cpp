@@ -88,6 +88,9 @@ TEST_F(EmulatedCudaPretrain, TrainsWithABf16MomentAsTheCpuDoes) {
 TEST_F(EmulatedCudaPretrain, TrainsLlamaAsTheCpuDoes) {
   expect_same_curve(kLlama, kFp32, 3);
 }
+TEST_F(EmulatedCudaPretrain, TrainsQwen3AsTheCpuDoes) {
+  expect_same_curve(kQwen3, kFp32, 2);
+}
 TEST_F(EmulatedCudaPretrain, TrainsLlamaInBf16AsTheCpuDoes) {
   expect_same_curve(kLlama + " --bf16", kBf16, 1);
 }
@@ -422,7 +425,7 @@ class EmulatedCudaGenerate : public testing::Test {
 };
 
 TEST_F(EmulatedCudaGenerate, WritesTheTextOfTheCpu) {
-  for (const char* model : {"generate-gpt2", "generate-llama"}) {
+  for (const char* model : {"generate-gpt2", "generate-llama", "generate-qwen3"}) {
     take_model(model);
     for (const char* cache : {"", " --kv-cache bf16"})
       EXPECT_NE(expect_same_text(std::string("model --prompt 'The first'") + cache), "");

@@ -65,7 +65,8 @@ class ConvertTest : public testing::TestWithParam<const char*> {
 };
 INSTANTIATE_TEST_SUITE_P(Families, ConvertTest,
                          testing::Values("gpt2", "llama", "families/qwen2", "families/mistral",
-                                         "families/llama3", "families/linear"),
+                                         "families/llama3", "families/linear", "families/qwen3",
+                                         "families/smollm3"),
                          [](const auto& family) {
                            const std::string name = family.param;
                            return name.substr(name.rfind('/') + 1);
@@ -170,7 +171,7 @@ TEST(Convert, KeepsTheStoredType) {
 
 // The tables of names must list exactly the parameters that the model declares, with equal shapes.
 TEST(NameMap, NamesExactlyTheModelsParameters) {
-  for (ModelConfig config : {test::tiny_gpt2(), test::tiny_llama()})
+  for (ModelConfig config : {test::tiny_gpt2(), test::tiny_llama(), test::tiny_qwen3()})
     for (const bool linear_bias : {false, true})
       for (const bool untied : {false, true}) {
         config.linear_bias = linear_bias;

@@ -25,7 +25,7 @@ namespace {
 class GoldenTest : public testing::TestWithParam<const char*> {
  protected:
   std::string folder() const { return test::test_data(concat("parity/goldens/", GetParam())); }
-  bool llama() const { return golden_["kind"].as_string() == "llama"; }
+  bool llama() const { return golden_["kind"].as_string() != "gpt2"; }
   const NameMap& names() const { return llama() ? llama_names() : gpt2_names(); }
   int number(const char* key) const { return static_cast<int>(golden_[key].as_int()); }
 
@@ -46,6 +46,16 @@ class GoldenTest : public testing::TestWithParam<const char*> {
       config.norm = Normalization::kRmsNorm;
       config.swiglu = config.untied_head = true;
       config.linear_bias = false;
+    }
+    if (golden_["kind"].as_string() == "qwen3") {
+      config.kv_channels = number("head_dim");
+      config.qk_layernorm = true;
+      config.untied_head = false;
+    }
+    if (golden_["kind"].as_string() == "smollm3") {
+      config.no_rope_freq = number("interval");
+      config.rotary_base = 2e6;
+      config.untied_head = false;
     }
     config.finish();
     return config;
@@ -75,7 +85,8 @@ class GoldenTest : public testing::TestWithParam<const char*> {
   Json golden_ = Json::load(folder() + ".json");
 };
 INSTANTIATE_TEST_SUITE_P(Families, GoldenTest,
-                         testing::Values("train-gpt2", "train-gpt2-clip", "train-llama", "train-llama-clip"),
+                         testing::Values("train-gpt2", "train-gpt2-clip", "train-llama", "train-llama-clip",
+                                         "train-qwen3", "train-smollm3"),
                          [](const auto& instance) {
                            std::string name = instance.param;
                            std::replace(name.begin(), name.end(), '-', '_');

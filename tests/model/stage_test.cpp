@@ -37,10 +37,9 @@ struct Case {
 };
 
 std::vector<Case> cases() {
-  std::vector<Case> out{{"gpt2", test::tiny_gpt2()},
-                        {"gpt2_dropout", with_dropout(test::tiny_gpt2())},
-                        {"llama", test::tiny_llama()},
-                        {"llama_dropout", with_dropout(test::tiny_llama())}};
+  std::vector<Case> out{{"gpt2", test::tiny_gpt2()},   {"gpt2_dropout", with_dropout(test::tiny_gpt2())},
+                        {"llama", test::tiny_llama()}, {"llama_dropout", with_dropout(test::tiny_llama())},
+                        {"qwen3", test::tiny_qwen3()}, {"qwen3_dropout", with_dropout(test::tiny_qwen3())}};
   Case odd{"gpt2_exact_gelu_without_qkv_bias", test::tiny_gpt2()};
   odd.config.bias_gelu_fusion = false;
   odd.config.qkv_bias = false;
@@ -51,6 +50,9 @@ std::vector<Case> cases() {
     one.config.hidden_act = row.hf.front();
     out.push_back(one);
   }
+  Case layer_norms{"gpt2_with_head_norms", test::tiny_gpt2()};  // whose norms have biases
+  layer_norms.config.qk_layernorm = true;
+  out.push_back(layer_norms);
   Case partial{"llama_partly_rotated_with_biases", test::tiny_llama()};
   partial.config.rotary_percent = 0.5;
   partial.config.linear_bias = true;
@@ -63,13 +65,19 @@ void PrintTo(const Case& c, std::ostream* out) {
   *out << c.name;
 }
 
+/// Whether the loss does not depend on the parameter. What is added to all keys adds the same number to all
+/// scores of a query, which the softmax does not see, unless the rotation makes it another one for each key.
+bool has_no_effect(const ModelConfig& config, const Param& param) {
+  return config.position != PositionEmbedding::kRope && param.name.ends_with(".k_layernorm.bias");
+}
+
 class StageCase : public testing::TestWithParam<Case> {};
 INSTANTIATE_TEST_SUITE_P(Families, StageCase, testing::ValuesIn(cases()),
                          [](const auto& instance) { return instance.param.name; });
 
 // In the direction of a parameter's gradient g, the loss must rise by |g| per unit of length. A gradient that
-// is too long, too short or in another direction fails. In fp32 a step of 1e-2 gives the difference of two
-// losses an error of about 1e-6 / 2e-2, and the third derivative adds about as much.
+// is too long, too short or in another direction fails. In fp32 a step of 5e-3 gives the difference of two
+// losses an error of about 1e-6 / 1e-2, and the third derivative adds about as much.
 TEST_P(StageCase, GradientIsTheSlopeOfTheLoss) {
   TinyModel model(GetParam().config);
   test::perturb(model);
@@ -82,8 +90,12 @@ TEST_P(StageCase, GradientIsTheSlopeOfTheLoss) {
     const std::vector<float>& gradient = gradients[param.name];
     const std::vector<float> value = model.read(param.value);
     const double length = norm(gradient);
+    if (has_no_effect(GetParam().config, param)) {
+      EXPECT_LT(length, 1e-6) << param.name;
+      continue;
+    }
     ASSERT_GT(length, 1e-4) << param.name;
-    const double step = 1e-2;
+    const double step = 5e-3;
     const auto loss_at = [&](double distance) {
       std::vector<float> moved = value;
       for (size_t i = 0; i < moved.size(); ++i)
@@ -151,16 +163,20 @@ TEST_P(StageCase, AForwardPassReadsAUnitOnlyAfterItHasBegun) {
 }
 
 // bf16 keeps 8 bits: each of some ten roundings between the embedding and the loss has an error of up to 2^-9
-// for a value around 1, of either sign.
+// for a value around 1, of either sign. The gradient of a norm of queries or keys sums few differences that
+// nearly cancel; in eight models of this size, transformers' bf16 was at most 0.096 of it away from fp32.
 TEST_P(StageCase, Bf16StaysNearFp32) {
   const HostBatch batch(GetParam().config, 7, 3);
   TinyModel fine(GetParam().config), coarse(GetParam().config, {}, DType::kBf16);
   EXPECT_NEAR(coarse.loss(batch.view(), true), fine.loss(batch.view(), true), 0.02);
   for (const Param& param : fine.table.all()) {
+    if (has_no_effect(GetParam().config, param)) continue;
+    const bool head_norm = param.name.find("self_attention.q_layernorm") != std::string::npos ||
+                           param.name.find("self_attention.k_layernorm") != std::string::npos;
     const std::vector<float> expected = fine.read(param.grad);
     std::vector<float> difference = coarse.read(coarse.table.find(param.name)->grad);
     for (size_t i = 0; i < difference.size(); ++i) difference[i] -= expected[i];
-    EXPECT_LT(norm(difference), 0.05 * norm(expected)) << param.name;
+    EXPECT_LT(norm(difference), (head_norm ? 0.1 : 0.05) * norm(expected)) << param.name;
   }
 }
 

@@ -18,7 +18,7 @@ constexpr float kTolerance = 2e-6f;  // the ranks add values around 1 in fp32, i
 
 struct Case {
   const char* name;
-  bool llama, dropout, sequence, cut = false;
+  bool llama, dropout, sequence, cut = false, head_norms = false;
 };
 void PrintTo(const Case& c, std::ostream* out) {
   *out << c.name;
@@ -28,6 +28,7 @@ ModelConfig config_of(const Case& c) {
   ModelConfig config = c.llama ? test::tiny_llama() : test::tiny_gpt2();
   // Pads 23 ids to 32: the first rank has 16 real rows, the second one 7 and 9 of padding.
   config.vocab_divisor = 8;
+  config.qk_layernorm = c.head_norms;
   if (c.dropout) config.attention_dropout = config.hidden_dropout = 0.2;
   return config;
 }
@@ -89,7 +90,9 @@ INSTANTIATE_TEST_SUITE_P(Families, TensorParallel,
                                          Case{"gpt2_cut", false, true, false, true},
                                          Case{"llama_cut", true, false, false, true},
                                          Case{"gpt2_sequence_cut", false, true, true, true},
-                                         Case{"llama_sequence_cut", true, false, true, true}),
+                                         Case{"llama_sequence_cut", true, false, true, true},
+                                         Case{"qwen3", true, false, false, false, true},
+                                         Case{"qwen3_sequence_cut", true, true, true, true, true}),
                          [](const auto& instance) { return instance.param.name; });
 
 TEST_P(TensorParallel, TwoRanksComputeWhatOneDoes) {

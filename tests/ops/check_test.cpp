@@ -88,8 +88,8 @@ TEST(NormCheck, RefusesWrongShapes) {
   expect_refused(good, Spoil([](LayerNorm& op) { op.y = tensor({5, 3}); }), "y and x alike");
   expect_refused(good, Spoil([](LayerNorm& op) { op.w = tensor({3}); }), "w [h]");
   expect_refused(good, Spoil([](LayerNorm& op) { op.b = {}; }), "b [h]");
-  expect_refused(good, Spoil([](LayerNorm& op) { op.mean = tensor({5}); }), "mean [n]");
-  expect_refused(good, Spoil([](LayerNorm& op) { op.rstd = tensor({3}, kBf16); }), "rstd [n]");
+  expect_refused(good, Spoil([](LayerNorm& op) { op.mean = tensor({5}); }), "mean [m]");
+  expect_refused(good, Spoil([](LayerNorm& op) { op.rstd = tensor({3}, kBf16); }), "rstd [m]");
   expect_refused(good, Spoil([](LayerNorm& op) { op.residual = tensor({3, 5}); }), "residual and sum");
   expect_refused(good, Spoil([](LayerNorm& op) {
                    op.residual = tensor({5}), op.sum = tensor({3, 5});
@@ -106,6 +106,19 @@ TEST(NormCheck, RefusesWrongShapes) {
 
   const RmsNorm rms{.y = tensor({3, 5}), .x = tensor({3, 5}), .w = tensor({5})};
   expect_refused(rms, std::function<void(RmsNorm&)>([](RmsNorm& op) { op.w = tensor({5}, kBf16); }), "w [h]");
+  expect_refused(rms, std::function<void(RmsNorm&)>([](RmsNorm& op) {
+                   op.part = {1, 2, 2};
+                 }),
+                 "a part within its group of rows");
+  expect_refused(rms, std::function<void(RmsNorm&)>([](RmsNorm& op) {
+                   op.part = {0, 1, 2};
+                 }),
+                 "whole groups of rows");
+  const std::function<void(RmsNorm&)> with_residual = [](RmsNorm& op) {
+    op.residual = op.sum = tensor({3, 5});
+    op.part = {0, 1, 3};
+  };
+  expect_refused(rms, with_residual, "all rows with a residual");
 }
 
 TEST(SoftmaxLossCheck, RefusesWrongShapes) {
@@ -150,8 +163,8 @@ TEST(NormGradCheck, RefusesWrongShapes) {
   using Spoil = std::function<void(LayerNormGrad&)>;
   expect_refused(good, Spoil([](LayerNormGrad& op) { op.dx = {}; }), "dx and dy");
   expect_refused(good, Spoil([](LayerNormGrad& op) { op.x = tensor({4, 5}); }), "x and dy");
-  expect_refused(good, Spoil([](LayerNormGrad& op) { op.mean = {}; }), "mean [n]");
-  expect_refused(good, Spoil([](LayerNormGrad& op) { op.rstd = tensor({5}); }), "rstd [n]");
+  expect_refused(good, Spoil([](LayerNormGrad& op) { op.mean = {}; }), "mean [m]");
+  expect_refused(good, Spoil([](LayerNormGrad& op) { op.rstd = tensor({5}); }), "rstd [m]");
   expect_refused(good, Spoil([](LayerNormGrad& op) { op.dw = tensor({3}); }), "dw [h]");
   expect_refused(good, Spoil([](LayerNormGrad& op) { op.db = tensor({5}, kBf16); }), "db [h]");
   expect_refused(good, Spoil([](LayerNormGrad& op) { op.add = tensor({3, 6}); }), "add and dy");
@@ -162,7 +175,7 @@ TEST(NormGradCheck, RefusesWrongShapes) {
                         .x = tensor({3, 5}),
                         .w = tensor({5}),
                         .rstd = tensor({3})};
-  expect_refused(rms, std::function<void(RmsNormGrad&)>([](RmsNormGrad& op) { op.rstd = {}; }), "rstd [n]");
+  expect_refused(rms, std::function<void(RmsNormGrad&)>([](RmsNormGrad& op) { op.rstd = {}; }), "rstd [m]");
 }
 
 TEST(ActivationCheck, RefusesWrongShapes) {

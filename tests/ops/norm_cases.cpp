@@ -13,7 +13,29 @@ struct NormCase {
   bool centred = true, residual = false, keep = true;  // residual: a gradient case has `add` instead
   double offset = 0;                                   // added to x, so that its mean is far from 0
   float dropout = 0;                                   // of x, with a residual; two sequences
+  RowPart part = {};                                   // not with a residual
+
+  bool takes(int64_t row) const {
+    const int64_t number = row % part.of;
+    return number >= part.first && number < part.first + part.count;
+  }
+  int64_t taken() const { return rows / part.of * part.count; }
 };
+
+/// The norm of the rows that the case takes; the other rows are those of x.
+Values normed_part(const NormCase& c, Values y, const Values& x) {
+  for (size_t i = 0; i < y.size(); ++i)
+    if (!c.takes(static_cast<int64_t>(i) / c.h)) y[i] = x[i];
+  return y;
+}
+
+/// One number for each row goes in; those of the rows that the case takes come out.
+Values of_part(const NormCase& c, const Values& all) {
+  Values out;
+  for (size_t row = 0; row < all.size(); ++row)
+    if (c.takes(static_cast<int64_t>(row))) out.push_back(all[row]);
+  return out;
+}
 
 /// What Dropout would make of x [rows, h], which are rows of two sequences.
 Values masked(Values x, const NormCase& c) {
@@ -33,9 +55,10 @@ std::vector<Outcome> run_norm(Bed& bed, const NormCase& c) {
   for (double& value : x) value += c.offset;
   Values residual = random_values(c.rows * c.h, 4);
   const View x_view = bed.put(c.dtype, shape, x), w_view = bed.put(c.dtype, {c.h}, w);
-  const View b_view = bed.put(c.dtype, {c.h}, b), y = bed.empty(c.dtype, shape);
-  const View mean = c.keep ? bed.empty(DType::kF32, {c.rows}) : View{};
-  const View rstd = c.keep ? bed.empty(DType::kF32, {c.rows}) : View{};
+  const View b_view = bed.put(c.dtype, {c.h}, b);
+  const View y = c.part.of > 1 ? bed.put(c.dtype, shape, x) : bed.empty(c.dtype, shape);
+  const View mean = c.keep ? bed.empty(DType::kF32, {c.taken()}) : View{};
+  const View rstd = c.keep ? bed.empty(DType::kF32, {c.taken()}) : View{};
   const View residual_view = c.residual ? bed.put(c.dtype, shape, residual) : View{};
   View sum = c.residual ? bed.empty(c.dtype, shape) : View{};
   if (c.dropout > 0) sum = x_view;  // sum shares x's memory
@@ -45,6 +68,7 @@ std::vector<Outcome> run_norm(Bed& bed, const NormCase& c) {
     op.residual = residual_view;
     op.sum = sum;
     op.dropout = key;
+    op.part = c.part;
     run(bed.stream(), op);
   };
   if (c.centred)
@@ -58,9 +82,9 @@ std::vector<Outcome> run_norm(Bed& bed, const NormCase& c) {
   }
   const NormResult want = reference_norm({c.h, static_cast<double>(1e-5f), c.centred}, x, w, b);
   const double precision = tolerance_of(c.dtype) * (1 + std::abs(c.offset));
-  outcomes.push_back({"y", bed.get(y), want.y, precision});
-  if (c.keep && c.centred) outcomes.push_back({"mean", bed.get(mean), want.mean, kFp32});
-  if (c.keep) outcomes.push_back({"rstd", bed.get(rstd), want.rstd, precision});
+  outcomes.push_back({"y", bed.get(y), normed_part(c, want.y, x), precision});
+  if (c.keep && c.centred) outcomes.push_back({"mean", bed.get(mean), of_part(c, want.mean), kFp32});
+  if (c.keep) outcomes.push_back({"rstd", bed.get(rstd), of_part(c, want.rstd), precision});
   return outcomes;
 }
 
@@ -72,8 +96,8 @@ std::vector<Outcome> run_norm_grad(Bed& bed, const NormCase& c) {
   const View x_view = bed.put(c.dtype, shape, x), w_view = bed.put(c.dtype, {c.h}, w);
   const NormShape norm{c.h, 1e-5, c.centred};
   NormResult kept = reference_norm(norm, x, w, b);
-  const View mean = bed.put(DType::kF32, {c.rows}, kept.mean),
-             rstd = bed.put(DType::kF32, {c.rows}, kept.rstd);
+  const View mean = bed.put(DType::kF32, {c.taken()}, of_part(c, kept.mean)),
+             rstd = bed.put(DType::kF32, {c.taken()}, of_part(c, kept.rstd));
   const View dx = bed.put(c.dtype, shape, dy);  // dx shares dy's memory
   const View dw_view = c.keep ? bed.put(DType::kF32, {c.h}, dw) : View{};
   const View db_view = c.keep ? bed.put(DType::kF32, {c.h}, db) : View{};
@@ -87,26 +111,31 @@ std::vector<Outcome> run_norm_grad(Bed& bed, const NormCase& c) {
                                     .w = w_view,
                                     .mean = mean,
                                     .rstd = rstd,
-                                    .add = add_view});
+                                    .add = add_view,
+                                    .part = c.part});
   else
-    run(bed.stream(),
-        RmsNormGrad{
-            .dx = dx, .dw = dw_view, .dy = dx, .x = x_view, .w = w_view, .rstd = rstd, .add = add_view});
+    run(bed.stream(), RmsNormGrad{.dx = dx,
+                                  .dw = dw_view,
+                                  .dy = dx,
+                                  .x = x_view,
+                                  .w = w_view,
+                                  .rstd = rstd,
+                                  .add = add_view,
+                                  .part = c.part});
+  const auto result = [&](const Values& in, const Values& weight, const Values& bias) {
+    return normed_part(c, reference_norm(norm, in, weight, bias).y, in);
+  };
   const auto loss_of_x = [&](const Values& at) {
-    return inner(reference_norm(norm, at, w, b).y, dy) + (c.residual ? inner(at, add) : 0);
+    return inner(result(at, w, b), dy) + (c.residual ? inner(at, add) : 0);
   };
   const double precision = tolerance_of(c.dtype) * 2;
   std::vector<Outcome> outcomes = {gradient(bed, "dx", bed.get(dx), loss_of_x, x, precision)};
   outcomes[0].size += 1;  // the size of dy w, from which its mean is subtracted
   if (!c.keep) return outcomes;
-  const auto loss_of_w = [&](const Values& at) {
-    return inner(reference_norm(norm, x, at, b).y, dy) + inner(at, dw);
-  };
+  const auto loss_of_w = [&](const Values& at) { return inner(result(x, at, b), dy) + inner(at, dw); };
   outcomes.push_back(gradient(bed, "dw", bed.get(dw_view), loss_of_w, w, kFp32 * 2));
   if (!c.centred) return outcomes;
-  const auto loss_of_b = [&](const Values& at) {
-    return inner(reference_norm(norm, x, w, at).y, dy) + inner(at, db);
-  };
+  const auto loss_of_b = [&](const Values& at) { return inner(result(x, w, at), dy) + inner(at, db); };
   outcomes.push_back(gradient(bed, "db", bed.get(db_view), loss_of_b, b, kFp32));
   return outcomes;
 }
@@ -136,6 +165,9 @@ void add_norm_cases(std::vector<OpCase>& cases, const Types& types) {
       add("wide teams", {70, 1032, dtype, centred, true});
       add("widest team", {3, 4096, dtype, centred, true});
       add("wider than a team", {2, 8200, dtype, centred, true});
+      add("queries", {60, 64, dtype, centred, false, true, 0, 0, {0, 3, 5}});
+      add("keys", {330, 17, dtype, centred, false, true, 0, 0, {3, 1, 5}});
+      add("keys of several teams", {1000, 128, dtype, centred, false, true, 0, 0, {3, 1, 5}});
       if (dtype == DType::kF32) add("far mean", {4, 129, dtype, centred, false, true, 30.0});
     }
 }

@@ -41,6 +41,13 @@ ModelConfig tiny_llama() {
   return config;
 }
 
+ModelConfig tiny_qwen3() {
+  ModelConfig config = tiny_llama();
+  config.qk_layernorm = true;
+  config.untied_head = false;
+  return config;
+}
+
 TinyModel::TinyModel(const ModelConfig& config, const RecomputePlan& recompute, DType dtype)
     : stage(config, {.count = config.layers}, {}, table, recompute),
       store(table, stream, {.dtype = dtype}),

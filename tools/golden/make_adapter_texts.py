@@ -2,7 +2,9 @@
 """Make tests/parity/goldens/adapters: adapters of peft for the models of make_generate_goldens.py, with the tokens and texts
 that transformers continues prompts with when peft has loaded them.
 
-  python tools/golden/make_adapter_texts.py tests      (torch 2.15.0, transformers 5.23.0, peft 0.21.2)
+  python tools/golden/make_adapter_texts.py tests [KIND …]  (torch 2.15.0, transformers 5.23.0, peft 0.21.2; qwen3: 5.24.0)
+
+With KIND …, the texts of other kinds are left as they are.
 """
 import json
 import os
@@ -24,14 +26,29 @@ def adapters(kind):
     yield "prefix", peft.PrefixTuningConfig(task_type="CAUSAL_LM", num_virtual_tokens=3)
 
 
+def greedy(model, ids, end):
+    """Token by token without a cache: generate() of transformers 5.24 does not read peft's prefix."""
+    new = []
+    for _ in range(NEW_TOKENS):
+        with torch.no_grad():
+            logits = model(input_ids=ids, attention_mask=torch.ones_like(ids), use_cache=False).logits
+        new.append(int(logits[0, -1].argmax()))
+        if new[-1] == end:
+            return new[:-1]
+        ids = torch.cat([ids, torch.tensor([new[-1:]])], 1)
+    return new
+
+
 def main():
     goldens = os.path.join(sys.argv[1], "parity/goldens")
     tokenizer = transformers.PreTrainedTokenizerFast(
         tokenizer_file=os.path.join(sys.argv[1], "text/goldens/trained/tokenizer.json"), eos_token="<|endoftext|>",
         clean_up_tokenization_spaces=False)
-    texts = {}
-    for kind in ("gpt2", "llama"):
+    file_of_texts = os.path.join(goldens, "adapters/texts.json")
+    texts = json.load(open(file_of_texts, encoding="utf-8"))["texts"] if sys.argv[2:] else {}
+    for kind in sys.argv[2:] or ("gpt2", "llama", "qwen3"):
         for name, config in adapters(kind):
+            texts[kind + "-" + name] = []
             base = transformers.AutoModelForCausalLM.from_pretrained(os.path.join(goldens, "generate-" + kind))
             torch.manual_seed(23)
             model = peft.get_peft_model(base, config).eval()
@@ -50,13 +67,9 @@ def main():
                 json.dump(saved, file, indent=1, sort_keys=True)
                 file.write("\n")
             for prompt in PROMPTS:
-                ids = tokenizer(prompt, return_tensors="pt")
-                out = model.generate(**ids, max_new_tokens=NEW_TOKENS, do_sample=False, pad_token_id=0)
-                new = out[0, ids["input_ids"].shape[1]:].tolist()
-                if new and new[-1] == tokenizer.eos_token_id:
-                    new.pop()
-                texts.setdefault(kind + "-" + name, []).append({"prompt": prompt, "tokens": new})
-    with open(os.path.join(goldens, "adapters/texts.json"), "w", encoding="utf-8") as file:
+                ids = tokenizer(prompt, return_tensors="pt")["input_ids"]
+                texts[kind + "-" + name].append({"prompt": prompt, "tokens": greedy(model, ids, tokenizer.eos_token_id)})
+    with open(file_of_texts, "w", encoding="utf-8") as file:
         json.dump({"versions": {"peft": peft.__version__, "transformers": transformers.__version__, "torch": torch.__version__},
                    "new_tokens": NEW_TOKENS, "texts": texts}, file, indent=1, ensure_ascii=False)
         file.write("\n")

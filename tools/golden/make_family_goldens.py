@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Makes tests/convert/goldens/families: one small random model of each LLaMA-like kind, with logits.
 
-    python tools/golden/make_family_goldens.py tests/convert/goldens/families
+    python tools/golden/make_family_goldens.py tests/convert/goldens/families [NAME …]
 
-Made with transformers 5.23.0, torch 2.15.0, safetensors 0.8.0.
+Made with transformers 5.23.0 (qwen3, smollm3: 5.24.0), torch 2.15.0, safetensors 0.8.0. With NAME …, makes only these.
 qwen2/ (biased queries, keys and values; tied head)  mistral/ (sliding window of 5)
-llama3/ (rope_type llama3)  linear/ (rope_type linear)  NAME.logits.safetensors as of make_convert_goldens.py
+llama3/ (rope_type llama3)  linear/ (rope_type linear)  qwen3/ (norms on queries and keys; tied head)
+smollm3/ (the second of two layers without rotation)  NAME.logits.safetensors as of make_convert_goldens.py
 """
 import os
 import shutil
@@ -13,15 +14,17 @@ import sys
 
 import torch
 from make_convert_goldens import save, spread
-from transformers import LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM, Qwen2Config, Qwen2ForCausalLM
+from transformers import LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM
+from transformers import Qwen2Config, Qwen2ForCausalLM, Qwen3Config, Qwen3ForCausalLM, SmolLM3Config, SmolLM3ForCausalLM
 
 SHAPE = dict(vocab_size=21, hidden_size=16, intermediate_size=20, num_hidden_layers=1, num_attention_heads=4,
              num_key_value_heads=2, max_position_embeddings=32, bos_token_id=1, eos_token_id=2)
 
 
-def main(out):
-    shutil.rmtree(out, ignore_errors=True)
-    os.makedirs(out)
+def main(out, names):
+    if not names:
+        shutil.rmtree(out, ignore_errors=True)
+    os.makedirs(out, exist_ok=True)
     torch.manual_seed(4)
     llama3 = {"rope_type": "llama3", "rope_theta": 50.0, "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 3.0,
               "original_max_position_embeddings": 16}
@@ -32,10 +35,13 @@ def main(out):
         "mistral": MistralForCausalLM(MistralConfig(**SHAPE, head_dim=8, rope_parameters=plain, sliding_window=5)),
         "llama3": LlamaForCausalLM(LlamaConfig(**SHAPE, head_dim=8, rope_parameters=llama3)),
         "linear": LlamaForCausalLM(LlamaConfig(**SHAPE, head_dim=8, rope_parameters=linear)),
+        "qwen3": Qwen3ForCausalLM(Qwen3Config(**SHAPE, head_dim=8, rope_parameters=plain, tie_word_embeddings=True)),
+        "smollm3": SmolLM3ForCausalLM(SmolLM3Config(**{**SHAPE, "num_hidden_layers": 2}, no_rope_layer_interval=2, pad_token_id=None)),
     }
     for seed, (name, model) in enumerate(models.items()):
         spread(model, 10 + seed)
-        save(model, out, name)
+        if not names or name in names:
+            save(model, out, name)
 
 
-main(sys.argv[1])
+main(sys.argv[1], sys.argv[2:])

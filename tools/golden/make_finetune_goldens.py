@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Makes tests/finetune/goldens: 20 steps of tuning small models with transformers and peft, in fp32 on the CPU.
 
-    python tools/golden/make_finetune_goldens.py tests/finetune/goldens
+    python tools/golden/make_finetune_goldens.py tests/finetune/goldens [FAMILY …]
 
-Versions are in each FAMILY.json. FAMILY is gpt2, llama, qwen2.
+Versions are in each FAMILY.json. FAMILY is gpt2, llama, qwen2, qwen3.
 samples.json            80 samples, four a step: ids, and how many of them are the question
 pairs.json              80 samples of 40 preferences, two a step: the chosen and the rejected answer to one question
 FAMILY/                 the model
@@ -32,6 +32,7 @@ FAMILIES = {
                                     attn_pdrop=0.0, resid_pdrop=0.0, embd_pdrop=0.0, bos_token_id=0, eos_token_id=1),
     "llama": transformers.LlamaConfig(tie_word_embeddings=False, **SIZES),
     "qwen2": transformers.Qwen2Config(tie_word_embeddings=True, **SIZES),
+    "qwen3": transformers.Qwen3Config(tie_word_embeddings=True, head_dim=6, **SIZES),
 }
 ALL = {"gpt2": ["c_attn", "c_proj", "c_fc"], "llama": ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]}
 FEW = {"gpt2": ["c_attn"], "llama": ["q_proj", "v_proj"]}
@@ -139,12 +140,12 @@ def write_samples(path, samples):
         file.write("[\n" + ",\n".join(json.dumps(s) for s in samples) + "\n]\n")
 
 
-def main(out):
+def main(out, *only):
     os.makedirs(out, exist_ok=True)
     samples, pairs = make_samples(), make_pairs()
     write_samples(os.path.join(out, "samples.json"), samples)
     write_samples(os.path.join(out, "pairs.json"), pairs)
-    for family, config in FAMILIES.items():
+    for family, config in ((name, FAMILIES[name]) for name in only or FAMILIES):
         torch.manual_seed(11)
         folder = os.path.join(out, family)
         transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager").save_pretrained(folder)
@@ -171,4 +172,4 @@ def main(out):
             file.write("\n")
 
 
-main(sys.argv[1])
+main(*sys.argv[1:])

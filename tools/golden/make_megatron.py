@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Makes tests/convert/goldens/megatron: tiny checkpoints in every form that Megatron-LM ever wrote.
 
-    python tools/golden/make_megatron.py tests/convert/goldens/megatron
+    python tools/golden/make_megatron.py tests/convert/goldens/megatron [qwen3]
 
-Made with torch 2.15.0, megatron-core 0.16.1. The weights are numbers that a test can compute (value() below), laid out
+With qwen3, only its two are made. Made with torch 2.15.0, megatron-core 0.16.1. The weights are numbers that a test can compute (value() below), laid out
 as each version laid them out:
 
 v0/ v1/             checkpoint_version 0 (fp16, TP 2) and 1.0, oldest names
@@ -15,6 +15,7 @@ mcore_local/        mcore names, one tensor a storage, optimizer state beside th
 mcore_te/           mcore names of the TransformerEngine spec, GQA + SwiGLU, TP 2, untied, bf16
 interleaved/        mcore, SwiGLU, --rotary-interleaved, tied
 qwen2/ mistral/     mcore with --add-qkv-bias; with --window-size
+qwen3/ qwen3_dist/  mcore with --qk-layernorm: TP 2; torch_dist by megatron-core
 llama3/             mcore with --use-rope-scaling
 dist/ dist_layers/  torch_dist by megatron-core: stacked layers; a key a layer
 hf_bin/             pytorch_model.bin in two files with their index
@@ -51,10 +52,10 @@ class Model:
         self.w = {}
         def put(name, *shape):
             self.w[name] = value(name, shape)
-        def norm(name):
-            put(name + ".weight", h)
+        def norm(name, width=h):
+            put(name + ".weight", width)
             if a.normalization == "LayerNorm":
-                put(name + ".bias", h)
+                put(name + ".bias", width)
         def linear(name, rows, columns, bias):
             put(name + ".weight", rows, columns)
             if bias:
@@ -66,6 +67,9 @@ class Model:
             p = f"decoder.layers.{i}."
             norm(p + "input_layernorm")
             linear(p + "self_attention.linear_qkv", qkv, h, a.add_bias_linear or a.add_qkv_bias)
+            if a.qk_layernorm:
+                norm(p + "self_attention.q_layernorm", hn)
+                norm(p + "self_attention.k_layernorm", hn)
             linear(p + "self_attention.linear_proj", h, a.num_attention_heads * hn, a.add_bias_linear)
             norm(p + "pre_mlp_layernorm")
             linear(p + "mlp.linear_fc1", f * (2 if a.swiglu else 1), h, a.add_bias_linear)
@@ -270,19 +274,18 @@ def save_hf(root, model):
 def gpt2(layers=2):
     return Model(num_layers=layers, hidden_size=8, ffn_hidden_size=12, num_attention_heads=4, kv_channels=2, groups=4, vocab=6, padded=8,
                  max_position_embeddings=4, seq_length=4, position_embedding_type="learned_absolute", normalization="LayerNorm",
-                 swiglu=False, add_bias_linear=True, add_qkv_bias=False, untie=False, bias_gelu_fusion=False, openai_gelu=True)
+                 swiglu=False, add_bias_linear=True, add_qkv_bias=False, qk_layernorm=False, untie=False, bias_gelu_fusion=False, openai_gelu=True)
 
 
 def llama(**a):
     return Model(**{**dict(num_layers=2, hidden_size=8, ffn_hidden_size=6, num_attention_heads=4, kv_channels=4, groups=2, vocab=6,
                            padded=8, max_position_embeddings=16, seq_length=8, position_embedding_type="rope", rotary_base=5000,
-                           normalization="RMSNorm", swiglu=True, add_bias_linear=False, add_qkv_bias=False, untie=True,
-                           bias_gelu_fusion=False, openai_gelu=False), **a})
+                           normalization="RMSNorm", swiglu=True, add_bias_linear=False, add_qkv_bias=False, qk_layernorm=False,
+                           untie=True, bias_gelu_fusion=False, openai_gelu=False), **a})
 
 
-def main(out):
-    shutil.rmtree(out, ignore_errors=True)
-    os.makedirs(out)
+def main_forms(out):
+    """All but those of Qwen 3 and of torch_dist."""
     save(f"{out}/v0", gpt2(), names=OLDEST, version=None, tp=2, legacy=True, order="kind", dtype="fp16")
     save(f"{out}/v0_stream", gpt2(), names=OLDEST, version=None, legacy=True, order="kind", args=False, stream=True)
     save(f"{out}/v1", gpt2(1), names=OLDEST, version=1.0, legacy=True, order="element")
@@ -296,11 +299,21 @@ def main(out):
     save(f"{out}/mistral", llama(num_layers=1), names=TE, extra={"window_size": (8, 0)})
     save(f"{out}/llama3", llama(num_layers=1), names=TE, extra={"use_rope_scaling": True, "rope_scaling_factor": 8.0})
     save_hf(f"{out}/hf_bin", gpt2(1))
+
+
+def main(out, *only):
+    if not only:
+        shutil.rmtree(out, ignore_errors=True)
+        os.makedirs(out)
+        main_forms(out)
+    save(f"{out}/qwen3", llama(qk_layernorm=True), names=TE, tp=2)
     torch.cuda.synchronize = torch.cuda.current_device = lambda *_: "cpu"  # megatron-core asks them on a machine without GPUs too
     torch.distributed.init_process_group("gloo", init_method="tcp://127.0.0.1:29581", rank=0, world_size=1)
-    save_dist(f"{out}/dist", llama(), True)
-    save_dist(f"{out}/dist_layers", llama(num_layers=1), False)
+    save_dist(f"{out}/qwen3_dist", llama(qk_layernorm=True), True)
+    if not only:
+        save_dist(f"{out}/dist", llama(), True)
+        save_dist(f"{out}/dist_layers", llama(num_layers=1), False)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Make tests/parity/goldens/train-*: tiny GPT-2, LLaMA and Mistral models as Hugging Face folders, and what transformers
+"""Make tests/parity/goldens/train-*: tiny GPT-2, LLaMA, Mistral, Qwen3 and SmolLM3 models as Hugging Face folders, and what transformers
 and torch compute from them: logits, a greedy continuation, and 20 steps of AdamW.
 
   python tools/golden/make_train_goldens.py tests/parity/goldens [NAME …]      (torch 2.15.0, transformers 5.23.0;
-                                                                               train-mistral: transformers 5.24.0)
+                                                                  train-mistral, -qwen3, -smollm3: transformers 5.24.0)
 
 train-NAME/ holds config.json and model.safetensors (fp32); train-NAME.json holds the shapes, the optimizer, the
 tokens (step k, row r reads seq + 1 ids from (k * batch + r) * seq: the first seq are the input, the last seq the
@@ -30,8 +30,13 @@ CASES = {
     # A window that is shorter than the samples.
     "train-mistral": dict(kind="mistral", layers=2, hidden=16, heads=4, kv_heads=2, ffn=40, seq=19, batch=4, vocab=77, clip=1.0,
                           window=7),
+    # Heads whose channels are not hidden / heads.
+    "train-qwen3": dict(kind="qwen3", layers=2, hidden=24, heads=4, kv_heads=2, head_dim=10, ffn=40, seq=16, batch=4, vocab=77, clip=1.0),
+    # Every second layer without rotation.
+    "train-smollm3": dict(kind="smollm3", layers=3, hidden=16, heads=4, kv_heads=2, ffn=24, seq=16, batch=4, vocab=77, clip=1.0, interval=2),
 }
-CLASSES = dict(gpt2=transformers.GPT2LMHeadModel, llama=transformers.LlamaForCausalLM, mistral=transformers.MistralForCausalLM)
+CLASSES = dict(gpt2=transformers.GPT2LMHeadModel, llama=transformers.LlamaForCausalLM, mistral=transformers.MistralForCausalLM,
+               qwen3=transformers.Qwen3ForCausalLM, smollm3=transformers.SmolLM3ForCausalLM)
 
 
 def make_tokens(count, vocab, seed):
@@ -57,6 +62,18 @@ def make_model(case):
             max_position_embeddings=2 * case["seq"], rms_norm_eps=1e-5, tie_word_embeddings=False,
             sliding_window=case["window"], **common)
         model = transformers.MistralForCausalLM(config)
+    elif case["kind"] == "qwen3":
+        config = transformers.Qwen3Config(
+            hidden_size=case["hidden"], intermediate_size=case["ffn"], num_hidden_layers=case["layers"],
+            num_attention_heads=case["heads"], num_key_value_heads=case["kv_heads"], head_dim=case["head_dim"],
+            max_position_embeddings=2 * case["seq"], rms_norm_eps=1e-5, tie_word_embeddings=True, **common)
+        model = transformers.Qwen3ForCausalLM(config)
+    elif case["kind"] == "smollm3":
+        config = transformers.SmolLM3Config(
+            hidden_size=case["hidden"], intermediate_size=case["ffn"], num_hidden_layers=case["layers"],
+            num_attention_heads=case["heads"], num_key_value_heads=case["kv_heads"], max_position_embeddings=2 * case["seq"],
+            rms_norm_eps=1e-5, no_rope_layer_interval=case["interval"], pad_token_id=None, **common)
+        model = transformers.SmolLM3ForCausalLM(config)
     else:
         config = transformers.LlamaConfig(
             hidden_size=case["hidden"], intermediate_size=case["ffn"], num_hidden_layers=case["layers"],

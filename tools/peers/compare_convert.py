@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds megalith-convert's outputs against the programs that read them, on two small models of the repository.
+"""Holds megalith-convert's outputs against the programs that read them, on small models of the repository.
 
     BUILD=build/release python tools/peers/compare_convert.py
 
@@ -92,11 +92,11 @@ def megatron_model(args):
         num_query_groups=args.num_query_groups if args.group_query_attention else args.num_attention_heads,
         normalization=args.normalization, layernorm_epsilon=args.norm_epsilon, gated_linear_unit=args.swiglu,
         activation_func=torch.nn.functional.silu if args.swiglu else gelu, add_bias_linear=args.add_bias_linear,
-        add_qkv_bias=args.add_qkv_bias, hidden_dropout=0.0, attention_dropout=0.0, use_cpu_initialization=True,
+        add_qkv_bias=args.add_qkv_bias, qk_layernorm=args.qk_layernorm, hidden_dropout=0.0, attention_dropout=0.0, use_cpu_initialization=True,
         bias_activation_fusion=False, bias_dropout_fusion=False, masked_softmax_fusion=False, apply_rope_fusion=False,
         attention_softmax_in_fp32=True, rotary_interleaved=args.rotary_interleaved)
     return GPTModel(
-        config, get_gpt_layer_local_spec(normalization=args.normalization), vocab_size=args.padded_vocab_size,
+        config, get_gpt_layer_local_spec(qk_layernorm=args.qk_layernorm, normalization=args.normalization), vocab_size=args.padded_vocab_size,
         max_sequence_length=args.max_position_embeddings, position_embedding_type=args.position_embedding_type,
         share_embeddings_and_output_weights=not args.untie_embeddings_and_output_weights, rotary_base=args.rotary_base,
         rotary_percent=args.rotary_percent).eval()
@@ -211,7 +211,7 @@ def check_quantization(name, source, work):
 
 def main():
     start_megatron()
-    for family in ("gpt2", "llama"):
+    for family in ("gpt2", "llama", "families/qwen3"):
         source = os.path.join(GOLDENS, family)
         config = json.load(open(f"{source}/config.json"))
         layers = config.get("n_layer") or config["num_hidden_layers"]

@@ -30,6 +30,16 @@ const NameMap& llama_names() {
                kSplitQkv,
                {kGroups, kGroupHeads, kHead},
                kQkvBias},
+              {"decoder.layers.#.self_attention.q_layernorm.weight",
+               {"layers.#.self_attn.q_norm.weight"},
+               kCopy,
+               {kHead},
+               kHeadNorms},
+              {"decoder.layers.#.self_attention.k_layernorm.weight",
+               {"layers.#.self_attn.k_norm.weight"},
+               kCopy,
+               {kHead},
+               kHeadNorms},
               {"decoder.layers.#.self_attention.linear_proj.weight",
                {"layers.#.self_attn.o_proj.weight"},
                kCopy,
@@ -66,26 +76,6 @@ const NameMap& llama_names() {
           },
       .skipped = {".rotary_emb.inv_freq"},  // a table that is computed from the configuration
   };
-  return kNames;
-}
-
-namespace {
-// The names of a family that uses LLaMA's tensor names.
-NameMap like_llama(const char* family, const char* architecture) {
-  NameMap names = llama_names();
-  names.family = family;
-  names.architecture = architecture;
-  return names;
-}
-}  // namespace
-
-const NameMap& qwen2_names() {
-  static const NameMap kNames = like_llama("qwen2", "Qwen2ForCausalLM");
-  return kNames;
-}
-
-const NameMap& mistral_names() {
-  static const NameMap kNames = like_llama("mistral", "MistralForCausalLM");
   return kNames;
 }
 

@@ -28,6 +28,8 @@ constexpr std::array kLayerNames = {
     Spelling{"self_attention.dense.", "self_attention.linear_proj."},
     Spelling{"self_attention.proj.", "self_attention.linear_proj."},
     Spelling{"self_attention.linear_proj.", "self_attention.linear_proj."},
+    Spelling{"self_attention.q_layernorm.", "self_attention.q_layernorm."},
+    Spelling{"self_attention.k_layernorm.", "self_attention.k_layernorm."},
     Spelling{"post_attention_layernorm.", "pre_mlp_layernorm."},
     Spelling{"post_attention_norm.", "pre_mlp_layernorm."},
     Spelling{"layernorm_mlp.layer_norm_", "pre_mlp_layernorm."},

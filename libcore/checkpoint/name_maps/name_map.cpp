@@ -1,7 +1,6 @@
 #include "libcore/checkpoint/name_maps/name_map.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 
 #include "libcore/base/error.h"
@@ -24,6 +23,8 @@ bool is_present(Presence presence, const ModelConfig& config) {
       return config.has_qkv_bias();
     case Presence::kLinearBias:
       return config.linear_bias;
+    case Presence::kHeadNorms:
+      return config.qk_layernorm;
   }
   return false;
 }
@@ -159,11 +160,6 @@ const char* head_name(const NameMap& map) {
                                  [](const NameRow& row) { return row.presence == Presence::kUntiedHead; });
   if (head == map.rows.end()) fail(ErrorKind::kInternal, "no name of a head for ", map.architecture);
   return head->theirs.front();
-}
-
-std::span<const NameMap* const> all_name_maps() {
-  static const std::array kMaps = {&gpt2_names(), &llama_names(), &qwen2_names(), &mistral_names()};
-  return kMaps;
 }
 
 std::vector<RenamedTensor> renamed_tensors(const NameMap& map, const ModelConfig& config) {

@@ -38,7 +38,7 @@ enum class Dim : uint8_t {
 int64_t extent_of(Dim dim, const ModelConfig& config);
 
 /// Which models have a certain parameter.
-enum class Presence : uint8_t { kAlways, kUntiedHead, kQkvBias, kLinearBias };
+enum class Presence : uint8_t { kAlways, kUntiedHead, kQkvBias, kLinearBias, kHeadNorms };
 
 /// Replaces the first '#' of a name such as "decoder.layers.#.mlp.linear_fc1" by the layer's number. A name
 /// without '#' stays as it is.
@@ -70,10 +70,8 @@ struct NameMap {
 /// The name of the head's weight there.
 const char* head_name(const NameMap&);
 const NameMap& gpt2_names();
+/// LLaMA's names, with those of parameters that only families with its names have (checkpoint/families).
 const NameMap& llama_names();
-const NameMap& qwen2_names();    // as LLaMA's, plus biases of queries, keys and values
-const NameMap& mistral_names();  // equal to LLaMA's
-std::span<const NameMap* const> all_name_maps();
 
 /// A tensor of the other format.
 struct TheirTensor {

@@ -238,7 +238,7 @@ MergedTensors::MergedTensors(const TensorFile& base, const ModelConfig& config, 
     : base_(base), adapter_(adapter) {
   std::map<std::string, const Adapter::Module*> left;
   for (const Adapter::Module& module : adapter.modules()) left[module.name + ".weight"] = &module;
-  for (const RenamedTensor& renamed : renamed_tensors(family_of(config), config))
+  for (const RenamedTensor& renamed : renamed_tensors(family_of(config).names, config))
     for (size_t part = 0; part < renamed.theirs.size(); ++part) {
       const auto found = left.find(renamed.theirs[part].name);
       if (found == left.end()) continue;
@@ -253,7 +253,7 @@ MergedTensors::MergedTensors(const TensorFile& base, const ModelConfig& config, 
     }
   if (!left.empty())
     fail(ErrorKind::kData, adapter.path(), ": module ", quote(left.begin()->second->name), " is not in the ",
-         family_of(config).architecture, " of ", base.path());
+         family_of(config).names.architecture, " of ", base.path());
 }
 
 // Adds scale * (B A) to `to` [rows, columns], for the rows and columns of the block.

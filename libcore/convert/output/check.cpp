@@ -60,6 +60,18 @@ void add(Matrix& x, const Matrix& branch) {
   for (size_t i = 0; i < x.values.size(); ++i) x.values[i] += branch.values[i];
 }
 
+// Normalizes a row in place.
+void norm_row(std::span<float> row, const Floats& weight, const Floats& bias, const ModelConfig& config) {
+  const auto n = static_cast<double>(row.size());
+  double mean = 0, square = 0;
+  if (config.norm == Normalization::kLayerNorm)
+    for (const float x : row) mean += x / n;
+  for (const float x : row) square += (x - mean) * (x - mean) / n;
+  const double scale = 1 / std::sqrt(square + config.norm_epsilon);
+  for (size_t i = 0; i < row.size(); ++i)
+    row[i] = static_cast<float>((row[i] - mean) * scale) * weight[i] + bias[i];
+}
+
 class Forward {
  public:
   Forward(const ModelView& view, const CheckRun& run) : view_(view), config_(view.config), run_(run) {}
@@ -69,15 +81,16 @@ class Forward {
 
  private:
   Matrix embed(std::span<const int32_t> tokens);
-  void layer(Matrix& x, const LayerView& names);
+  void layer(Matrix& x, const LayerView& names, bool rotated);
   Matrix normed(const Matrix& x, const std::array<std::string, 2>& names) const;
+  void norm_heads(Matrix& qkv, const LayerView& names) const;
   Matrix linear(const Matrix& x, const std::vector<Product>& products);
   void multiply(Matrix& y, const Matrix& x, const Product& product);
   void multiply_rows(Matrix& y, Matrix& all, const Matrix& x, const Product& product,
                      const MatrixBlock& block);
   void place(Matrix& y, const Matrix& part, const Product& product, int64_t first) const;
   void rotate(float* head, int64_t position) const;
-  Matrix attention(Matrix qkv) const;
+  Matrix attention(Matrix qkv, bool rotated) const;
   Matrix activated(const Matrix& x) const;
   Floats vector(const std::string& name) const;
 
@@ -112,19 +125,24 @@ Matrix Forward::embed(std::span<const int32_t> tokens) {
 Matrix Forward::normed(const Matrix& x, const std::array<std::string, 2>& names) const {
   const Floats weight = vector(names[0]);
   const Floats bias = names[1].empty() ? Floats(weight.size()) : vector(names[1]);
-  Matrix y(x.rows, x.columns);
-  const auto n = static_cast<double>(x.columns);
-  for (int64_t t = 0; t < x.rows; ++t) {
-    double mean = 0, square = 0;
-    if (config_.norm == Normalization::kLayerNorm)
-      for (int64_t i = 0; i < x.columns; ++i) mean += x.row(t)[i] / n;
-    for (int64_t i = 0; i < x.columns; ++i) square += (x.row(t)[i] - mean) * (x.row(t)[i] - mean) / n;
-    const double scale = 1 / std::sqrt(square + config_.norm_epsilon);
-    for (int64_t i = 0; i < x.columns; ++i)
-      y.row(t)[i] = static_cast<float>((x.row(t)[i] - mean) * scale) * weight[static_cast<size_t>(i)] +
-                    bias[static_cast<size_t>(i)];
-  }
+  Matrix y = x;
+  for (int64_t t = 0; t < y.rows; ++t)
+    norm_row({y.row(t), static_cast<size_t>(y.columns)}, weight, bias, config_);
   return y;
+}
+
+// The norms of the queries and keys in qkv [tokens, queries | keys | values], each head by itself.
+void Forward::norm_heads(Matrix& qkv, const LayerView& names) const {
+  const auto head = static_cast<size_t>(config_.kv_channels);
+  const auto each = [&](const std::array<std::string, 2>& norm, int begin, int end) {
+    if (norm[0].empty()) return;
+    const Floats weight = vector(norm[0]), bias = norm[1].empty() ? Floats(head) : vector(norm[1]);
+    for (int64_t t = 0; t < qkv.rows; ++t)
+      for (int h = begin; h < end; ++h)
+        norm_row({qkv.row(t) + int64_t{h} * config_.kv_channels, head}, weight, bias, config_);
+  };
+  each(names.query_norm, 0, config_.heads);
+  each(names.key_norm, config_.heads, config_.heads + config_.kv_heads());
 }
 
 // Copies the columns of `part` to their places in y. Column i of `part` is the result of the weight's stored
@@ -204,10 +222,10 @@ void Forward::rotate(float* head, int64_t position) const {
 }
 
 // Attention: qkv [tokens, queries | keys | values] -> [tokens, heads * head], causal and within the window.
-Matrix Forward::attention(Matrix qkv) const {
+Matrix Forward::attention(Matrix qkv, bool rotated) const {
   const int64_t head = config_.kv_channels, heads = config_.heads, groups = config_.kv_heads();
   const int64_t key = heads * head, value = key + groups * head;
-  if (config_.position == PositionEmbedding::kRope)
+  if (rotated)
     for (int64_t t = 0; t < qkv.rows; ++t)
       for (int64_t h = 0; h < heads + groups; ++h) rotate(qkv.row(t) + h * head, t);
   Matrix out(qkv.rows, heads * head);
@@ -266,17 +284,19 @@ Matrix Forward::activated(const Matrix& x) const {
   return y;
 }
 
-void Forward::layer(Matrix& x, const LayerView& names) {
-  add(x, linear(attention(linear(normed(x, names.norm1), names.qkv)), names.proj));
+void Forward::layer(Matrix& x, const LayerView& names, bool rotated) {
+  Matrix qkv = linear(normed(x, names.norm1), names.qkv);
+  norm_heads(qkv, names);
+  add(x, linear(attention(std::move(qkv), rotated), names.proj));
   add(x, linear(activated(linear(normed(x, names.norm2), names.fc1)), names.fc2));
 }
 
 Floats Forward::logits(std::span<const int32_t> tokens) {
   Matrix x = embed(tokens);
-  for (const LayerView& names : view_.layers) {
+  for (size_t i = 0; i < view_.layers.size(); ++i) {
     stop_if_asked();
     if (run_.stop && *run_.stop) return {};
-    layer(x, names);
+    layer(x, view_.layers[i], config_.rotates(static_cast<int>(i)));
   }
   const Shape head = view_.file->at(view_.head).shape();
   Floats logits = linear(normed(x, view_.final_norm),

@@ -1,5 +1,6 @@
 #include "libcore/convert/sources/hf_config.h"
 
+#include <utility>
 #include <vector>
 
 #include "libcore/base/error.h"
@@ -11,26 +12,28 @@
 namespace megalith {
 namespace {
 
-const std::vector<OptionKeys>& number_keys() {
-  static const std::vector<OptionKeys> kKeys = {
-      {"num-layers", {"n_layer", "num_hidden_layers"}},
-      {"hidden-size", {"n_embd", "hidden_size"}},
-      {"ffn-hidden-size", {"n_inner", "intermediate_size"}},
-      {"num-attention-heads", {"n_head", "num_attention_heads"}},
-      {"kv-channels", {"head_dim"}},
-      {"num-query-groups", {"num_key_value_heads"}},
-      {"max-position-embeddings", {"n_positions", "n_ctx", "max_position_embeddings"}},
-      {"norm-epsilon", {"layer_norm_epsilon", "rms_norm_eps"}},
-      {"attention-dropout", {"attn_pdrop", "attention_dropout"}},
-      {"hidden-dropout", {"resid_pdrop"}},
-      {"init-method-std", {"initializer_range"}},
-      {"rotary-base", {"rope_theta"}},
-      {"rotary-seq-len-interpolation-factor", {"factor"}},
-      {"rope-scaling-factor", {"factor"}},
-      {"rope-scaling-low-freq-factor", {"low_freq_factor"}},
-      {"rope-scaling-high-freq-factor", {"high_freq_factor"}},
-      {"rope-scaling-original-positions", {"original_max_position_embeddings"}}};
-  return kKeys;
+// The keys of the numbers in config.json.
+std::vector<OptionKeys> number_keys(const ConfigKeys& k) {
+  std::vector<OptionKeys> keys = {{"num-layers", {k.layers}},
+                                  {"hidden-size", {k.hidden}},
+                                  {"ffn-hidden-size", {k.ffn}},
+                                  {"num-attention-heads", {k.heads}},
+                                  {"kv-channels", {k.head}},
+                                  {"num-query-groups", {k.groups}},
+                                  {"max-position-embeddings", {k.positions, k.older_positions}},
+                                  {"norm-epsilon", {k.epsilon}},
+                                  {"attention-dropout", {k.attention_dropout}},
+                                  {"hidden-dropout", {k.hidden_dropout}},
+                                  {"init-method-std", {"initializer_range"}},
+                                  {"rotary-base", {"rope_theta"}},
+                                  {"rotary-seq-len-interpolation-factor", {"factor"}},
+                                  {"rope-scaling-factor", {"factor"}},
+                                  {"rope-scaling-low-freq-factor", {"low_freq_factor"}},
+                                  {"rope-scaling-high-freq-factor", {"high_freq_factor"}},
+                                  {"rope-scaling-original-positions", {"original_max_position_embeddings"}}};
+  for (OptionKeys& option : keys) std::erase(option.keys, nullptr);
+  std::erase_if(keys, [](const OptionKeys& option) { return option.keys.empty(); });
+  return keys;
 }
 
 ActivationFunction activation_of(const Settings& s, const char* key, const char* otherwise) {
@@ -46,28 +49,6 @@ void set_activation(ModelConfig& c, ActivationFunction function) {
   c.bias_gelu_fusion = function == ActivationFunction::kGeluTanh;
   c.squared_relu = function == ActivationFunction::kSquaredRelu;
   if (c.activation() != function) c.hidden_act = hf_name(function);
-}
-
-ModelConfig gpt2_config(const Settings& s) {
-  ModelConfig c;
-  c.layers = s.count("n_layer");
-  c.hidden = s.count("n_embd");
-  c.heads = s.count("n_head");
-  c.ffn_hidden = s.count("n_inner", four_times(c.hidden));
-  c.max_positions = c.seq_length = s.count("n_positions", s.count("n_ctx", 1024));
-  c.vocab_size = s.count("vocab_size");
-  c.norm_epsilon = s.number("layer_norm_epsilon", 1e-5);
-  c.untied_head = !s.flag("tie_word_embeddings", true);
-  c.attention_dropout = s.number("attn_pdrop", 0.1);
-  c.hidden_dropout = s.number("resid_pdrop", 0.1);
-  c.init_std = s.number("initializer_range", 0.02);
-  set_activation(c, activation_of(s, "activation_function", "gelu_new"));
-  s.only("scale_attn_weights", true, true);
-  s.only("scale_attn_by_inverse_layer_idx", false, false);
-  s.only("add_cross_attention", false, false);
-  if (c.hidden % c.heads != 0)
-    s.refuse("\"n_embd\" ", c.hidden, " is not a multiple of \"n_head\" ", c.heads);
-  return c;
 }
 
 // The type of rotary scaling. The member has a new and an old name; without either, the type is "default".
@@ -95,19 +76,44 @@ void set_rope_scaling(ModelConfig& c, const Settings& rope) {
   if (!sound) rope.refuse("its factors are not positive, or the high one is not above the low one");
 }
 
+// Rejects a rotation of a part of each head, and in transformers 5's "rope_parameters" one for each type of
+// layer.
+void refuse_other_rotations(const Settings& rope) {
+  if (rope.number("partial_rotary_factor", 1) != 1)
+    rope.refuse("\"partial_rotary_factor\" other than 1 is not supported");
+  for (const char* type : {"full_attention", "sliding_attention"})
+    if (rope.find(type))
+      rope.refuse("a rotation for each type of layer (", quote(type), ") is not supported");
+}
+
 // Sets the rotary base and scaling. transformers 4 has "rope_theta" at the top and the rest in
 // "rope_scaling". transformers 5 has everything in "rope_parameters", which is read last, so that it takes
 // precedence.
-void set_rope(ModelConfig& c, const Settings& s) {
-  c.rotary_base = s.number("rope_theta", 10000);
+void set_rope(ModelConfig& c, const Settings& s, double base) {
+  c.rotary_base = s.number("rope_theta", base);
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
     const Json* object = s.find(key);
     if (!object) continue;
     if (!object->is_object()) s.refuse(quote(key), " is ", object->dump(), ", wanted an object");
     const Settings rope(*object, concat(s.where(), ": ", quote(key)));
+    refuse_other_rotations(rope);
     c.rotary_base = rope.number("rope_theta", c.rotary_base);
     set_rope_scaling(c, rope);
   }
+  refuse_other_rotations(s);
+}
+
+// Sets which layers are not rotated. A list has precedence over the interval.
+void set_plain_layers(ModelConfig& c, int interval, const Settings& s) {
+  if (interval == 0) return;
+  c.no_rope_freq = s.count("no_rope_layer_interval", interval);
+  const Json* list = s.find("no_rope_layers");  // 0: the layer is not rotated
+  if (!list) return;
+  const auto listed = marked_interval(*list, c.layers, 0);
+  if (!listed)
+    s.refuse("\"no_rope_layers\" is ", list->dump(), ", wanted 1 for each of the ", c.layers,
+             " layers but every N-th, which has 0");
+  c.no_rope_freq = *listed;
 }
 
 // Rejects layers with different kinds of attention: only one kind for all layers is supported.
@@ -120,112 +126,92 @@ void check_layer_types(const Settings& s, bool window) {
                window ? "a sliding window" : "full attention");
 }
 
-// The number of tokens that a token sees; 0 if it sees all.
-int mistral_window(const Settings& s, const Json& json) {
-  constexpr int kDefault = 4096;  // used if the file lacks the member; null means no window
-  const int window = json.find("sliding_window") ? s.count("sliding_window", 0) : kDefault;
-  check_layer_types(s, window > 0);
-  return window;
+// The first layer that has a window, by "max_window_layers".
+int64_t first_with_window(const Settings& s) {
+  constexpr int64_t kDefault = 28;  // used if the file lacks the member
+  const Json* said = s.find("max_window_layers");
+  if (!said) return kDefault;
+  if (!said->is_int() || said->as_int() < 0)
+    s.refuse("\"max_window_layers\" is ", said->dump(), ", wanted a number of layers");
+  return said->as_int();
 }
 
-int qwen2_window(const Settings& s, int layers) {
-  const int window = s.flag("use_sliding_window", false) ? s.count("sliding_window", 0) : 0;
-  const Json* full = s.find("max_window_layers");  // layers below this one have no window
-  const int64_t first = full && full->is_int() ? full->as_int() : 0;
-  if (window > 0 && first >= layers) return 0;
-  if (window > 0 && first > 0)
+// The number of tokens that a token sees; 0 if it sees all.
+int window_of(WindowRule rule, const Settings& s, const Json& json, int layers) {
+  constexpr int kDefault = 4096;  // used if the file lacks the member; null means no window
+  int window = 0;
+  if (rule == WindowRule::kAll || (rule == WindowRule::kByFlag && s.flag("use_sliding_window", false)))
+    window = json.find("sliding_window") ? s.count("sliding_window", 0) : kDefault;
+  const int64_t first = window > 0 && rule == WindowRule::kByFlag ? first_with_window(s) : 0;
+  if (first > 0 && first < layers)
     s.refuse("\"max_window_layers\" ", first,
              " gives a sliding window to some layers only, which is not supported");
+  if (first >= layers) window = 0;
   check_layer_types(s, window > 0);
   return window;
 }
 
-// The settings that LLaMA, Qwen2 and Mistral have in common.
-ModelConfig rope_config(const Settings& s, int max_position) {
-  ModelConfig c;
-  c.layers = s.count("num_hidden_layers");
-  c.hidden = s.count("hidden_size");
-  c.heads = s.count("num_attention_heads");
-  c.ffn_hidden = s.count("intermediate_size");
-  c.query_groups = s.count("num_key_value_heads", c.heads);
-  c.group_query = c.query_groups != c.heads;
-  c.kv_channels = s.count("head_dim", c.hidden / c.heads);
-  c.max_positions = c.seq_length = s.count("max_position_embeddings", max_position);
-  c.vocab_size = s.count("vocab_size");
-  c.norm_epsilon = s.number("rms_norm_eps", 1e-6);
-  c.untied_head = !s.flag("tie_word_embeddings", false);
-  c.attention_dropout = s.number("attention_dropout", 0);
-  c.hidden_dropout = 0;
-  c.init_std = s.number("initializer_range", 0.02);
-  c.position = PositionEmbedding::kRope;
-  c.norm = Normalization::kRmsNorm;
-  c.swiglu = true;
-  c.linear_bias = false;
-  set_rope(c, s);
-  if (activation_of(s, "hidden_act", "silu") != ActivationFunction::kSilu)
-    s.refuse("\"hidden_act\" ", quote(s.text("hidden_act", "")),
-             " is not supported in a gated feed-forward block; silu is");
-  if (s.number("partial_rotary_factor", 1) != 1)
-    s.refuse("\"partial_rotary_factor\" other than 1 is not supported");
-  if (c.heads % c.query_groups != 0)
-    s.refuse("\"num_attention_heads\" ", c.heads, " is not a multiple of \"num_key_value_heads\" ",
-             c.query_groups);
-  return c;
+void set_heads(ModelConfig& c, const Family& family, const Settings& s, const Json& json) {
+  const ConfigKeys& k = *family.keys;
+  if (k.groups) {
+    const bool absent = family.defaults.groups > 0 && json.find(k.groups) == nullptr;
+    c.query_groups = absent ? family.defaults.groups : s.count(k.groups, c.heads);
+    c.group_query = c.query_groups != c.heads;
+    if (c.heads % c.query_groups != 0)
+      s.refuse(quote(k.heads), ' ', c.heads, " is not a multiple of ", quote(k.groups), ' ', c.query_groups);
+  }
+  if (k.head)
+    c.kv_channels = s.count(k.head, family.defaults.head > 0 ? family.defaults.head : c.hidden / c.heads);
+  else if (c.hidden % c.heads != 0)
+    s.refuse(quote(k.hidden), ' ', c.hidden, " is not a multiple of ", quote(k.heads), ' ', c.heads);
 }
 
-ModelConfig llama_config(const Settings& s) {
-  ModelConfig c = rope_config(s, 2048);
+void set_biases(ModelConfig& c, BiasRule rule, const Settings& s) {
+  c.linear_bias = rule == BiasRule::kAll;
+  if (rule == BiasRule::kQkv) c.qkv_bias = true;
+  if (rule != BiasRule::kByFlags) return;
   c.linear_bias = s.flag("attention_bias", false);
   if (s.flag("mlp_bias", false) != c.linear_bias)
     s.refuse("\"attention_bias\" and \"mlp_bias\" differ, which is not supported");
+}
+
+void set_function(ModelConfig& c, const Family& family, const Settings& s) {
+  const char* const key = family.keys->activation;
+  const ActivationFunction function = activation_of(s, key, family.defaults.activation);
+  c.swiglu = family.gated;
+  if (!family.gated) return set_activation(c, function);
+  if (function != ActivationFunction::kSilu)
+    s.refuse(quote(key), ' ', quote(s.text(key, "")),
+             " is not supported in a gated feed-forward block; silu is");
+}
+
+ModelConfig read_config(const Family& family, const Settings& s, const Json& json) {
+  const ConfigKeys& k = *family.keys;
+  const ConfigDefaults& d = family.defaults;
+  ModelConfig c;
+  c.layers = s.count(k.layers);
+  c.hidden = s.count(k.hidden);
+  c.heads = s.count(k.heads);
+  c.ffn_hidden = family.gated ? s.count(k.ffn) : s.count(k.ffn, four_times(c.hidden));
+  const int positions = k.older_positions ? s.count(k.older_positions, d.positions) : d.positions;
+  c.max_positions = c.seq_length = s.count(k.positions, positions);
+  c.vocab_size = s.count("vocab_size");
+  c.position = family.position;
+  c.norm = family.norm;
+  c.norm_epsilon = s.number(k.epsilon, d.epsilon);
+  c.qk_layernorm = family.head_norms;
+  c.untied_head = !s.flag("tie_word_embeddings", d.tied);
+  c.attention_dropout = s.number(k.attention_dropout, d.dropout);
+  c.hidden_dropout = k.hidden_dropout ? s.number(k.hidden_dropout, d.dropout) : 0;
+  c.init_std = s.number("initializer_range", 0.02);
+  if (family.position == PositionEmbedding::kRope) set_rope(c, s, d.rotary_base);
+  set_plain_layers(c, family.no_rope_interval, s);
+  set_function(c, family, s);
+  set_biases(c, family.biases, s);
+  set_heads(c, family, s, json);
+  c.sliding_window = window_of(family.window, s, json, c.layers);
+  for (const FixedFlag& flag : family.fixed) s.only(flag.key, flag.value, flag.value);
   return c;
-}
-
-ModelConfig with_window(ModelConfig c, int window) {
-  c.sliding_window = window;
-  return c;
-}
-
-ModelConfig qwen2_config(const Settings& s) {
-  ModelConfig c = rope_config(s, 32768);
-  c.qkv_bias = true;
-  return with_window(c, qwen2_window(s, c.layers));
-}
-
-ModelConfig mistral_config(const Settings& s, const Json& json) {
-  return with_window(rope_config(s, 131072), mistral_window(s, json));
-}
-
-std::string gpt2_misfits(const ModelConfig& c) {
-  std::vector<std::string> list;
-  if (c.position != PositionEmbedding::kLearned)
-    list.push_back(concat("--position-embedding-type ", enum_name(c.position)));
-  if (c.norm != Normalization::kLayerNorm) list.push_back(concat("--normalization ", enum_name(c.norm)));
-  if (c.swiglu) list.push_back("--swiglu");
-  if (c.kv_heads() != c.heads) list.push_back(concat("--num-query-groups ", c.query_groups));
-  if (int64_t{c.heads} * c.kv_channels != c.hidden) list.push_back(concat("--kv-channels ", c.kv_channels));
-  if (c.sliding_window > 0) list.push_back(concat("--sliding-window ", c.sliding_window));
-  return join(list, ", ");
-}
-
-// The options of a model that none of LLaMA, Qwen2 and Mistral supports.
-std::vector<std::string> rope_misfits(const ModelConfig& c) {
-  std::vector<std::string> list;
-  if (c.position != PositionEmbedding::kRope)
-    list.push_back(concat("--position-embedding-type ", enum_name(c.position)));
-  if (c.norm != Normalization::kRmsNorm) list.push_back(concat("--normalization ", enum_name(c.norm)));
-  if (!c.swiglu) list.push_back("no --swiglu");
-  if (c.rotary_percent != 1) list.push_back(concat("--rotary-percent ", c.rotary_percent));
-  if (c.rope_scaling && c.rotary_interpolation != 1)
-    list.push_back("--use-rope-scaling together with --rotary-seq-len-interpolation-factor");
-  if (c.linear_bias && !c.has_qkv_bias()) list.push_back("--no-add-qkv-bias with --add-bias-linear");
-  if (c.linear_bias && c.sliding_window > 0) list.push_back("--sliding-window with --add-bias-linear");
-  return list;
-}
-
-const NameMap& rope_family(const ModelConfig& c) {
-  if (!c.linear_bias && c.has_qkv_bias()) return qwen2_names();
-  return c.sliding_window > 0 ? mistral_names() : llama_names();
 }
 
 Json id_or_null(const std::optional<int64_t>& id) {
@@ -263,43 +249,54 @@ const char* torch_name(DType dtype) {
   }
 }
 
-Json::Object gpt2_members(const ModelConfig& c) {
-  return {{"n_layer", c.layers},
-          {"n_embd", c.hidden},
-          {"n_head", c.heads},
-          {"n_inner", c.ffn_hidden},
-          {"n_positions", c.max_positions},
-          {"activation_function", hf_name(c.activation())},
-          {"layer_norm_epsilon", c.norm_epsilon},
-          {"attn_pdrop", c.attention_dropout},
-          {"embd_pdrop", c.hidden_dropout},
-          {"resid_pdrop", c.hidden_dropout}};
+void add(Json::Object& members, const char* key, Json value) {
+  if (key) members.emplace_back(key, std::move(value));
 }
 
-Json::Object rope_members(const ModelConfig& c) {
+void add_rotation(Json::Object& members, const ModelConfig& c) {
   const Json::Object rope = rope_parameters(c);
-  Json::Object members{{"num_hidden_layers", c.layers},
-                       {"hidden_size", c.hidden},
-                       {"intermediate_size", c.ffn_hidden},
-                       {"num_attention_heads", c.heads},
-                       {"num_key_value_heads", c.kv_heads()},
-                       {"head_dim", c.kv_channels},
-                       {"max_position_embeddings", c.max_positions},
-                       {"hidden_act", "silu"},
-                       {"rms_norm_eps", c.norm_epsilon},
-                       {"rope_theta", c.rotary_base},  // for transformers 4
-                       {"rope_parameters", rope},      // for transformers 5
-                       {"attention_dropout", c.attention_dropout}};
+  members.push_back({"rope_theta", c.rotary_base});  // for transformers 4
+  members.push_back({"rope_parameters", rope});      // for transformers 5
   if (rope.front().second.as_string() != "default")
     members.push_back({"rope_scaling", rope});  // for transformers 4
-  const NameMap& family = rope_family(c);
-  if (&family == &llama_names())
-    members.insert(members.end(), {{"attention_bias", c.linear_bias}, {"mlp_bias", c.linear_bias}});
-  if (&family == &mistral_names()) members.push_back({"sliding_window", window_or_null(c)});
-  if (&family == &qwen2_names())
+}
+
+void add_plain_layers(Json::Object& members, const ModelConfig& c) {
+  if (c.no_rope_freq == 0) return;
+  Json::Array list;
+  for (int layer = 0; layer < c.layers; ++layer) list.emplace_back(c.rotates(layer) ? 1 : 0);
+  members.insert(members.end(), {{"no_rope_layer_interval", c.no_rope_freq}, {"no_rope_layers", list}});
+}
+
+void add_window(Json::Object& members, WindowRule rule, const ModelConfig& c) {
+  if (rule == WindowRule::kByFlag)
     members.insert(members.end(), {{"use_sliding_window", c.sliding_window > 0},
-                                   {"sliding_window", window_or_null(c)},
                                    {"max_window_layers", c.sliding_window > 0 ? 0 : c.layers}});
+  if (rule != WindowRule::kNone) members.push_back({"sliding_window", window_or_null(c)});
+}
+
+// The members of config.json that the family's row names.
+Json::Object members_of(const Family& family, const ModelConfig& c) {
+  const ConfigKeys& k = *family.keys;
+  Json::Object members;
+  add(members, k.layers, c.layers);
+  add(members, k.hidden, c.hidden);
+  add(members, k.ffn, c.ffn_hidden);
+  add(members, k.heads, c.heads);
+  add(members, k.groups, c.kv_heads());
+  add(members, k.head, c.kv_channels);
+  add(members, k.positions, c.max_positions);
+  add(members, k.activation, hf_name(c.activation()));
+  add(members, k.epsilon, c.norm_epsilon);
+  add(members, k.attention_dropout, c.attention_dropout);
+  add(members, k.embedding_dropout, c.hidden_dropout);
+  add(members, k.hidden_dropout, c.hidden_dropout);
+  if (family.position == PositionEmbedding::kRope) add_rotation(members, c);
+  if (family.biases == BiasRule::kByFlags)
+    members.insert(members.end(), {{"attention_bias", c.linear_bias}, {"mlp_bias", c.linear_bias}});
+  add_plain_layers(members, c);
+  add_window(members, family.window, c);
+  if (family.defaults.pads) members.push_back({"pad_token_id", Json()});
   return members;
 }
 
@@ -309,20 +306,12 @@ HfModel parse_hf_config(const Json& json, const std::string& where) {
   const JsonNames names(json, where);
   const Settings s(json, where);
   const std::string type = s.text("model_type", "");
-  HfModel model{};
-  if (type == "gpt2")
-    model = {&gpt2_names(), gpt2_config(s)};
-  else if (type == "llama")
-    model = {&llama_names(), llama_config(s)};
-  else if (type == "qwen2")
-    model = {&qwen2_names(), qwen2_config(s)};
-  else if (type == "mistral")
-    model = {&mistral_names(), mistral_config(s, json)};
-  else
-    s.refuse("\"model_type\" is ", quote(type), "; gpt2, llama, qwen2 and mistral can be read");
+  const Family* const family = find_family(type);
+  if (!family) s.refuse("\"model_type\" is ", quote(type), "; these can be read: ", family_types());
+  HfModel model{family, read_config(*family, s, json)};
   if (s.find("quantization_config"))
     s.refuse("the weights are quantized (\"quantization_config\"), which is not supported");
-  check_numbers(model.config, s, number_keys());
+  check_numbers(model.config, s, number_keys(*family->keys));
   model.config.finish();
   Problems problems;
   model.config.validate(problems);
@@ -330,20 +319,11 @@ HfModel parse_hf_config(const Json& json, const std::string& where) {
   return model;
 }
 
-const NameMap& family_of(const ModelConfig& config) {
-  const std::string gpt2 = gpt2_misfits(config), rope = join(rope_misfits(config), ", ");
-  if (gpt2.empty()) return gpt2_names();
-  if (rope.empty()) return rope_family(config);
-  fail(ErrorKind::kData,
-       "no Hugging Face model known here computes what this one does: GPT-2 is ruled out by ", gpt2,
-       "; LLaMA, Qwen2 and Mistral are ruled out by ", rope);
-}
-
 Json hf_config(const ModelConfig& config, DType dtype, const SpecialIds& ids) {
-  const NameMap& names = family_of(config);
-  Json::Object json{{"architectures", Json::Array{names.architecture}}, {"model_type", names.family}};
-  for (Json::Member& member : &names == &gpt2_names() ? gpt2_members(config) : rope_members(config))
-    json.push_back(std::move(member));
+  const Family& family = family_of(config);
+  Json::Object json{{"architectures", Json::Array{family.names.architecture}},
+                    {"model_type", family.names.family}};
+  for (Json::Member& member : members_of(family, config)) json.push_back(std::move(member));
   json.insert(json.end(), {{"vocab_size", config.vocab_size},
                            {"tie_word_embeddings", !config.untied_head},
                            {"initializer_range", config.init_std},

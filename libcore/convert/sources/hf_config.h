@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "libcore/checkpoint/name_maps/name_map.h"
+#include "libcore/checkpoint/families/family.h"
 #include "libcore/config/model_config.h"
 #include "libcore/json/json.h"
 
@@ -12,18 +12,14 @@ namespace megalith {
 
 /// What a Hugging Face config.json says about a model.
 struct HfModel {
-  const NameMap* names;
+  const Family* family;
   ModelConfig config;  // finish() has been called
 };
 
-/// Reads a config.json of GPT-2, LLaMA, Qwen2 or Mistral; `where` begins every message. Members that may be
+/// Reads a config.json of one of families(); `where` begins every message. Members that may be
 /// absent get transformers' defaults. Throws kData for another architecture and for each setting that would
 /// change the result and is not supported; the message names it.
 HfModel parse_hf_config(const Json& json, const std::string& where);
-
-/// The Hugging Face family that can express this configuration. If there is none, throws kData; the message
-/// lists, for each family, the options that do not fit.
-const NameMap& family_of(const ModelConfig& config);
 
 /// The ids of the tokens that begin and end a text, if the tokenizer has them.
 struct SpecialIds {

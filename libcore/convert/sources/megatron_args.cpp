@@ -43,12 +43,10 @@ Json scalar_json(const PickleTree& tree, PickleRef ref) {
 // one of them is refused.
 constexpr std::array kForeign = {"num_experts",
                                  "multi_latent_attention",
-                                 "qk_layernorm",
                                  "qk_l2_norm",
                                  "apply_residual_connection_post_layernorm",
                                  "heterogeneous_layers_config_path",
                                  "mtp_num_layers",
-                                 "no_rope_freq",
                                  "attention_output_gate",
                                  "is_hybrid_model",
                                  "hybrid_override_pattern",
@@ -98,6 +96,19 @@ int window_of(const Settings& s) {
   return left.as_int() < 0 ? 0 : static_cast<int>(left.as_int()) + 1;
 }
 
+// Reads --no-rope-freq: every N-th layer, or a list in which 1 marks a layer that is not rotated.
+int plain_layers_of(const Settings& s, int layers) {
+  const Json* said = s.find("no_rope_freq");
+  if (!said) return 0;
+  if (said->is_int() && said->as_int() >= 0 && said->as_int() <= layers)
+    return static_cast<int>(said->as_int());
+  const auto listed = marked_interval(*said, layers, 1);
+  if (!listed)
+    s.refuse("\"no_rope_freq\" is ", said->dump(), ", wanted a number up to the ", layers,
+             " layers, or a list that marks every N-th of them");
+  return *listed;
+}
+
 void set_positions(ModelConfig& c, const Settings& s) {
   const bool rope = s.text("position_embedding_type", "learned_absolute") == "rope" ||
                     s.flag("use_rotary_position_embeddings", false);
@@ -105,6 +116,7 @@ void set_positions(ModelConfig& c, const Settings& s) {
   c.rotary_base = s.number("rotary_base", 10000);
   c.rotary_percent = s.number("rotary_percent", 1);
   c.rotary_interpolation = s.number("rotary_seq_len_interpolation_factor", 1);
+  c.no_rope_freq = plain_layers_of(s, c.layers);
   c.rope_scaling = s.flag("use_rope_scaling", false);
   c.rope_factor = s.number("rope_scaling_factor", c.rope_factor);
   c.max_positions = s.count("max_position_embeddings");
@@ -154,6 +166,7 @@ ModelConfig megatron_config(const Json& args, const std::string& where) {
   c.bias_gelu_fusion = s.flag("bias_gelu_fusion", true);
   c.linear_bias = s.flag("add_bias_linear", !s.flag("disable_bias_linear", false));
   if (s.flag("add_qkv_bias", false)) c.qkv_bias = true;
+  c.qk_layernorm = s.flag("qk_layernorm", false);
   c.untied_head = s.flag("untie_embeddings_and_output_weights", false);
   c.attention_dropout = s.number("attention_dropout", 0.1);
   c.hidden_dropout = s.number("hidden_dropout", 0.1);

@@ -127,7 +127,7 @@ std::vector<JoinedTensor> join_parts(PartsByName found, const PartsOf& model, co
   const auto& [config, norms_less_one, where] = model;
   std::vector<JoinedTensor> out;
   std::set<std::string> missing, left;
-  for (const RenamedTensor& wanted : renamed_tensors(family_of(config), config)) {
+  for (const RenamedTensor& wanted : renamed_tensors(family_of(config).names, config)) {
     if (wanted.absent) continue;
     auto parts = found.extract(wanted.ours);
     if (parts.empty())

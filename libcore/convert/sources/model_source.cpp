@@ -242,7 +242,7 @@ void ModelSource::open_hugging_face(const std::string& path, const SourceOptions
     refuse(path, concat("config.json says ", config_.layers, " layers, but there are ",
                         weights->tensors().size(), " tensors in all"));
   theirs_ = weights.get();
-  tensors_ = std::make_unique<RenamedTensorFile>(std::move(weights), *model.names, config_);
+  tensors_ = std::make_unique<RenamedTensorFile>(std::move(weights), model.family->names, config_);
   dtype_ = *tensors_->at("embedding.word_embeddings.weight").dtype;
 }
 

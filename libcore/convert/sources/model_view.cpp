@@ -27,6 +27,10 @@ class Finder {
   std::array<std::string, 2> norm(const std::string& stem) const {
     return {file_.at(stem + ".weight").name, optional(stem + ".bias")};
   }
+  // The norm of a model that has it.
+  std::array<std::string, 2> norm_if(bool has, const std::string& stem) const {
+    return has ? norm(stem) : std::array<std::string, 2>{};
+  }
   // A layer whose stored rows, in their order, are the rows of its result from row `at` on.
   Product straight(const std::string& stem, int64_t at, bool transposed = false) const {
     const StoredTensor& weight = file_.at(stem + ".weight");
@@ -89,7 +93,9 @@ ModelView llama_view(const TensorFile& file, const ModelConfig& config) {
                  find.straight(stem + "self_attn.v_proj", sizes.query + sizes.key)},
          .proj = {find.straight(stem + "self_attn.o_proj", 0)},
          .fc1 = {find.straight(stem + "mlp.gate_proj", 0), find.straight(stem + "mlp.up_proj", sizes.ffn)},
-         .fc2 = {find.straight(stem + "mlp.down_proj", 0)}});
+         .fc2 = {find.straight(stem + "mlp.down_proj", 0)},
+         .query_norm = find.norm_if(config.qk_layernorm, stem + "self_attn.q_norm"),
+         .key_norm = find.norm_if(config.qk_layernorm, stem + "self_attn.k_norm")});
   }
   view.final_norm = find.norm("model.norm");
   view.head = config.untied_head ? "lm_head.weight" : view.words;
@@ -112,12 +118,15 @@ ModelView our_view(const TensorFile& file, const ModelConfig& config) {
     const std::string stem = concat("decoder.layers.", layer, '.');
     Product qkv = find.straight(stem + "self_attention.linear_qkv", 0);
     qkv.runs = packed_rows(config);
-    view.layers.push_back({.norm1 = find.norm(stem + "input_layernorm"),
-                           .norm2 = find.norm(stem + "pre_mlp_layernorm"),
-                           .qkv = {std::move(qkv)},
-                           .proj = {find.straight(stem + "self_attention.linear_proj", 0)},
-                           .fc1 = {find.straight(stem + "mlp.linear_fc1", 0)},
-                           .fc2 = {find.straight(stem + "mlp.linear_fc2", 0)}});
+    view.layers.push_back(
+        {.norm1 = find.norm(stem + "input_layernorm"),
+         .norm2 = find.norm(stem + "pre_mlp_layernorm"),
+         .qkv = {std::move(qkv)},
+         .proj = {find.straight(stem + "self_attention.linear_proj", 0)},
+         .fc1 = {find.straight(stem + "mlp.linear_fc1", 0)},
+         .fc2 = {find.straight(stem + "mlp.linear_fc2", 0)},
+         .query_norm = find.norm_if(config.qk_layernorm, stem + "self_attention.q_layernorm"),
+         .key_norm = find.norm_if(config.qk_layernorm, stem + "self_attention.k_layernorm")});
   }
   view.final_norm = find.norm("decoder.final_layernorm");
   view.head = config.untied_head ? "output_layer.weight" : view.words;
@@ -146,7 +155,9 @@ ModelView gguf_view(const GgufFile& file, const ModelConfig& config) {
                            .qkv = gguf_qkv(find, stem, sizes, gpt2),
                            .proj = {find.straight(stem + "attn_output", 0)},
                            .fc1 = std::move(fc1),
-                           .fc2 = {find.straight(stem + "ffn_down", 0)}});
+                           .fc2 = {find.straight(stem + "ffn_down", 0)},
+                           .query_norm = find.norm_if(config.qk_layernorm, stem + "attn_q_norm"),
+                           .key_norm = find.norm_if(config.qk_layernorm, stem + "attn_k_norm")});
   }
   view.final_norm = find.norm("output_norm");
   view.head = config.untied_head ? "output.weight" : view.words;

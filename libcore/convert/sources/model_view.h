@@ -27,6 +27,7 @@ struct Product {
 struct LayerView {
   std::array<std::string, 2> norm1, norm2;  // names of weight and bias; the bias is empty if there is none
   std::vector<Product> qkv, proj, fc1, fc2;
+  std::array<std::string, 2> query_norm = {}, key_norm = {};  // of each head; empty: there is none
 };
 
 /// A model in a file, in that file's own order of rows. It alone tells the check of a conversion what the

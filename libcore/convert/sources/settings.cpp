@@ -46,6 +46,19 @@ void Settings::only(const char* key, bool supported, bool otherwise) const {
     refuse(quote(key), " ", supported ? "false" : "true", " is not supported");
 }
 
+std::optional<int> marked_interval(const Json& list, int layers, int marked) {
+  if (!list.is_array() || list.as_array().size() < static_cast<size_t>(layers)) return {};
+  int interval = 0;
+  for (int layer = 1; layer <= layers; ++layer) {
+    const Json& entry = list.as_array()[static_cast<size_t>(layer - 1)];
+    if (!entry.is_int() || entry.as_int() < 0 || entry.as_int() > 1) return {};
+    const bool is_marked = entry.as_int() == marked;
+    if (is_marked && interval == 0) interval = layer;
+    if (is_marked != (interval > 0 && layer % interval == 0)) return {};
+  }
+  return interval;
+}
+
 namespace {
 
 /// The keys under which a file may have an option, the most likely one last.

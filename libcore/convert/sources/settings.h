@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -37,6 +38,10 @@ class Settings {
   const Json& json_;
   std::string where_;
 };
+
+/// The n for which exactly the layers n, 2n, …, counted from 1, have the value `marked` in a list of 0 and 1
+/// with an entry for each layer (and perhaps more). 0 if no layer has it; nothing if there is no such n.
+std::optional<int> marked_interval(const Json& list, int layers, int marked);
 
 /// Four times a width. For a width that check_numbers() refuses, the largest integer, so that nothing
 /// overflows.

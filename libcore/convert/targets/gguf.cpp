@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 // family's NameRow::theirs.
 struct GgufName {
   std::string_view ours;  // our name without ".weight" or ".bias"; '#' stands for the layer
-  std::array<const char*, 3> gpt2, llama;
+  std::array<const char*, 3> joined, apart;  // for GgufForm::joined, and for other families
 };
 constexpr GgufName kNames[] = {
     {"embedding.word_embeddings", {"token_embd"}, {"token_embd"}},
@@ -33,6 +33,8 @@ constexpr GgufName kNames[] = {
     {"decoder.layers.#.self_attention.linear_qkv",
      {"blk.#.attn_qkv"},
      {"blk.#.attn_q", "blk.#.attn_k", "blk.#.attn_v"}},
+    {"decoder.layers.#.self_attention.q_layernorm", {}, {"blk.#.attn_q_norm"}},
+    {"decoder.layers.#.self_attention.k_layernorm", {}, {"blk.#.attn_k_norm"}},
     {"decoder.layers.#.self_attention.linear_proj", {"blk.#.attn_output"}, {"blk.#.attn_output"}},
     {"decoder.layers.#.pre_mlp_layernorm", {"blk.#.ffn_norm"}, {"blk.#.ffn_norm"}},
     {"decoder.layers.#.mlp.linear_fc1", {"blk.#.ffn_up"}, {"blk.#.ffn_gate", "blk.#.ffn_up"}},
@@ -41,25 +43,15 @@ constexpr GgufName kNames[] = {
     {"output_layer", {"output"}, {"output"}},
 };
 
-// A family of llama.cpp. Only "llama" rotates neighbouring rows, so only for it must rows be interleaved.
-struct Family {
-  const NameMap* names;
-  std::string arch;
-  bool gpt2, interleaved;
-};
-
-Family family_for(const ModelConfig& config) {
-  const NameMap& names = family_of(config);
-  const std::string family = names.family;
+const Family& family_for(const ModelConfig& config) {
+  const Family& family = family_of(config);
   if (config.rope_scaling || config.rotary_interpolation != 1 || config.sliding_window > 0)
     fail(ErrorKind::kData,
          "a model with lengthened rotary positions or a sliding window cannot be written for "
          "llama.cpp; write --to hf and use llama.cpp's own converter");
-  if (family == "gpt2") return {&names, "gpt2", true, false};
-  if (family == "qwen2") return {&names, "qwen2", false, false};
-  if (family == "llama" || family == "mistral") return {&names, "llama", false, true};
-  fail(ErrorKind::kData, "a ", names.architecture,
-       " cannot be written for llama.cpp; GPT-2, LLaMA and Qwen2 can");
+  if (family.gguf.architecture) return family;
+  fail(ErrorKind::kData, "a ", family.names.architecture,
+       " cannot be written for llama.cpp; write another format, such as --to hf");
 }
 
 std::string gguf_name(const Family& family, const RenamedTensor& renamed, size_t part) {
@@ -67,7 +59,7 @@ std::string gguf_name(const Family& family, const RenamedTensor& renamed, size_t
   const size_t dot = row.rfind('.');
   for (const GgufName& name : kNames)
     if (name.ours == row.substr(0, dot))
-      return with_layer((family.gpt2 ? name.gpt2 : name.llama)[part], renamed.layer) +
+      return with_layer((family.gguf.joined ? name.joined : name.apart)[part], renamed.layer) +
              std::string(row.substr(dot));
   fail(ErrorKind::kInternal, "no name in GGUF for ", quote(renamed.ours));
 }
@@ -82,7 +74,7 @@ OutputTensor output_of(const Family& family, const RenamedTensor& renamed, size_
   const bool matrix = recipe.columns() > 1;
   recipe.transposed = false;  // matrices are [out, in], as in Megatron
   const bool rotated = renamed.row->transform == Transform::kSplitQkv && part < 2;
-  if (family.interleaved && rotated) {
+  if (family.gguf.neighbours && rotated) {
     recipe.head = conversion.source.config().kv_channels;
     recipe.how += ", halves of heads interleaved";
   } else if (matrix && renamed.row->transform == Transform::kTranspose) {
@@ -130,13 +122,13 @@ int64_t file_type(Storage storage) {
 }
 
 void add_model(GgufMetadata& metadata, const Family& family, const ModelConfig& c) {
-  const auto key = [&](const char* name) { return family.arch + "." + name; };
+  const auto key = [&](const char* name) { return std::string(family.gguf.architecture) + "." + name; };
   metadata.u32(key("context_length"), c.max_positions);
   metadata.u32(key("embedding_length"), c.hidden);
   metadata.u32(key("block_count"), c.layers);
   metadata.u32(key("feed_forward_length"), c.ffn_hidden);
   metadata.u32(key("attention.head_count"), c.heads);
-  if (family.gpt2) return metadata.f32(key("attention.layer_norm_epsilon"), c.norm_epsilon);
+  if (family.gguf.joined) return metadata.f32(key("attention.layer_norm_epsilon"), c.norm_epsilon);
   metadata.u32(key("attention.head_count_kv"), c.kv_heads());
   metadata.f32(key("attention.layer_norm_rms_epsilon"), c.norm_epsilon);
   metadata.u32(key("attention.key_length"), c.kv_channels);
@@ -155,7 +147,7 @@ GgufMetadata metadata_of(const Conversion& conversion, const Family& family, con
                          Storage storage) {
   GgufMetadata metadata;
   const ModelConfig& config = conversion.source.config();
-  metadata.text("general.architecture", family.arch);
+  metadata.text("general.architecture", family.gguf.architecture);
   metadata.text("general.type", "model");
   metadata.text("general.name", title_of_file(file));
   metadata.u32("general.file_type", file_type(storage));
@@ -191,9 +183,9 @@ fs::path gguf_path(const std::string& output) {
 
 OutputPlan plan_gguf(const Conversion& conversion, std::optional<Storage> type) {
   const ModelConfig& config = conversion.source.config();
-  const Family family = family_for(config);
+  const Family& family = family_for(config);
   OutputFile file{.name = "model.gguf"};
-  for (const RenamedTensor& renamed : renamed_tensors(*family.names, config))
+  for (const RenamedTensor& renamed : renamed_tensors(family.names, config))
     for (size_t part = 0; part < renamed.theirs.size(); ++part)
       file.tensors.push_back(output_of(family, renamed, part, conversion, type));
   return {std::move(file)};

@@ -35,7 +35,7 @@ std::vector<OutputTensor> outputs_of(const Conversion& conversion) {
   const ModelConfig& config = conversion.source.config();
   std::vector<OutputTensor> out;
   std::set<std::string> known;
-  for (const RenamedTensor& m : renamed_tensors(family_of(config), config)) {
+  for (const RenamedTensor& m : renamed_tensors(family_of(config).names, config)) {
     known.insert(m.ours);
     const StoredTensor* stored = m.absent ? nullptr : &conversion.file().at(m.ours);
     if (stored && stored->shape() != m.shape)
@@ -49,7 +49,7 @@ std::vector<OutputTensor> outputs_of(const Conversion& conversion) {
   for (const StoredTensor& tensor : conversion.file().tensors())
     if (!known.contains(tensor.name) && !tensor.name.starts_with(kOptimizerPrefix))
       fail(ErrorKind::kData, conversion.source.path(), ": tensor ", quote(tensor.name), " has no place in a ",
-           family_of(config).architecture);
+           family_of(config).names.architecture);
   return out;
 }
 
@@ -89,17 +89,18 @@ void refuse_strangers(const std::string& output, const ModelSource& source) {
            ", which is not part of an exported model; give a new folder");
 }
 
-// Warns if transformers 5 will not follow the tokenizer's files: it reads the tokenizer of every Qwen2 folder
-// by Qwen2's own rules.
+// Warns if transformers 5 will not follow the tokenizer's files: it reads the tokenizer of every folder of
+// some families by their own rules.
 void warn_of_other_rules(const ModelConfig& config, const HfTokenizerFiles& tokenizer) {
   const auto file = tokenizer.files.find("tokenizer.json");
-  if (file == tokenizer.files.end() || family_of(config).family != std::string_view("qwen2")) return;
+  const Family& family = family_of(config);
+  if (file == tokenizer.files.end() || family.tokenizer_rules == nullptr) return;
   const Json json = Json::parse(file->second, file->first);
   const Json* stage = json.find("pre_tokenizer");
-  if (stage && stage->is_object() && known_split(*stage) == "qwen2") return;
-  warn(
-      "the tokenizer does not split texts as Qwen2's does, but transformers 5's AutoTokenizer takes Qwen2's "
-      "rules for every Qwen2 model; load it with PreTrainedTokenizerFast");
+  if (stage && stage->is_object() && known_split(*stage) == family.tokenizer_rules) return;
+  warn("the tokenizer does not split texts as ", family.title,
+       "'s does, but transformers 5's AutoTokenizer takes ", family.title, "'s rules for every ",
+       family.title, " model; load it with PreTrainedTokenizerFast");
 }
 
 // generation_config.json as save_pretrained() writes it. Members that the model's settings lack are derived

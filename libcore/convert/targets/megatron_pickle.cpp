@@ -43,6 +43,15 @@ void check_rope_scaling(const ModelConfig& c) {
          c.rope_low_freq, ", ", c.rope_high_freq, " and ", c.rope_original_positions);
 }
 
+// Megatron takes only an interval that divides the layers (core/transformer/transformer_config.py).
+Json no_rope_freq(const ModelConfig& c) {
+  if (c.no_rope_freq == 0) return {};
+  if (c.layers % c.no_rope_freq != 0)
+    fail(ErrorKind::kData, "Megatron's --no-rope-freq must divide the number of layers; the model has ",
+         c.layers, " layers, and its --no-rope-freq is ", c.no_rope_freq, "; write another format");
+  return c.no_rope_freq;
+}
+
 // The args that Megatron compares or adopts when it loads a checkpoint (training/checkpointing.py:
 // check_checkpoint_args, load_args_from_checkpoint).
 Json::Object model_args(const Conversion& conversion, const MegatronLayout& layout, const MegatronRun& run) {
@@ -72,6 +81,7 @@ Json::Object model_args(const Conversion& conversion, const MegatronLayout& layo
           {"use_rope_scaling", c.rope_scaling},
           {"rope_scaling_factor", c.rope_factor},
           {"window_size", window_size(c)},
+          {"no_rope_freq", no_rope_freq(c)},
           {"rotary_interleaved", false},
           {"normalization", enum_name(c.norm)},
           {"norm_epsilon", c.norm_epsilon},
@@ -85,7 +95,7 @@ Json::Object model_args(const Conversion& conversion, const MegatronLayout& layo
           {"onnx_safe", none},
           {"add_bias_linear", c.linear_bias},
           {"add_qkv_bias", c.has_qkv_bias()},
-          {"qk_layernorm", false},
+          {"qk_layernorm", c.qk_layernorm},
           {"untie_embeddings_and_output_weights", c.untied_head},
           {"attention_dropout", c.attention_dropout},
           {"hidden_dropout", c.hidden_dropout},

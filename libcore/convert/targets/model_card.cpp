@@ -144,7 +144,7 @@ std::map<std::string, std::string> model_card(const Conversion& conversion, cons
                                               int64_t parameters) {
   const ModelSource& source = conversion.source;
   const ModelConfig& c = source.config();
-  const NameMap& names = family_of(c);
+  const NameMap& names = family_of(c).names;
   std::map<std::string, std::string> files;
   std::string card = concat("---\nlibrary_name: transformers\npipeline_tag: text-generation\ntags:\n- ",
                             names.family, "\n---\n\n# ", title, "\n\n");

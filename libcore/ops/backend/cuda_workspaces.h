@@ -28,10 +28,10 @@ inline size_t workspace_of(const Gemm& op) {
   return std::max(kMinWorkspace, op.bias_grad ? workspace_of(apart) : 0);
 }
 inline size_t workspace_of(const LayerNormGrad& op) {
-  return op.dw || op.db ? norm_grad_bytes(op.dy.shape.rows(), op.dy.shape.back(), 2) : 0;
+  return op.dw || op.db ? norm_grad_bytes(rows_taken(op.part, op.dy.shape.rows()), op.dy.shape.back(), 2) : 0;
 }
 inline size_t workspace_of(const RmsNormGrad& op) {
-  return op.dw ? norm_grad_bytes(op.dy.shape.rows(), op.dy.shape.back(), 1) : 0;
+  return op.dw ? norm_grad_bytes(rows_taken(op.part, op.dy.shape.rows()), op.dy.shape.back(), 1) : 0;
 }
 inline size_t workspace_of(const EmbeddingGrad& op) {
   return EmbeddingScratch(op.dy.shape.rows(), op.dy.shape.back()).bytes();

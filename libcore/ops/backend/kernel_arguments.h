@@ -52,6 +52,7 @@ Args norm_args(const auto& op) {
   args.rstd = op.rstd.template as<float>();
   args.columns = op.x.shape.back();
   args.eps = op.eps;
+  args.part = op.part;
   return args;
 }
 
@@ -67,6 +68,7 @@ Args norm_grad_args(const auto& op) {
   if constexpr (requires { op.mean; }) args.mean = op.mean.template as<float>();  // LayerNormGrad
   args.rstd = op.rstd.template as<float>();
   args.columns = op.dy.shape.back();
+  args.part = op.part;
   return args;
 }
 

@@ -262,7 +262,7 @@ void CpuBackend::run(Stream& stream, const LayerNorm& op) {
   if (op.dropout.p > 0) return run_apart(stream, op);
   const auto args = norm_args<NormArgs>(op);
   const auto norm = kernels_.layer_norm[storage_of(op.x.dtype)];
-  for_each_range(op.x.shape.rows(), range_rows(args.columns),
+  for_each_range(rows_taken(op.part, op.x.shape.rows()), range_rows(args.columns),
                  [&](int64_t begin, int64_t end) { norm(args, begin, end); });
 }
 
@@ -270,25 +270,26 @@ void CpuBackend::run(Stream& stream, const RmsNorm& op) {
   if (op.dropout.p > 0) return run_apart(stream, op);
   const auto args = norm_args<NormArgs>(op);
   const auto norm = kernels_.rms_norm[storage_of(op.x.dtype)];
-  for_each_range(op.x.shape.rows(), range_rows(args.columns),
+  for_each_range(rows_taken(op.part, op.x.shape.rows()), range_rows(args.columns),
                  [&](int64_t begin, int64_t end) { norm(args, begin, end); });
 }
 
 void CpuBackend::run(Stream&, const LayerNormGrad& op) {
   const auto args = norm_grad_args<NormGradArgs>(op);
   const auto grad = kernels_.layer_norm_grad[storage_of(op.dy.dtype)];
-  sum_over_rows(op.dy.shape.rows(), {op.dw, op.db}, [&](float* partial, int64_t begin, int64_t end) {
-    float* const dw = op.dw ? partial : nullptr;
-    grad(args, dw, op.db ? partial + (op.dw ? args.columns : 0) : nullptr, begin, end);
-  });
+  sum_over_rows(rows_taken(op.part, op.dy.shape.rows()), {op.dw, op.db},
+                [&](float* partial, int64_t begin, int64_t end) {
+                  float* const dw = op.dw ? partial : nullptr;
+                  grad(args, dw, op.db ? partial + (op.dw ? args.columns : 0) : nullptr, begin, end);
+                });
 }
 
 void CpuBackend::run(Stream&, const RmsNormGrad& op) {
   const auto args = norm_grad_args<NormGradArgs>(op);
   const auto grad = kernels_.rms_norm_grad[storage_of(op.dy.dtype)];
-  sum_over_rows(op.dy.shape.rows(), {op.dw}, [&](float* partial, int64_t begin, int64_t end) {
-    grad(args, op.dw ? partial : nullptr, begin, end);
-  });
+  sum_over_rows(
+      rows_taken(op.part, op.dy.shape.rows()), {op.dw},
+      [&](float* partial, int64_t begin, int64_t end) { grad(args, op.dw ? partial : nullptr, begin, end); });
 }
 
 // ---- slots

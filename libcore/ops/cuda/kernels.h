@@ -7,6 +7,7 @@
 #include "libcore/ops/backend/workspace_sizes.h"
 #include "libcore/ops/cuda/element_maths.h"
 #include "libcore/ops/cuda/runtime.h"
+#include "libcore/ops/row_part.h"
 
 /// The kernels' side of the CUDA backend: plain structs and launchers. A launcher enqueues on the stream and
 /// returns; it throws kDevice if the launch is refused. Rows, columns and strides count elements. No kernel
@@ -141,16 +142,23 @@ struct RopeArgs {
 };
 void launch_rope(cudaStream_t, Storage, const RopeArgs&);
 
+/// The place of the first element of a row of the part.
+MEGALITH_HD int64_t place_of(const RowPart& part, int64_t row, int64_t columns) {
+  if (part.of == 1) return row * columns;
+  return (row / part.count * part.of + part.first + row % part.count) * columns;
+}
+
 // ---- rows.cu: one block of threads per row. The launchers of norms try those of wide_rows.cu first
 
 struct NormArgs {
   void *y, *sum;  // sum: null without residual
   const void *x, *residual, *w, *b;
-  float *mean, *rstd;  // may be null
-  int64_t rows, columns;
+  float *mean, *rstd;     // may be null
+  int64_t rows, columns;  // rows: of the part
   float eps;
   bool centred;      // true: LayerNorm; false: RmsNorm, which has no b or mean
   DropoutMask mask;  // of x, with a residual
+  RowPart part;      // all rows with a residual
 };
 void launch_norm(cudaStream_t, Storage, const NormArgs&);
 
@@ -158,7 +166,8 @@ struct NormGradArgs {
   void* dx;
   const void *dy, *x, *w, *add;  // add may be null
   const float *mean, *rstd;      // mean: null for RmsNorm
-  int64_t rows, columns;
+  int64_t rows, columns;         // rows: of the part
+  RowPart part;
 };
 /// [columns], added to; may be null. db is null for RmsNorm.
 struct NormWeightGrads {
@@ -224,6 +233,7 @@ struct ColumnSums {
   const void *dy, *x;
   const float *mean, *rstd;
   int64_t rows, columns;
+  RowPart part = {};  // of dy and x
 };
 /// `workspace`: column_sums_bytes().
 void launch_column_sums(cudaStream_t, Storage, const ColumnSums&, void* workspace);

@@ -36,11 +36,12 @@ __global__ void column_sums(ColumnSums a, int64_t rows_per_block, float* partial
   float plain = 0, normed = 0;
   if (column < a.columns)
     for (int64_t row = begin + threadIdx.x / kColumnsPerBlock; row < end; row += kRowsAtOnce) {
-      const float d = widen(dy[row * a.columns + column]);
+      const int64_t at = place_of(a.part, row, a.columns) + column;
+      const float d = widen(dy[at]);
       plain += d;
       if (a.normed == nullptr) continue;
       const float mean = a.mean == nullptr ? 0.0f : a.mean[row];
-      normed += d * ((widen(x[row * a.columns + column]) - mean) * a.rstd[row]);
+      normed += d * ((widen(x[at]) - mean) * a.rstd[row]);
     }
   plain = column_total(plain);
   normed = column_total(normed);

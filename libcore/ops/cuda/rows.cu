@@ -9,7 +9,7 @@ namespace {
 
 template <class T>
 __global__ void norm(NormArgs a) {
-  const int64_t row = blockIdx.x, place = row * a.columns;
+  const int64_t row = blockIdx.x, place = place_of(a.part, row, a.columns);
   const float count = static_cast<float>(a.columns);
   const T *const x = static_cast<const T*>(a.x) + place, *const w = static_cast<const T*>(a.w);
   const T* const b = static_cast<const T*>(a.b);
@@ -38,7 +38,7 @@ __global__ void norm(NormArgs a) {
 /// dx = rstd (g - mean(g) - xhat mean(g xhat)) (+ add), g = dy w; RmsNorm has no mean(g).
 template <class T>
 __global__ void norm_grad(NormGradArgs a) {
-  const int64_t row = blockIdx.x, place = row * a.columns;
+  const int64_t row = blockIdx.x, place = place_of(a.part, row, a.columns);
   const float count = static_cast<float>(a.columns);
   const T *const dy = static_cast<const T*>(a.dy) + place, *const x = static_cast<const T*>(a.x) + place;
   const T* const w = static_cast<const T*>(a.w);
@@ -130,7 +130,8 @@ void launch_norm_grad(cudaStream_t stream, Storage storage, const NormGradArgs& 
                         .mean = args.mean,
                         .rstd = args.rstd,
                         .rows = args.rows,
-                        .columns = args.columns},
+                        .columns = args.columns,
+                        .part = args.part},
                        workspace);
   with_storage(storage,
                [&](auto element) { launch(stream, args.rows, 0, norm_grad<decltype(element)>, args); });

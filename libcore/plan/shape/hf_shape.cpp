@@ -15,6 +15,13 @@
 namespace megalith {
 namespace {
 
+/// The object without one of its members.
+Json without(Json json, const std::string& key) {
+  if (json.is_object())
+    std::erase_if(json.as_object(), [&](const Json::Member& member) { return member.first == key; });
+  return json;
+}
+
 /// The shape without experts, read as that of a dense model of `family`.
 ModelShape as_family(const Json& json, const std::string& where, const char* family) {
   Json plain = Json::object();
@@ -23,7 +30,8 @@ ModelShape as_family(const Json& json, const std::string& where, const char* fam
         key != "model_type" && key != "layer_types")
       plain.set(key, value);
   plain.set("model_type", family);
-  if (!plain.find("sliding_window")) plain.set("sliding_window", Json());
+  for (const char* key : {"sliding_window", "num_key_value_heads"})  // whose defaults are other ones
+    if (!plain.find(key)) plain.set(key, Json());
   ModelShape shape = parse_hf_config(plain, where).config;
   if (shape.layers > ModelShape::kMostLayers)
     Settings(json, where)
@@ -100,14 +108,8 @@ ModelShape qwen2_moe_shape(const Json& json, const std::string& where, const Set
   return m;
 }
 
-ModelShape qwen3_shape(const Json& json, const std::string& where) {
-  ModelShape m = as_family(json, where, "llama");
-  m.qk_layernorm = true;
-  return m;
-}
-
 ModelShape qwen3_moe_shape(const Json& json, const std::string& where, const Settings& s) {
-  ModelShape m = qwen3_shape(json, where);
+  ModelShape m = as_family(json, where, "qwen3");
   set_experts(m, s, "num_experts", 8);
   m.expert_ffn = s.count("moe_intermediate_size");
   set_sparse_layers(m, s);
@@ -186,21 +188,17 @@ ModelShape parse_hf_shape(const Json& json, const std::string& where) {
     shape = mixtral_shape(json, where, s);
   else if (type == "qwen2_moe")
     shape = qwen2_moe_shape(json, where, s);
-  else if (type == "qwen3")
-    shape = qwen3_shape(json, where);
   else if (type == "qwen3_moe")
     shape = qwen3_moe_shape(json, where, s);
   else if (type == "gpt_oss")
     shape = gpt_oss_shape(json, where, s);
   else if (type == "deepseek_v2" || type == "deepseek_v3" || type == "kimi_k2")
     shape = deepseek_shape(json, where, s);
-  else if (type == "gpt2" || type == "llama" || type == "qwen2" || type == "mistral")
-    shape = parse_hf_config(json, where).config;
+  else if (find_family(type))
+    shape = parse_hf_config(without(json, "quantization_config"), where).config;
   else
-    s.refuse(
-        "\"model_type\" is ", quote(type),
-        "; plans are made for gpt2, llama, qwen2, mistral, mixtral, qwen2_moe, qwen3, qwen3_moe, gpt_oss, "
-        "deepseek_v2, deepseek_v3 and kimi_k2");
+    s.refuse("\"model_type\" is ", quote(type), "; plans are made for ", family_types(),
+             ", mixtral, qwen2_moe, qwen3_moe, gpt_oss, deepseek_v2, deepseek_v3 and kimi_k2");
   shape.finish();
   return shape;
 }

@@ -8,10 +8,10 @@
 namespace megalith {
 
 /// The shape of a Hugging Face model from its config.json. Accepts what megalith-convert reads
-/// (parse_hf_config) and, only for planning, Mixtral, Qwen2 and Qwen3 with experts, dense Qwen3, gpt-oss, and
-/// DeepSeek V2 and V3 (their further predicted tokens are a choice of the run: --mtp-num-layers). The
-/// quantization of weights and the scaling of long positions do not matter to a plan. `where` begins every
-/// message; kData in the cases of parse_hf_config.
+/// (parse_hf_config) and, only for planning, Mixtral, Qwen2 and Qwen3 with experts, gpt-oss, and DeepSeek V2
+/// and V3 (their further predicted tokens are a choice of the run: --mtp-num-layers). The quantization of
+/// weights does not matter to a plan, nor does the scaling of long positions in the models that are only
+/// planned. `where` begins every message; kData in the cases of parse_hf_config.
 ModelShape parse_hf_shape(const Json& json, const std::string& where);
 
 /// The config.json that `name` means: that file, the one in a folder, or that of a model downloaded earlier

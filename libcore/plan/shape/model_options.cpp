@@ -68,6 +68,7 @@ void position_options(std::ostream& out, const ModelShape& m, bool ours) {
   number(out, "rotary-base", m.rotary_base, usual.rotary_base);
   number(out, "rotary-percent", m.rotary_percent, usual.rotary_percent);
   number(out, "rotary-seq-len-interpolation-factor", m.rotary_interpolation, usual.rotary_interpolation);
+  number(out, "no-rope-freq", m.no_rope_freq, usual.no_rope_freq);
   if (m.rope_scaling) out << " --use-rope-scaling";
   number(out, "rope-scaling-factor", m.rope_factor, usual.rope_factor);
   if (!ours)

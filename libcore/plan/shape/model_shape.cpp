@@ -236,7 +236,6 @@ void ModelShape::validate(Problems& problems) const {
   // The model is checked like one that is trained, without the features that are only planned.
   ModelConfig dense = trained();
   dense.experts.reset();
-  dense.qk_layernorm = false;
   dense.validate(problems);
   if (layers > kMostLayers) problems.add(Opt{"num-layers"}, ' ', layers, " is more than ", kMostLayers);
   has_experts() ? check_experts(*this, problems) : check_dense(*this, problems);
@@ -293,7 +292,6 @@ double expected_largest(int count) {
 std::string beyond_our_trainer(const ModelShape& m) {
   if (m.has_experts()) return "mixtures of experts (--num-experts)";
   if (m.latent_attention) return "latent attention (--multi-latent-attention)";
-  if (m.qk_layernorm) return "norms on queries and keys (--qk-layernorm)";
   return m.predicted > 0 ? "the prediction of further tokens (--mtp-num-layers)" : "";
 }
 

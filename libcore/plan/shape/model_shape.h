@@ -29,8 +29,8 @@ struct TokenImbalance {
 };
 
 /// A model that can be planned: everything that is trained here (ModelConfig), and what only Megatron-LM
-/// trains: mixtures of experts, multi-head latent attention (DeepSeek), norms on queries and keys, and the
-/// prediction of further tokens. Option names and meanings are Megatron's (megatron/training/arguments.py).
+/// trains: mixtures of experts, multi-head latent attention (DeepSeek), and the prediction of further tokens.
+/// Option names and meanings are Megatron's (megatron/training/arguments.py).
 struct ModelShape : ModelConfig {
   static constexpr int kMostLayers = 1 << 16, kWidest = 1 << 24;
   int router_topk = 2;           // experts per token
@@ -66,7 +66,6 @@ struct ModelShape : ModelConfig {
   template <class V>
   void fields(V&& v) {
     common_fields(v);
-    v("qk-layernorm", qk_layernorm, "Norms on queries and keys.");
     v("num-experts", experts, "Experts of a layer, in place of its feed-forward block.", between(1, 1 << 16),
       default_text("the block is dense"));
     v("moe-router-topk", router_topk, "Experts that a token is sent to.", at_least(1));

@@ -20,7 +20,7 @@ class EmulatedDeviceForPrograms {
   Variable cache_;
 };
 
-/// The options of two small models, which begin and end with a space.
+/// The options of small models, which begin and end with a space.
 class EmulatedPretrain : public PretrainApp {
  protected:
   const std::string kGpt2 = " --attention-dropout 0.1 --hidden-dropout 0.1 ";
@@ -28,6 +28,7 @@ class EmulatedPretrain : public PretrainApp {
       " --num-attention-heads 4 --group-query-attention --num-query-groups 2 --swiglu --ffn-hidden-size 48 "
       "--normalization RMSNorm --position-embedding-type rope --untie-embeddings-and-output-weights "
       "--disable-bias-linear --attention-dropout 0 --hidden-dropout 0 ";
+  const std::string kQwen3 = kLlama + "--qk-layernorm --kv-channels 16 ";
 };
 
 }  // namespace megalith::test

@@ -8,13 +8,14 @@
 
 #include <gtest/gtest.h>
 
+#include "libcore/checkpoint/families/family.h"
 #include "libcore/checkpoint/views/renamed_file.h"
 #include "tests/support/name_maps.h"
 
 namespace megalith {
 namespace {
 
-ModelConfig small(bool llama) {
+ModelConfig small(bool llama, bool head_norms = false) {
   ModelConfig c;
   c.layers = 3;
   c.hidden = 12;
@@ -27,6 +28,7 @@ ModelConfig small(bool llama) {
   c.vocab_size = 17;
   c.untied_head = llama;
   c.linear_bias = !llama;
+  c.qk_layernorm = head_norms;
   return c;
 }
 
@@ -74,9 +76,10 @@ void expect_blocks(const TensorFile& file, const std::string& name, const Tensor
 }
 
 TEST(NameMap, RoundTripsEveryTensorOfEveryFamily) {
-  for (const NameMap* map : all_name_maps()) {
+  for (const Family& family : families()) {
+    const NameMap* const map = &family.names;
     for (const bool biased : {false, true}) {
-      ModelConfig config = small(map == &llama_names());
+      ModelConfig config = small(family.gated, family.head_norms);
       config.linear_bias = biased;
       Values theirs;
       std::map<std::string, Tensor> ours;
@@ -104,9 +107,9 @@ TEST(NameMap, RoundTripsEveryTensorOfEveryFamily) {
 }
 
 TEST(NameMap, NamesAreUniqueOnBothSides) {
-  for (const NameMap* map : all_name_maps()) {
+  for (const Family& family : families()) {
     std::set<std::string> ours, theirs;
-    for (const RenamedTensor& m : renamed_tensors(*map, small(map == &llama_names()))) {
+    for (const RenamedTensor& m : renamed_tensors(family.names, small(family.gated, family.head_norms))) {
       EXPECT_TRUE(ours.insert(m.ours).second) << m.ours;
       for (const TheirTensor& t : m.theirs) EXPECT_TRUE(theirs.insert(t.name).second) << t.name;
     }

@@ -89,7 +89,7 @@ class Declared {
 /// The parameters as a conversion reads them: in the shapes that the model's configuration gives.
 Tensors parameters_of(const ModelSource& source) {
   Tensors all;
-  for (const RenamedTensor& tensor : renamed_tensors(family_of(source.config()), source.config())) {
+  for (const RenamedTensor& tensor : renamed_tensors(family_of(source.config()).names, source.config())) {
     std::vector<float> values(static_cast<size_t>(tensor.shape.elements()));
     source.tensors().read(Box::whole(tensor.ours, tensor.shape), {values.data(), DType::kF32, tensor.shape});
     all[tensor.ours] = {concat(tensor.shape), std::move(values)};

@@ -12,6 +12,11 @@ Json golden(const char* name) {
   return Json::load(test::test_data(concat("convert/goldens/", name, "/config.json")));
 }
 
+Json without(Json json, const std::string& key) {
+  std::erase_if(json.as_object(), [&](const Json::Member& member) { return member.first == key; });
+  return json;
+}
+
 std::string refusal(const Json& json) {
   try {
     parse_hf_config(json, "config.json");
@@ -24,8 +29,8 @@ std::string refusal(const Json& json) {
 
 // Reads the configurations that tools/golden/make_convert_goldens.py wrote.
 TEST(HfConfig, ReadsGpt2) {
-  const auto [names, c] = parse_hf_config(golden("gpt2"), "config.json");
-  EXPECT_EQ(names, &gpt2_names());
+  const auto [family, c] = parse_hf_config(golden("gpt2"), "config.json");
+  EXPECT_EQ(family, find_family("gpt2"));
   EXPECT_EQ(c.layers, 2);
   EXPECT_EQ(c.hidden, 20);
   EXPECT_EQ(c.heads, 5);
@@ -41,8 +46,8 @@ TEST(HfConfig, ReadsGpt2) {
 }
 
 TEST(HfConfig, ReadsLlama) {
-  const auto [names, c] = parse_hf_config(golden("llama"), "config.json");
-  EXPECT_EQ(names, &llama_names());
+  const auto [family, c] = parse_hf_config(golden("llama"), "config.json");
+  EXPECT_EQ(family, find_family("llama"));
   EXPECT_EQ(c.layers, 3);
   EXPECT_EQ(c.kv_heads(), 2);
   EXPECT_EQ(c.kv_channels, 8);
@@ -50,6 +55,52 @@ TEST(HfConfig, ReadsLlama) {
   EXPECT_EQ(c.rotary_base, 500);
   EXPECT_TRUE(c.swiglu);
   EXPECT_TRUE(!c.linear_bias && !c.has_qkv_bias() && c.untied_head);
+}
+
+TEST(HfConfig, ReadsQwen3) {
+  const auto [family, c] = parse_hf_config(golden("families/qwen3"), "config.json");
+  EXPECT_EQ(family, find_family("qwen3"));
+  EXPECT_EQ(c.hidden, 16);
+  EXPECT_EQ(c.heads, 4);
+  EXPECT_EQ(c.kv_channels, 8);  // not hidden / heads
+  EXPECT_EQ(c.kv_heads(), 2);
+  EXPECT_TRUE(c.qk_layernorm && c.swiglu);
+  EXPECT_TRUE(!c.linear_bias && !c.has_qkv_bias() && !c.untied_head);
+  EXPECT_EQ(c.sliding_window, 0);
+  const Json json = without(golden("families/qwen3"), "head_dim");
+  EXPECT_EQ(parse_hf_config(json, "x").config.kv_channels, 128);  // transformers' default
+}
+
+// The numbers are those of the classes of transformers 5.24, whose families differ.
+TEST(HfConfig, TakesTransformersNumberOfKeyHeads) {
+  for (const auto& [family, absent] :
+       {std::pair{"llama", 64}, std::pair{"families/qwen2", 32}, std::pair{"families/mistral", 8},
+        std::pair{"families/qwen3", 32}, std::pair{"families/smollm3", 4}}) {
+    Json json = golden(family);
+    json.set("num_attention_heads", 64);
+    json.set("hidden_size", 128);
+    json.set("num_key_value_heads", Json());
+    EXPECT_EQ(parse_hf_config(json, "x").config.kv_heads(), 64) << family;
+    EXPECT_EQ(parse_hf_config(without(json, "num_key_value_heads"), "x").config.kv_heads(), absent) << family;
+  }
+}
+
+TEST(HfConfig, ReadsWhichLayersOfSmolLm3AreRotated) {
+  Json json = golden("families/smollm3");
+  const auto [family, c] = parse_hf_config(json, "config.json");
+  EXPECT_EQ(family, find_family("smollm3"));
+  EXPECT_TRUE(c.rotates(0) && !c.rotates(1) && c.rotates(2));
+  EXPECT_EQ(c.rotary_base, 2e6);
+  json.set("num_hidden_layers", 6);
+  json.set("layer_types", Json());
+  json.set("no_rope_layers", Json::Array{1, 1, 0, 1, 1, 0});
+  EXPECT_EQ(parse_hf_config(json, "x").config.no_rope_freq, 3);
+  json.set("no_rope_layers", Json::Array{1, 1, 1, 1, 1, 1});
+  EXPECT_EQ(parse_hf_config(json, "x").config.no_rope_freq, 0);
+  json.set("no_rope_layers", Json());
+  EXPECT_EQ(parse_hf_config(json, "x").config.no_rope_freq, 2);
+  json.set("no_rope_layer_interval", Json());
+  EXPECT_EQ(parse_hf_config(json, "x").config.no_rope_freq, 4);  // transformers' default
 }
 
 TEST(HfConfig, ReadsTheRotaryBaseUnderBothNames) {
@@ -89,7 +140,8 @@ TEST(HfConfig, RefusesByNameWhatItCannotCompute) {
   };
   const Json yarn = Json::Object{{"rope_type", "yarn"}, {"factor", 8.0}};
   for (const auto& [family, key, value, message] : {
-           Case{"gpt2", "model_type", "bert", "\"bert\"; gpt2, llama, qwen2 and mistral"},
+           Case{"gpt2", "model_type", "bert",
+                "\"bert\"; these can be read: gpt2, llama, qwen2, mistral, qwen3, smollm3"},
            Case{"gpt2", "scale_attn_by_inverse_layer_idx", true, "true is not supported"},
            Case{"gpt2", "scale_attn_weights", false, "false is not supported"},
            Case{"gpt2", "add_cross_attention", true, "true is not supported"},
@@ -119,6 +171,20 @@ TEST(HfConfig, RefusesByNameWhatItCannotCompute) {
            Case{"llama", "partial_rotary_factor", 0.5, "not supported"},
            Case{"llama", "mlp_bias", true, "differ"},
            Case{"llama", "num_key_value_heads", 4, "not a multiple"},
+           Case{"families/smollm3", "no_rope_layers", Json::Array{0, 1},
+                "\"no_rope_layers\" is [0, 1], wanted 1 for each of the 2 layers but every N-th"},
+           Case{"families/smollm3", "use_sliding_window", true, "true is not supported"},
+           Case{"families/smollm3", "layer_types", Json::Array{"full_attention", "sliding_attention"},
+                "\"sliding_attention\", which is not supported"},
+           Case{"families/qwen3", "rope_scaling", yarn, "\"yarn\" is not supported"},
+           Case{"families/qwen3", "rope_parameters", Json::Object{{"partial_rotary_factor", 0.5}},
+                "\"partial_rotary_factor\" other than 1"},
+           Case{"families/qwen3", "rope_parameters", Json::Object{{"full_attention", yarn}},
+                "a rotation for each type of layer (\"full_attention\")"},
+           Case{"families/qwen3", "quantization_config", Json::object(), "the weights are quantized"},
+           Case{"families/qwen3", "layer_types", Json::Array{"sliding_attention"},
+                "\"sliding_attention\", which is not supported together with full attention"},
+           Case{"families/qwen3", "attention_bias", true, "true is not supported"},
        }) {
     Json json = golden(family);
     json.set(key, value);
@@ -148,8 +214,8 @@ TEST(HfConfig, ReadsAndWritesEachActivation) {
 
 // The config.json that we write must be read back as the same model, and must match transformers' own file.
 TEST(HfConfig, WritesWhatItReads) {
-  for (const char* name :
-       {"gpt2", "llama", "families/qwen2", "families/mistral", "families/llama3", "families/linear"}) {
+  for (const char* name : {"gpt2", "llama", "families/qwen2", "families/mistral", "families/llama3",
+                           "families/linear", "families/qwen3", "families/smollm3"}) {
     const Json theirs = golden(name);
     const ModelConfig config = parse_hf_config(theirs, name).config;
     const SpecialIds ids{theirs["bos_token_id"].as_int(), theirs["eos_token_id"].as_int()};
@@ -179,19 +245,29 @@ TEST(HfConfig, ReadsSlidingWindows) {
   EXPECT_EQ(parse_hf_config(mistral, "x").config.seq_length, mistral["max_position_embeddings"].as_int());
   mistral.set("sliding_window", Json());
   EXPECT_EQ(parse_hf_config(mistral, "x").config.sliding_window, 0);
-  Json::Object& members = mistral.as_object();
-  std::erase_if(members, [](const Json::Member& member) { return member.first == "sliding_window"; });
+  mistral = without(mistral, "sliding_window");
   EXPECT_EQ(parse_hf_config(mistral, "x").config.sliding_window, 4096);  // transformers' default
+}
+
+TEST(HfConfig, ReadsWindowsThatAFlagSwitchesOn) {
   Json qwen2 = golden("families/qwen2");
   qwen2.set("sliding_window", 8);
   EXPECT_EQ(parse_hf_config(qwen2, "x").config.sliding_window, 0);
   // there is still no window, since max_window_layers excludes all layers
   qwen2.set("use_sliding_window", true);
   EXPECT_EQ(parse_hf_config(qwen2, "x").config.sliding_window, 0);
+  // absent, it is 28 in transformers
+  EXPECT_EQ(parse_hf_config(without(qwen2, "max_window_layers"), "x").config.sliding_window, 0);
+  qwen2.set("max_window_layers", "x");
+  EXPECT_NE(refusal(qwen2).find("\"max_window_layers\" is \"x\""), std::string::npos);
   qwen2.set("max_window_layers", 0);
   EXPECT_NE(refusal(qwen2).find("layer_types"), std::string::npos);
   qwen2.set("layer_types", Json());
   EXPECT_EQ(parse_hf_config(qwen2, "x").config.sliding_window, 8);
+  EXPECT_EQ(parse_hf_config(without(qwen2, "sliding_window"), "x").config.sliding_window, 4096);
+  qwen2.set("num_hidden_layers", 29);
+  EXPECT_NE(refusal(without(qwen2, "max_window_layers")).find("\"max_window_layers\" 28 gives"),
+            std::string::npos);
   qwen2.set("num_hidden_layers", 2);
   qwen2.set("max_window_layers", 1);
   EXPECT_NE(refusal(qwen2).find("some layers only"), std::string::npos);
@@ -208,8 +284,12 @@ TEST(HfConfig, SaysWhatRulesOutEachFamily) {
     EXPECT_STREQ(
         error.what(),
         "no Hugging Face model known here computes what this one does: GPT-2 is ruled out by "
-        "--normalization RMSNorm; "
-        "LLaMA, Qwen2 and Mistral are ruled out by --position-embedding-type learned_absolute, no --swiglu, "
+        "--normalization RMSNorm; LLaMA is ruled out by --position-embedding-type learned_absolute, no "
+        "--swiglu, --no-add-qkv-bias with --add-bias-linear; Qwen2 is ruled out by --position-embedding-type "
+        "learned_absolute, no --swiglu, --add-bias-linear, no --add-qkv-bias; Mistral is ruled out by "
+        "--position-embedding-type learned_absolute, no --swiglu, --add-bias-linear; Qwen3 is ruled out by "
+        "--position-embedding-type learned_absolute, no --swiglu, no --qk-layernorm, --add-bias-linear; "
+        "SmolLM3 is ruled out by --position-embedding-type learned_absolute, no --swiglu, no --no-rope-freq, "
         "--no-add-qkv-bias with --add-bias-linear");
   }
 }

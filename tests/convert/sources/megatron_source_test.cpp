@@ -75,14 +75,14 @@ class MegatronTest : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Forms, MegatronTest,
                          testing::Values("v0", "v0_stream", "v1", "v2_pp", "virtual", "te_legacy",
                                          "mcore_local", "mcore_te", "interleaved", "qwen2", "mistral",
-                                         "llama3", "dist", "dist_layers", "hf_bin"),
+                                         "llama3", "qwen3", "qwen3_dist", "dist", "dist_layers", "hf_bin"),
                          [](const auto& form) { return std::string(form.param); });
 
 TEST_P(MegatronTest, GivesEveryParameterWhereItBelongs) {
   const ModelSource source(golden(GetParam()), kOptions);
   EXPECT_EQ(source.config().vocab_size, 6);
   size_t compared = 0;
-  for (const RenamedTensor& tensor : renamed_tensors(family_of(source.config()), source.config())) {
+  for (const RenamedTensor& tensor : renamed_tensors(family_of(source.config()).names, source.config())) {
     expect_values(source.tensors(), tensor.ours, tensor.shape);
     ++compared;
   }
@@ -104,6 +104,9 @@ TEST(Megatron, ReadsTheConfigurationFromTheArgs) {
   EXPECT_TRUE(llama3.rope_scaling);
   EXPECT_EQ(llama3.rope_factor, 8);
   EXPECT_TRUE(ModelSource(golden("qwen2"), kOptions).config().has_qkv_bias());
+  EXPECT_FALSE(llama.qk_layernorm);
+  for (const char* form : {"qwen3", "qwen3_dist"})
+    EXPECT_TRUE(ModelSource(golden(form), kOptions).config().qk_layernorm) << form;
 }
 
 TEST(Megatron, KeepsTypeAndIteration) {
@@ -264,11 +267,12 @@ TEST(Megatron, RefusesSettingsThatCannotBeHad) {
     const char* message;
   };
   for (const auto& [key, value, message] :
-       {Case{"num_experts", 8, "--num-experts 8"}, Case{"qk_layernorm", true, "--qk-layernorm"},
+       {Case{"num_experts", 8, "--num-experts 8"}, Case{"qk_l2_norm", true, "--qk-l2-norm"},
         Case{"multi_latent_attention", true, "--multi-latent-attention"},
         Case{"position_embedding_type", "yarn", "--position-embedding-type yarn"},
         Case{"normalization", "GroupNorm", "\"GroupNorm\" is not supported"},
         Case{"glu_activation", "geglu", "--glu-activation"}, Case{"window_size", "x", "wanted two integers"},
+        Case{"no_rope_freq", Json::Array{2}, "\"no_rope_freq\" is [2], wanted a number up to"},
         Case{"num_layers", 0, "wanted a positive integer"},
         Case{"hidden_size", int64_t{1} << 40, "positive integer"},
         Case{"rotary_base", "x", "wanted a number"}}) {
@@ -284,6 +288,14 @@ TEST(Megatron, RefusesSettingsThatCannotBeHad) {
   Json squared = plain;
   squared.set("squared_relu", true);
   EXPECT_EQ(megatron_config(squared, "x").activation(), ActivationFunction::kSquaredRelu);
+  Json layers = plain;
+  layers.set("num_layers", 4);
+  layers.set("no_rope_freq", 2);
+  EXPECT_EQ(megatron_config(layers, "x").no_rope_freq, 2);
+  layers.set("no_rope_freq", Json::Array{0, 0, 0, 1});  // megatron-core: 1 means without rotation
+  EXPECT_EQ(megatron_config(layers, "x").no_rope_freq, 4);
+  layers.set("no_rope_freq", Json::Array{0, 1, 0, 0});
+  EXPECT_THROW(megatron_config(layers, "x"), Error);
   Json windows = plain;
   windows.set("window_size", Json::Array{-1, 0});
   EXPECT_EQ(megatron_config(windows, "x").sliding_window, 0);

@@ -4,6 +4,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/json/small_json.h"
+#include "tests/support/files.h"
 
 namespace megalith {
 namespace {
@@ -175,6 +176,17 @@ TEST(HfShape, TakesQuantizedWeightsAndScaledPositions) {
   fp8.set("quant_method", "fp8");
   json.set("quantization_config", std::move(fp8));
   EXPECT_EQ(to_json(parse_hf_shape(json, "x")), to_json(shape("DeepSeek-V3")));
+}
+
+// The golden is a file of transformers.
+TEST(HfShape, ReadsDenseQwen3AsItIsTrained) {
+  Json json = Json::load(test::test_data("convert/goldens/families/qwen3/config.json"));
+  json.set("quantization_config", Json::Object{{"quant_method", "fp8"}});
+  const ModelShape m = parse_hf_shape(json, "config.json");
+  EXPECT_TRUE(m.qk_layernorm);
+  EXPECT_EQ(m.kv_channels, 8);
+  EXPECT_FALSE(m.untied_head);
+  EXPECT_EQ(beyond_our_trainer(m), "");
 }
 
 TEST(HfShape, NamesWhatIsMissingOrUnknown) {

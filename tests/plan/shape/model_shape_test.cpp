@@ -236,11 +236,10 @@ TEST(ModelShape, NamesWhatOnlyMegatronTrains) {
   ModelShape m = mixture(4, 8);
   EXPECT_NE(beyond_our_trainer(m).find("--num-experts"), std::string::npos);
   m.experts.reset();
+  m.qk_layernorm = true;
   EXPECT_EQ(beyond_our_trainer(m), "");
   m.predicted = 1;
   EXPECT_NE(beyond_our_trainer(m).find("--mtp-num-layers"), std::string::npos);
-  m.qk_layernorm = true;
-  EXPECT_NE(beyond_our_trainer(m).find("--qk-layernorm"), std::string::npos);
   m.latent_attention = true;
   EXPECT_NE(beyond_our_trainer(m).find("--multi-latent-attention"), std::string::npos);
 }

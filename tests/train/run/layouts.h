@@ -1,6 +1,7 @@
 #pragma once
 
 #include <ostream>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,11 +14,14 @@ namespace megalith::test {
 
 struct Family {
   const char* name;
-  bool llama;
+  bool llama, head_norms = false;
+  int no_rope_freq = 0;
 };
-inline constexpr Family kGpt2{"gpt2", false}, kLlama{"llama", true};
+inline constexpr Family kGpt2{"gpt2", false}, kLlama{"llama", true}, kQwen3{"qwen3", true, true},
+    kSmolLm3{"smollm3", true, false, 2};
 
-/// Changes the configuration to the family. GPT-2 is the default; LLaMA gets four key/value heads.
+/// Changes the configuration to the family. GPT-2 is the default; LLaMA gets four key/value heads. Qwen 3 has
+/// LLaMA's form with norms of queries and keys, heads of another size and a tied head.
 inline void set_family(ModelConfig& model, const Family& family) {
   if (!family.llama) return;
   model.position = PositionEmbedding::kRope;
@@ -25,6 +29,11 @@ inline void set_family(ModelConfig& model, const Family& family) {
   model.swiglu = model.untied_head = model.group_query = true;
   model.query_groups = 4;
   model.linear_bias = false;
+  model.no_rope_freq = family.no_rope_freq;
+  if (!family.head_norms) return;
+  model.qk_layernorm = true;
+  model.kv_channels = 10;
+  model.untied_head = false;
 }
 
 /// How ranks share the work of a run.
@@ -106,6 +115,20 @@ inline const std::vector<Layout>& layouts() {
        .layers_per_chunk = 1},
   };
   return kLayouts;
+}
+
+/// Those that divide a model's layers, heads or sequence in each way and together: what could matter to a
+/// family that has no parameters but LLaMA's and some that all tensor ranks have.
+inline std::vector<Layout> some_layouts() {
+  std::vector<Layout> some = layouts();
+  const std::set<std::string> names = {"tp2",
+                                       "tp4_sp_full",
+                                       "cp4_full",
+                                       "tp2_sp_pp2_dp2_zero1",
+                                       "tp2_sp_cp2_selective",
+                                       "tp2_sp_pp2_vpp2_cp2"};
+  std::erase_if(some, [&](const Layout& layout) { return !names.contains(layout.name); });
+  return some;
 }
 
 /// Every layout for both families, with a gtest name for each.

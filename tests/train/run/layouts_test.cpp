@@ -131,6 +131,19 @@ TEST_P(Layouts, TrainAsOneRankDoes) {
   expect_one_ranks_run(family, layout, kSmallVocab);
 }
 
+TEST(Layouts, TrainQwen3AsOneRankDoes) {
+  const std::vector<Layout> some = test::some_layouts();
+  EXPECT_EQ(some.size(), 6U);
+  for (const Layout& layout : some) expect_one_ranks_run(test::kQwen3, layout, kSmallVocab);
+}
+
+// A rank counts layers over the whole model.
+TEST(Layouts, TrainSmolLm3AsOneRankDoes) {
+  const Layout all{.name = "pp4", .pipeline = 4};
+  const Layout some{.name = "pp2_vpp2_cp2", .pipeline = 2, .context = 2, .layers_per_chunk = 1};
+  for (const Layout& layout : {all, some}) expect_one_ranks_run(test::kSmolLm3, layout, kSmallVocab);
+}
+
 // Only tensor ranks divide the vocabulary and change its padding.
 TEST(Layouts, DivideGpt2sVocabularyAndTrainAsOneRankDoes) {
   for (const auto& [family, layout] : test::family_layouts())

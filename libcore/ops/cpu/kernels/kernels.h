@@ -5,6 +5,7 @@
 
 #include "libcore/ops/activation_function.h"
 #include "libcore/ops/random/mask_key.h"
+#include "libcore/ops/row_part.h"
 #include "libcore/ops/step_scalars.h"
 
 /// The kernels' side of the CPU backend: plain structs and a table of functions, filled once per instruction
@@ -36,6 +37,7 @@ struct NormArgs {
   float *mean, *rstd;  // may be null
   int64_t columns;
   float eps;
+  RowPart part;
 };
 
 struct NormGradArgs {
@@ -43,6 +45,7 @@ struct NormGradArgs {
   const void *dy, *x, *w, *add;  // add may be null
   const float *mean, *rstd;
   int64_t columns;
+  RowPart part;
 };
 
 /// The fields of RowPositions, whose header has functions and so cannot be included here.

@@ -34,7 +34,7 @@ NormArgs norm_args_of(const auto& op, bool centred) {
   if (op.dropout.first_column != 0)
     fail(ErrorKind::kInternal, "cuda: the mask of a norm begins at column 0, not ", op.dropout.first_column);
   auto args = norm_args<NormArgs>(op);
-  args.rows = op.x.shape.rows();
+  args.rows = rows_taken(op.part, op.x.shape.rows());
   args.centred = centred;
   args.mask = dropout_mask(op.dropout, op.x.shape);
   return args;
@@ -42,7 +42,7 @@ NormArgs norm_args_of(const auto& op, bool centred) {
 
 NormGradArgs norm_grad_args_of(const auto& op) {
   auto args = norm_grad_args<NormGradArgs>(op);
-  args.rows = op.dy.shape.rows();
+  args.rows = rows_taken(op.part, op.dy.shape.rows());
   return args;
 }
 

@@ -1,0 +1,100 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "libcore/checkpoint/name_maps/name_map.h"
+#include "libcore/config/model_config.h"
+
+namespace megalith {
+
+/// How a family's config.json names its members. Null: it has no such member.
+struct ConfigKeys {
+  const char *layers, *hidden, *heads, *ffn, *positions, *epsilon, *activation, *attention_dropout;
+  const char* groups = nullptr;             // the number of heads of keys and values; null: as many as heads
+  const char* head = nullptr;               // the size of a head; null: hidden / heads
+  const char* older_positions = nullptr;    // read if there is no member `positions`
+  const char* hidden_dropout = nullptr;     // null: there is none
+  const char* embedding_dropout = nullptr;  // written equal to hidden_dropout
+};
+
+/// What transformers takes for members that a file leaves out.
+struct ConfigDefaults {
+  int positions;
+  double epsilon;
+  const char* activation;
+  double dropout = 0;
+  bool tied = false;  // tie_word_embeddings
+  int head = 0;       // the size of a head; 0: hidden / heads
+  int groups = 0;     // heads of keys and values, unless the member is null; 0: as many as heads
+  double rotary_base = 10000;
+  bool pads = false;  // a padding id, which may be beyond a small vocabulary; null is written then
+};
+
+/// Which linear layers have biases.
+enum class BiasRule : uint8_t {
+  kAll,
+  kByFlags,  // all or none: "attention_bias" and "mlp_bias", which must be equal
+  kQkv,      // the projection to queries, keys and values only
+  kNone,
+};
+
+/// Whether tokens see a window only.
+enum class WindowRule : uint8_t {
+  kNone,
+  kAll,     // if "sliding_window" is not null; 4096 tokens if the file lacks it
+  kByFlag,  // as kAll, but only if "use_sliding_window" is set, and from layer "max_window_layers" on, or 28
+};
+
+/// A flag of config.json that must have this value; a file that lacks it means this value, too.
+struct FixedFlag {
+  const char* key;
+  bool value;
+};
+
+/// How llama.cpp holds the family. No architecture: it is not written for llama.cpp.
+struct GgufForm {
+  const char* architecture = nullptr;
+  bool joined = false;      // QKV is one tensor, and the first layer of the MLP is not gated
+  bool neighbours = false;  // rotary angles apply to neighbours in a head, so that rows must be interleaved
+};
+
+/// A family of models, as data: which parts it is made of, and what its files call them. All that is known of
+/// a family is its row; code that reads it asks for a part and never for a family.
+struct Family {
+  const char* title;  // as in messages: "Qwen 3"
+  NameMap names;      // names.family is config.json's "model_type"
+  const ConfigKeys* keys;
+  ConfigDefaults defaults;
+  PositionEmbedding position;
+  Normalization norm;
+  bool gated;               // --swiglu; the activation must be silu
+  bool head_norms = false;  // --qk-layernorm
+  /// Every so manieth layer is not rotated, unless config.json says another interval; 0: all are rotated.
+  int no_rope_interval = 0;
+  BiasRule biases = BiasRule::kNone;
+  WindowRule window = WindowRule::kNone;
+  std::vector<FixedFlag> fixed = {};
+  GgufForm gguf = {};
+  /// transformers 5 splits texts by the family's own rules, whatever the tokenizer's files say; the
+  /// pre-tokenizer that agrees (known_split()). Null: it reads the files.
+  const char* tokenizer_rules = nullptr;
+};
+
+/// All families, in the order in which family_of() tries them.
+std::span<const Family> families();
+/// The family with this "model_type"; null if there is none.
+const Family* find_family(std::string_view model_type);
+/// The model types of all families, for messages: "gpt2, llama, qwen2".
+std::string family_types();
+
+/// The options of a model that the family cannot express; empty if it can express the model.
+std::vector<std::string> misfits(const Family&, const ModelConfig&);
+/// The first family that can express this configuration. If there is none, throws kData; the message lists,
+/// for each family, the options that do not fit.
+const Family& family_of(const ModelConfig&);
+
+}  // namespace megalith
