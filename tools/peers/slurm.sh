@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs examples/slurm_array.sh under a real Slurm of one node, made of Debian's packages without installing them,
-# and stops shards on the way: the joined bytes must be those of one process. Needs root and apt's lists.
+# and stops shards on the way: the joined bytes must be those of one process. Then srun starts two ranks, whose losses
+# must be those of one. Needs root and apt's lists.
 # Environment: BUILD (build/release), the folder of the programs.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/../.." && pwd)
@@ -109,3 +110,14 @@ cmp one_text_document.idx all_text_document.idx
 grep -q 'stopped by SIGUSR1' job-*.log && [ $stopped = 1 ] && [ $killed = 3 ] ||
   { cat job-*.log; echo "slurm.sh: stopped $stopped, killed $killed, wanted 1 and 3"; exit 1; }
 echo "ok: Slurm gives the bytes of one process, with three shards killed and one stopped"
+
+# ---- training: two ranks that srun starts have the losses of one
+train="--mock-data --tokenizer-type NullTokenizer --vocab-size 60 --num-layers 2 --hidden-size 32 --num-attention-heads 2 --seq-length 16
+  --max-position-embeddings 16 --micro-batch-size 1 --global-batch-size 4 --train-iters 5 --lr 1e-3 --log-interval 1 --eval-iters 0"
+losses() { grep -o 'lm loss: [^ ]*' "$1"; }
+megalith-pretrain $train >alone.log 2>&1
+srun -n 2 --mem=0 megalith-pretrain $train >ranks.log 2>&1 || { cat ranks.log; exit 1; }
+grep -q 'using world size: 2,' ranks.log || { cat ranks.log; exit 1; }
+[ "$(losses alone.log | wc -l)" = 5 ]
+diff <(losses alone.log) <(losses ranks.log)
+echo "ok: two ranks that srun starts have the losses of one"

@@ -251,25 +251,29 @@ void CacheCommand::validate_amounts(Problems& problems) const {
       problems.add(Opt{batch}, ' ', samples, " for ", format_double(steps), " steps of ", what,
                    "; wanted at most ", kMost, " samples in all");
   };
-  const double evaluations = static_cast<double>(*train.iters / train.eval_interval) + 1;
+  if (train.samples.value_or(0) > kMost)
+    problems.add(Opt{"train-samples"}, ' ', *train.samples, "; wanted at most ", kMost);
   if (!train.samples)
     require("global-batch-size", static_cast<double>(*train.iters), train.global_batch, "training");
   require(eval_batch ? "eval-global-batch-size" : "global-batch-size",
-          evaluations * static_cast<double>(train.eval_iters), samples_of_evaluation_step(), "evaluation");
+          static_cast<double>(evaluations()) * static_cast<double>(train.eval_iters),
+          samples_of_evaluation_step(), "evaluation");
+}
+
+int64_t CacheCommand::evaluations() const {
+  return *train.iters / train.eval_interval + 1;
 }
 
 std::array<std::optional<int64_t>, 3> CacheCommand::samples() const {
-  const int64_t batch = samples_of_evaluation_step();
-  const RunLength length = {.train_iters = *train.iters,
-                            .global_batch = batch,
-                            .train_samples = train.samples,
-                            .eval_interval = train.eval_interval,
-                            .eval_iters = train.eval_iters};
-  const std::array<int64_t, 3> all = requested_samples(length);
-  const int64_t train_samples = train.samples.value_or(*train.iters * train.global_batch);
-  std::array<std::optional<int64_t>, 3> samples = {train_samples, all[1], all[2]};
+  const int64_t samples_of_training = train.samples.value_or(*train.iters * train.global_batch);
+  const std::array<int64_t, 3> all = requested_samples({.train_iters = *train.iters,
+                                                        .global_batch = samples_of_evaluation_step(),
+                                                        .train_samples = samples_of_training,
+                                                        .eval_interval = train.eval_interval,
+                                                        .eval_iters = train.eval_iters});
+  std::array<std::optional<int64_t>, 3> samples = {all[0], all[1], all[2]};
   if (start_eval)  // the evaluations before it are left out
-    samples[1] = std::max<int64_t>(0, all[1] - consumed_valid_samples(length, *start_eval));
+    samples[1] = all[1] - std::min(evaluations(), *start_eval / train.eval_interval) * all[2];
   if (skip_train) samples[1] = all[2];
   if (train.full_validation) samples[1].reset();
   return samples;

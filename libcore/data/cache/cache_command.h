@@ -78,6 +78,7 @@ struct CacheCommand {
     v("multiple-validation-sets", train.multiple_validation,
       "The datasets of --valid-data-path are evaluated one by one.");
   }
+  int64_t evaluations() const;
   int64_t samples_of_evaluation_step() const { return eval_batch.value_or(train.global_batch); }
   void validate_length(Problems&) const;
   void validate_amounts(Problems&) const;
