@@ -193,6 +193,22 @@ TEST(CacheCommand, ReadsTheDatasetsOfEachSplitFromAFile) {
   EXPECT_EQ(digests(dir / "a"), digests(dir / "b"));
 }
 
+// Without --data-cache-path, the first run makes a folder with the name of each dataset's prefix.
+TEST(CacheCommand, MayBeRepeatedInTheFoldersOfTheDatasets) {
+  const TempDir dir;
+  for (const char* end : {".bin", ".idx"})
+    fs::copy_file(test::test_data(concat("data/goldens/mixed", end)), dir / concat("a", end));
+  const Words job = joined(joined(Words(kJob.begin() + 4, kJob.end()), kNull),
+                           {"--train-data-path", dir / "a", "--valid-data-path", dir / "a", dir / "a",
+                            "--test-data-path", dir / "a", "--fim-data"});
+  std::ostringstream out;
+  run_cache_command(job, out);
+  const auto first = digests(dir / "a/cache/GPTFIMDataset_indices");
+  EXPECT_EQ(first.size(), 12u);  // 4 of each split
+  run_cache_command(job, out);
+  EXPECT_EQ(digests(dir / "a/cache/GPTFIMDataset_indices"), first);
+}
+
 TEST(CacheCommand, RefusesTwoNamesOfTheDatasets) {
   const TempDir dir;
   const Words all = joined(kJob, kNull), own(all.begin() + 4, all.end());
