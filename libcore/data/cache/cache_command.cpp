@@ -175,8 +175,15 @@ void CacheCommand::finish() {
   train.tokens_of_a_sample = seq_length;
 }
 
+namespace {
+/// The most samples of a job: 2^32 of each of 2^15 datasets.
+constexpr int64_t kMostSamples = int64_t{1} << 47;
+}  // namespace
+
 void CacheCommand::validate(Problems& problems) const {
-  data.validate(problems);
+  DataConfig paths = data;
+  paths.split = DataConfig().split;  // split_bounds() takes what numbers there are in --split, as Megatron
+  paths.validate(problems);
   if (data.data_path.empty() && !data.has_own_paths())
     problems.missing({"data-path"}, " (or ", Opt{"train-data-path"}, " with ", Opt{"valid-data-path"},
                      " and ", Opt{"test-data-path"}, ')');
@@ -197,14 +204,9 @@ void CacheCommand::validate_length(Problems& problems) const {
   if (counted && train.samples)
     problems.add(Opt{"train-iters"}, ' ', *train.iters, " and ", Opt{"train-samples"}, ' ', *train.samples,
                  " contradict each other; give one of them");
-  for (const auto& [name, given] :
-       {std::pair{"rampup-batch-size", !train.rampup.empty()}, {"step-batch-size-schedule", by_schedule}})
-    if (given && counted)
-      problems.add(Opt{name}, " needs ", Opt{"train-samples"}, " N in place of ", Opt{"train-iters"});
-  TrainConfig growing;
-  growing.rampup = train.rampup;
-  growing.global_batch = train.global_batch;
-  if (train.global_batch > 0) growing.validate(ParallelConfig{}, problems);
+  if (train.samples.value_or(0) > kMostSamples)
+    problems.add(Opt{"train-samples"}, ' ', *train.samples, "; wanted at most ", kMostSamples);
+  require_samples("step-batch-size-schedule", by_schedule, problems);
   const BatchSchedule schedule = parse_batch_schedule(train.batch_schedule, seq_length);
   if (by_schedule && !schedule.wrong.empty())
     problems.add(Opt{"step-batch-size-schedule"}, ' ', quote(train.batch_schedule), ' ', schedule.wrong);
@@ -217,6 +219,20 @@ void CacheCommand::validate_length(Problems& problems) const {
   if (absent)
     problems.missing({absent}, "; it is --micro-batch-size times the number of data-parallel ranks where ",
                      "the job does not give it");
+}
+
+/// For a batch that grows: its steps have different sizes.
+void CacheCommand::require_samples(const char* option, bool given, Problems& problems) const {
+  if (given && train.iters)
+    problems.add(Opt{option}, " needs ", Opt{"train-samples"}, " N in place of ", Opt{"train-iters"});
+}
+
+void CacheCommand::validate_ramp(Problems& problems) const {
+  require_samples("rampup-batch-size", !train.rampup.empty(), problems);
+  TrainConfig growing;
+  growing.rampup = train.rampup;
+  growing.global_batch = train.global_batch;
+  if (train.global_batch > 0) growing.validate(ParallelConfig{}, problems);
 }
 
 namespace {
@@ -238,6 +254,7 @@ void CacheCommand::settle(const TokenizerTerms& of, Problems& problems) {
       problems.add(Opt{name}, " is no option of 0.16.1; give ", Opt{"megatron-core"},
                    " head, or leave it out");
   if (of.core == MegatronCore::kHead) train.rampup.clear();
+  validate_ramp(problems);
   if (!problems.empty()) return;
   if (!train.batch_schedule.empty()) train.iters = steps_of_schedule(train);
   train.finish();
@@ -245,14 +262,11 @@ void CacheCommand::settle(const TokenizerTerms& of, Problems& problems) {
 }
 
 void CacheCommand::validate_amounts(Problems& problems) const {
-  constexpr int64_t kMost = int64_t{1} << 47;  // 2^32 of each of 2^15 datasets
   const auto require = [&](const char* batch, double steps, int64_t samples, const char* what) {
-    if (steps * static_cast<double>(samples) > static_cast<double>(kMost))
+    if (steps * static_cast<double>(samples) > static_cast<double>(kMostSamples))
       problems.add(Opt{batch}, ' ', samples, " for ", format_double(steps), " steps of ", what,
-                   "; wanted at most ", kMost, " samples in all");
+                   "; wanted at most ", kMostSamples, " samples in all");
   };
-  if (train.samples.value_or(0) > kMost)
-    problems.add(Opt{"train-samples"}, ' ', *train.samples, "; wanted at most ", kMost);
   if (!train.samples)
     require("global-batch-size", static_cast<double>(*train.iters), train.global_batch, "training");
   require(eval_batch ? "eval-global-batch-size" : "global-batch-size",

@@ -81,6 +81,8 @@ struct CacheCommand {
   int64_t evaluations() const;
   int64_t samples_of_evaluation_step() const { return eval_batch.value_or(train.global_batch); }
   void validate_length(Problems&) const;
+  void require_samples(const char* option, bool given, Problems&) const;
+  void validate_ramp(Problems&) const;
   void validate_amounts(Problems&) const;
 };
 

@@ -258,6 +258,31 @@ TEST(CacheCommand, RefusesLengthsThatMegatronRefuses) {
                  std::string(name) + " is no option of 0.16.1; give --megatron-core head");
 }
 
+// Head's arguments have it, but no code reads it: the job below is one of 4 steps of 8 samples.
+TEST(CacheCommand, IgnoresARampWhereMegatronDoes) {
+  const InData in;
+  const TempDir dir;
+  std::ostringstream out;
+  const Words all = joined(joined(kJob, kNull), {"--megatron-core", "head"});
+  run_cache_command(joined(all, {"--data-cache-path", dir / "a"}), out);
+  run_cache_command(joined(all, {"--rampup-batch-size", "3", "4", "9", "--data-cache-path", dir / "b"}), out);
+  EXPECT_EQ(digests(dir / "a").size(), 4u);
+  EXPECT_EQ(digests(dir / "a"), digests(dir / "b"));
+}
+
+// Megatron's rule is re.findall(r"[.0-9]+", split); the text itself is a part of the names.
+TEST(CacheCommand, TakesASplitWithAnySeparators) {
+  const InData in;
+  const TempDir dir;
+  std::ostringstream out;
+  Words all = joined(joined(kJob, kNull), {"--data-cache-path", dir / "a"});
+  all[3] = "[8/1/1]";
+  run_cache_command(all, out);
+  EXPECT_EQ(digests(dir / "a").size(), 12u);  // 4 of each split
+  all[3] = "8/1/1/1";
+  EXPECT_PRED2(has_part, refusal(all), "has 4 numbers; wanted at most three");
+}
+
 TEST(CacheCommand, RefusesByName) {
   const Words all = joined(kJob, kNull);
   EXPECT_PRED2(has_part, refusal(joined(all, {"--mock-data"})),
@@ -281,6 +306,11 @@ TEST(CacheCommand, RefusesByName) {
   long_run[7] = "4";
   long_run[9] = "2305843009213693953";
   EXPECT_PRED2(has_part, refusal(long_run), "wanted at most 140737488355328 samples");
+  Words growing = joined(all, {"--rampup-batch-size", "1", "1", "9223372036854775807"});
+  growing[6] = "--train-samples";  // refused before the steps are counted, which would take minutes
+  growing[7] = "9223372036854775807";
+  growing[13] = "2147483647";
+  EXPECT_PRED2(has_part, refusal(growing), "--train-samples 9223372036854775807; wanted at most");
   Words without = all;
   without.resize(without.size() - 6);
   EXPECT_PRED2(has_part, refusal(without), "--global-batch-size is missing");
