@@ -11,6 +11,7 @@
 #include "libcore/base/text.h"
 #include "libcore/base/utf8.h"
 #include "libcore/io/streams/decoder.h"
+#include "libcore/io/streams/input_stream.h"
 
 namespace megalith {
 namespace {
@@ -111,11 +112,12 @@ std::string parquet_advice(const std::string& path) {
   std::error_code error;
   const auto kind =
       path == "-" ? std::filesystem::file_type::fifo : std::filesystem::status(path, error).type();
-  if (kind == std::filesystem::file_type::not_found)  // an object of --input-command
+  const bool file = kind == std::filesystem::file_type::regular;
+  // An object of --input-command, which may name a file: `cat {}`.
+  if (kind == std::filesystem::file_type::not_found || (file && !is_compressed(path)))
     return "it is Parquet; give the object a name that ends with .parquet, and let the command write it "
            "uncompressed";
-  return concat("it is Parquet in a ",
-                kind == std::filesystem::file_type::regular ? "compressed file" : "pipe",
+  return concat("it is Parquet in a ", file ? "compressed file" : "pipe",
                 "; write it to a file of its own, uncompressed, and name that");
 }
 

@@ -56,16 +56,18 @@ TEST(OtherForm, IsParquetWhereItCannotBeRead) {
   const auto advice = [](const std::string& path) {
     return other_form({.path = path, .fault = DocumentFault::kInvalidUtf8, .head = "PAR1\x15"});
   };
-  write_file(dir / "packed", "");
+  write_file(dir / "packed", "\x1f\x8b");  // gzip
+  write_file(dir / "rows", "PAR1");
   EXPECT_EQ(advice(dir / "packed"),
             "it is Parquet in a compressed file; write it to a file of its own, uncompressed, and name that");
   ASSERT_EQ(::mkfifo((dir / "a.parquet.gz").c_str(), 0600), 0);
   for (const std::string& path : {std::string("-"), dir / "a.parquet.gz"})
     EXPECT_EQ(advice(path),
               "it is Parquet in a pipe; write it to a file of its own, uncompressed, and name that");
-  EXPECT_EQ(advice("s3://corpus/rows"),
-            "it is Parquet; give the object a name that ends with .parquet, and let the command write it "
-            "uncompressed");
+  for (const std::string& object : {std::string("s3://corpus/rows"), dir / "rows"})  // by `cat {}`
+    EXPECT_EQ(advice(object),
+              "it is Parquet; give the object a name that ends with .parquet, and let the command write it "
+              "uncompressed");
 }
 
 TEST(OtherForm, IsConvertedInAPipeWhereThereIsNoPlainFile) {
