@@ -100,7 +100,7 @@ TEST(CommandPipe, DoesNotWaitForItsEndWhenAStopIsAsked) {
   });
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_THROW(stream.read(block, sizeof block), Stopped);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(1));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));  // not 1000
   sender.join();
 }
 
