@@ -10,11 +10,12 @@
 namespace megalith {
 namespace {
 
-/// Whether `path` is a single folder or file, not the prefix of a dataset's files.
+/// Whether `path` is a single folder or file, not the prefix of a dataset's files. (Without --data-cache-path
+/// Megatron makes a folder with the name of the prefix, for its cache.)
 bool names_text(const std::vector<std::string>& path) {
   std::error_code error;
-  return path.size() == 1 &&
-         (std::filesystem::is_directory(path[0], error) || std::filesystem::is_regular_file(path[0], error));
+  if (path.size() != 1 || std::filesystem::exists(path[0] + ".idx", error)) return false;
+  return std::filesystem::is_directory(path[0], error) || std::filesystem::is_regular_file(path[0], error);
 }
 
 /// What is wrong with a path that was given as a dataset's prefix and is a folder or a file of another kind;

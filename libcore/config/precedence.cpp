@@ -19,6 +19,7 @@ const std::vector<Rule>& rules() {
       {"global-batch-size", {"gradient-accumulation-steps", "step-batch-size-schedule"}},
       {"gradient-accumulation-steps", {"global-batch-size", "step-batch-size-schedule"}},
       {"step-batch-size-schedule", {"global-batch-size", "gradient-accumulation-steps", "rampup-batch-size"}},
+      {"rampup-batch-size", {"step-batch-size-schedule"}},
       {"train-iters", {"num-epochs", "train-samples"}},
       {"train-samples", {"num-epochs", "train-iters"}},
       {"num-epochs", {"train-iters", "train-samples"}},

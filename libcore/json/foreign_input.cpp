@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "libcore/base/text.h"
 #include "libcore/base/utf8.h"
 #include "libcore/io/streams/decoder.h"
+#include "libcore/io/streams/input_stream.h"
 
 namespace megalith {
 namespace {
@@ -104,11 +106,18 @@ std::string table_advice(const std::string& path, char separator) {
                 ", and name the text's column by --json-keys");
 }
 
-/// For Parquet in a pipe or in a compressed file: it is read from its end, which only a plain file allows.
-/// (Parquet in a plain file has been read and does not come here.)
+/// For Parquet that is not in a plain file: it is read from its end, which only a plain file allows. (Parquet
+/// in a plain file, and in an object whose name says so, has been read and does not come here.)
 std::string parquet_advice(const std::string& path) {
-  return concat("it is Parquet in a ",
-                path == "-" || compression_of(path).empty() ? "pipe" : "compressed file",
+  std::error_code error;
+  const auto kind =
+      path == "-" ? std::filesystem::file_type::fifo : std::filesystem::status(path, error).type();
+  const bool file = kind == std::filesystem::file_type::regular;
+  // An object of --input-command, which may name a file: `cat {}`.
+  if (kind == std::filesystem::file_type::not_found || (file && !is_compressed(path)))
+    return "it is Parquet; give the object a name that ends with .parquet, and let the command write it "
+           "uncompressed";
+  return concat("it is Parquet in a ", file ? "compressed file" : "pipe",
                 "; write it to a file of its own, uncompressed, and name that");
 }
 

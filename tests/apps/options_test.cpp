@@ -118,6 +118,13 @@ TEST_P(EveryApp, IsInTheOptionsPage) {
   EXPECT_NE(page.find(run("--help-markdown").out), std::string::npos) << "run tools/make_options_docs";
 }
 
+TEST(DataCache, IsInTheOptionsPage) {
+  const std::string page = read_file(MEGALITH_SOURCE_DIR "/docs/options.md");
+  const std::string text = test::run_command(test::app("data") + " cache --help-markdown").out;
+  EXPECT_NE(text.find("--per-split-data-args-path FILE"), std::string::npos) << text;
+  EXPECT_NE(page.find(text), std::string::npos) << "run tools/make_options_docs";
+}
+
 // An unknown option that belongs to another program is reported with that program's name, whatever its
 // spelling.
 TEST(UnknownOption, IsNamedWithTheProgramThatHasIt) {

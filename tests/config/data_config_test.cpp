@@ -1,5 +1,6 @@
 #include "libcore/config/data_config.h"
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -109,6 +110,25 @@ TEST_F(DataArgs, NameTheFileAndWhatIsWrong) {
             std::string::npos);
   file("{}");
   EXPECT_NE(failure(config, ErrorKind::kUsage).find("names no dataset"), std::string::npos);
+}
+
+// A job of Megatron-LM without --data-cache-path makes PREFIX/cache/GPTDataset_indices.
+TEST_F(DataArgs, NameADatasetBesideTheFolderOfItsCache) {
+  const std::string prefix = dir_ / "wiki", texts = dir_ / "texts";
+  for (const std::string& folder : {prefix, texts}) std::filesystem::create_directories(folder + "/cache");
+  write_file(prefix + ".idx", "");
+  DataConfig config;
+  config.train_path = {prefix};
+  EXPECT_FALSE(config.reads_texts());
+  config.valid_path = {"0.3", "a", "0.7", "b"};
+  config.test_path = {"c"};
+  config.fim.on = true;
+  EXPECT_EQ(complaint(config), "");
+  for (const std::string& folder : {texts, prefix + '/'}) {
+    config.train_path = {folder};
+    EXPECT_TRUE(config.reads_texts()) << folder;
+  }
+  EXPECT_NE(complaint(config).find("--valid-data-path 0.3 a 0.7 b is not text"), std::string::npos);
 }
 
 TEST(FimConfig, NeedsItsSwitchAndItsPairs) {

@@ -512,7 +512,12 @@ TEST(PretrainConfig, SetsAsideAFilesWordThatContradictsTheCommandLine) {
       with("global-batch-size: 8\ntrain-samples: 80\n", "--step-batch-size-schedule 0:4,640:6");
   EXPECT_EQ(levels.global_batch, 6);
   EXPECT_EQ(levels.iters, 15);
-  ASSERT_EQ(log.size(), 7u) << join(log, "\n");
+  const TrainConfig ramp =
+      with("step-batch-size-schedule: \"0:4 640:6\"\ntrain-samples: 80\n", "--rampup-batch-size 2 2 16");
+  EXPECT_EQ(ramp.batch_schedule, "");
+  EXPECT_EQ(ramp.rampup, (std::vector<std::string>{"2", "2", "16"}));
+  EXPECT_EQ(ramp.global_batch, 2);
+  ASSERT_EQ(log.size(), 8u) << join(log, "\n");
   EXPECT_EQ(log[0], concat("--global-batch-size on the command line comes before "
                            "--gradient-accumulation-steps 3 (",
                            dir / "run.yaml", ":1)"));

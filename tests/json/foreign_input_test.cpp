@@ -1,8 +1,13 @@
 #include "libcore/json/foreign_input.h"
 
+#include <string>
+
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "libcore/base/error.h"
+#include "libcore/io/files/file.h"
+#include "tests/support/files.h"
 
 namespace megalith {
 namespace {
@@ -30,8 +35,6 @@ TEST(OtherForm, IsKnownByTheFirstBytes) {
   expect_form("\"id\",\"the text\"\r\n1,a\r\n", "delimiter=\",\"");
   expect_form("id\ttext\n1\ta\n", "delimiter=\"\\t\"");
   expect_form("id;text\n1;a\n", "delimiter=\";\"");
-  expect_form("PAR1\x15\x04", "it is Parquet in a pipe; write it to a file of its own",
-              DocumentFault::kInvalidUtf8);
   expect_form(std::string("\xFF\xFEH\0i\0", 6), "`iconv -f utf-16 -t utf-8 < in/a.b > in/a.utf8.b`",
               DocumentFault::kInvalidUtf8);
   expect_form(std::string("{\0\"\0t\0", 6), "iconv -f utf-16le -t utf-8");
@@ -47,9 +50,24 @@ TEST(OtherForm, IsNotAssumedWhereTheInputMayBeWhatWasWanted) {
   EXPECT_NE(form_of(std::string("\xFE\xFF\0H", 4), DocumentFault::kInvalidUtf8, true), "");
 }
 
-TEST(OtherForm, IsParquetInACompressedFile) {
-  EXPECT_EQ(other_form({.path = "a.parquet.gz", .fault = DocumentFault::kInvalidUtf8, .head = "PAR1\x15"}),
+// What it is in depends on what lies at the path, not on how that is called.
+TEST(OtherForm, IsParquetWhereItCannotBeRead) {
+  const test::TempDir dir;
+  const auto advice = [](const std::string& path) {
+    return other_form({.path = path, .fault = DocumentFault::kInvalidUtf8, .head = "PAR1\x15"});
+  };
+  write_file(dir / "packed", "\x1f\x8b");  // gzip
+  write_file(dir / "rows", "PAR1");
+  EXPECT_EQ(advice(dir / "packed"),
             "it is Parquet in a compressed file; write it to a file of its own, uncompressed, and name that");
+  ASSERT_EQ(::mkfifo((dir / "a.parquet.gz").c_str(), 0600), 0);
+  for (const std::string& path : {std::string("-"), dir / "a.parquet.gz"})
+    EXPECT_EQ(advice(path),
+              "it is Parquet in a pipe; write it to a file of its own, uncompressed, and name that");
+  for (const std::string& object : {std::string("s3://corpus/rows"), dir / "rows"})  // by `cat {}`
+    EXPECT_EQ(advice(object),
+              "it is Parquet; give the object a name that ends with .parquet, and let the command write it "
+              "uncompressed");
 }
 
 TEST(OtherForm, IsConvertedInAPipeWhereThereIsNoPlainFile) {

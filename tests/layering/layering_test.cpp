@@ -195,7 +195,7 @@ TEST(Layering, ThirdPartyHeadersStayInTheirRoom) {
       {"^utf8proc.*", "libcore/(base/utf8|text/unicode/(forms|python_text))\\.cpp"},
       {"^nettle/.*", "libcore/hash/(sha256|hmac|md5).cpp"},
       {"^xxh.*", "libcore/hash/xxh64.cpp"},
-      {"^libdeflate.*", "libcore/checkpoint/torch/plugin_deflate.cpp"},
+      {"^libdeflate.*", "libcore/hash/plugin_deflate.cpp"},
       {"^[a-z]+intrin\\.h",  // x86 intrinsics: in files for one instruction set, or shared by two
        "libcore/(.*_(avx2|avx512|avx512vbmi2|avx512bf16)(_inl)?\\.(cpp|h)|text/pretokenize/"
        "block_scan_inl\\.h|"

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "libcore/checkpoint/torch/crc32.h"
+#include "libcore/hash/crc32.h"
 
 namespace megalith::test {
 namespace {

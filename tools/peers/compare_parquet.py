@@ -26,7 +26,8 @@ def enter_environment():
     if not (folder / "bin/python").exists():
         subprocess.run([sys.executable, "-m", "venv", folder], check=True)
     subprocess.run([folder / "bin/python", "-m", "pip", "install", "-q", "--disable-pip-version-check", *PACKAGES], check=True)
-    os.execv(folder / "bin/python", ["python", *sys.argv])
+    python = str(folder / "bin/python")  # also as the first word: by it Python finds its environment
+    os.execv(python, [python, *sys.argv])
 
 
 def random_text(rng):

@@ -28,7 +28,7 @@ struct PluginFacts {
 inline constexpr std::array<PluginFacts, 8> kPlugins = {
     {{"cuda", "--device cuda"},
      {"decoder", "compressed inputs"},
-     {"deflate", "torch's .pt files"},
+     {"deflate", "torch's .pt files, Parquet with checksums"},
      {"gloo", "ranks that are processes", "libgloo-dev"},
      {"oniguruma", "expressions of tokenizers with lookbehind and the like", "libonig-dev"},
      {"onednn", "matrix products on the CPU"},

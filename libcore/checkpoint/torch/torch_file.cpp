@@ -9,8 +9,8 @@
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/elements.h"
-#include "libcore/checkpoint/torch/crc32.h"
 #include "libcore/checkpoint/torch/zip_archive.h"
+#include "libcore/hash/crc32.h"
 
 namespace megalith {
 namespace {

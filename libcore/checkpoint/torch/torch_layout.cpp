@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "libcore/checkpoint/torch/crc32.h"
+#include "libcore/hash/crc32.h"
 
 namespace megalith {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
-#include "libcore/checkpoint/torch/crc32.h"
+#include "libcore/hash/crc32.h"
 
 // The format is described in PKWARE's APPNOTE.TXT, sections 4.3 and 4.5.3.
 namespace megalith {

@@ -3,14 +3,18 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <limits>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include "libcore/base/error.h"
 #include "libcore/base/machine/proc.h"
 #include "libcore/base/text.h"
-#include "libcore/config/data_args.h"
+#include "libcore/config/batch_schedule.h"
+#include "libcore/config/parallel_config.h"
 #include "libcore/config/pretrain_config.h"
+#include "libcore/data/cache/index_cache.h"
 #include "libcore/data/samples/batch_sampler.h"
 #include "libcore/dialects/megatron/fates.h"
 #include "libcore/options/cli.h"
@@ -18,18 +22,12 @@
 namespace megalith {
 namespace {
 
-/// Options of Megatron-LM that change its cache and are not supported here.
-constexpr std::string_view kUnsupported[] = {"eval-global-batch-size",
-                                             "fim-data",
-                                             "legacy-tokenizer",
-                                             "mock-data",
-                                             "multiple-validation-sets",
-                                             "phase-transition-iterations",
-                                             "per-split-data-args-path",
-                                             "rampup-batch-size",
-                                             "sft",
-                                             "start-eval-at-iter",
-                                             "step-batch-size-schedule"};
+/// Options of Megatron-LM that are refused, and why.
+constexpr std::pair<std::string_view, const char*> kRefused[] = {
+    {"legacy-tokenizer", "the tokenizer's part of the names is another one; leave it out, and give --like"},
+    {"mock-data", "a job on made-up numbers reads no cache"},
+    {"phase-transition-iterations", "such a job asks for other numbers of samples in each phase"},
+    {"sft", "the datasets of such a job keep no index"}};
 
 /// All names that a struct's options have.
 template <class Config>
@@ -57,7 +55,8 @@ class JobOptions {
   JobOptions() {
     add_names<CacheCommand>(read_);
     add_names<TokenizerTerms>(read_);
-    for (const char* own : {"help", "version", "quiet"}) read_.insert(own);
+    for (const char* own : {"config", "help", "help-man", "help-markdown", "quiet", "version"})
+      read_.insert(own);
     add_names<PretrainConfig>(known_);
   }
   bool reads(const std::string& name) const { return has(read_, name); }
@@ -79,35 +78,47 @@ class JobOptions {
   std::set<std::string> read_, known_;
 };
 
+/// Opens a data path as a job does. Megatron-LM knows neither budgets nor patterns of names.
+OpenBlend open_of_job(const std::vector<std::string>& words, const std::string& split = "1") {
+  OpenBlend open = open_blend(words, split);
+  if (!open.blend.budgets.empty())
+    fail(ErrorKind::kUsage, "cache: Megatron-LM knows no budgets (tokens=, epochs=); give the job and this ",
+         "command the weights that they mean: ", weights_text(open.blend.weights, open.blend.prefixes));
+  std::set<std::string> given;
+  for (const std::string& word : words) given.emplace(trim(word));
+  for (const std::string& prefix : open.blend.prefixes)
+    if (!given.contains(prefix))
+      fail(ErrorKind::kUsage, "cache: ", quote(prefix), " was found by a pattern, and Megatron-LM knows no ",
+           "patterns; give the job and this command the names of the datasets");
+  return open;
+}
+
 /// The samples and blend of each split, with the datasets of its own --…-data-path or of --data-path.
 class Cache {
  public:
   Cache(const CacheCommand& command, const Json& tokenizer)
       : command_(command),
-        terms_{.split = command.data_path.empty() ? std::string() : command.split,
-               .seed = command.seed,
+        terms_{.split = command.data.has_own_paths() ? std::string() : command.split,
+               .seed = command.train.seed,
                .seq_length = command.seq_length,
-               .tokenizer = tokenizer} {}
+               .tokenizer = tokenizer,
+               .dataset_class = command.data.fim.on ? "GPTFIMDataset" : "GPTDataset"} {}
 
   IndexCacheCounts write() {
-    if (!command_.data_path.empty()) {
+    if (!command_.data.has_own_paths()) {
       write_split_datasets();
       return counts_;
     }
-    const std::array paths = {&command_.train_path, &command_.valid_path, &command_.test_path};
-    for (size_t split = 0; split < paths.size(); ++split) {
-      if (paths[split]->empty()) continue;
-      const OpenBlend open = open_blend(*paths[split]);
-      const SplitPlan plan = plan_whole(open, request(), split);
-      add(open, {&plan});
-    }
+    const std::array paths = {&command_.data.train_path, &command_.data.valid_path, &command_.data.test_path};
+    for (size_t split = 0; split < paths.size(); ++split)
+      if (!paths[split]->empty()) write_own_datasets(*paths[split], split);
     return counts_;
   }
 
  private:
   /// The datasets of --data-path, which --split divides.
   void write_split_datasets() {
-    const OpenBlend open = open_blend(command_.data_path, command_.split);
+    const OpenBlend open = open_of_job(command_.data.data_path, command_.data.split);
     const auto bounds = split_bounds(command_.split);
     const auto plans = plan_splits(open, request());
     std::vector<const SplitPlan*> present;
@@ -121,10 +132,20 @@ class Cache {
     }
     add(open, present);
   }
+  void write_own_datasets(const std::vector<std::string>& words, size_t split) {
+    constexpr size_t kValid = 1;  // of kSplitNames
+    const OpenBlend open = open_of_job(words);
+    const bool apart = split == kValid && command_.train.multiple_validation && open.datasets.size() > 1;
+    const std::vector<SplitPlan> plans =
+        apart ? plan_each(open, request(), split) : std::vector{plan_whole(open, request(), split)};
+    std::vector<const SplitPlan*> all;
+    for (const SplitPlan& plan : plans) all.push_back(&plan);
+    add(open, all);
+  }
   DatasetRequest request() const {
     return {.split = command_.split,
             .seq_length = command_.seq_length,
-            .seed = static_cast<uint32_t>(command_.seed),
+            .seed = static_cast<uint32_t>(command_.train.seed),
             .samples = command_.samples(),
             .surplus = command_.surplus};
   }
@@ -147,43 +168,128 @@ class Cache {
 }  // namespace
 
 void CacheCommand::finish() {
-  if (!paths_file.empty() && data_path.empty()) data_path = read_data_args(paths_file);
-  if (split.empty() && !data_path.empty()) split = "969, 30, 1";
-  if (train_samples && global_batch && !train_iters) train_iters = *train_samples / *global_batch;
+  data.read_words();
+  if (split.empty() && !data.data_path.empty() && data.args_file.empty()) split = data.split;
+  if (!split.empty()) data.split = split;
+  data.finish();
+  train.tokens_of_a_sample = seq_length;
 }
 
+namespace {
+/// The most samples of a job: 2^32 of each of 2^15 datasets.
+constexpr int64_t kMostSamples = int64_t{1} << 47;
+}  // namespace
+
 void CacheCommand::validate(Problems& problems) const {
-  const bool own = !train_path.empty() || !valid_path.empty() || !test_path.empty();
-  if (data_path.empty() == !own)
-    problems.add("wanted either ", Opt{"data-path"}, " or ", Opt{"train-data-path"}, " with ",
-                 Opt{"valid-data-path"}, " and ", Opt{"test-data-path"});
-  if (own && !split.empty())
+  DataConfig paths = data;
+  paths.split = DataConfig().split;  // split_bounds() takes what numbers there are in --split, as Megatron
+  paths.validate(problems);
+  if (data.data_path.empty() && !data.has_own_paths())
+    problems.missing({"data-path"}, " (or ", Opt{"train-data-path"}, " with ", Opt{"valid-data-path"},
+                     " and ", Opt{"test-data-path"}, ')');
+  if (data.has_own_paths() && !split.empty())
     problems.add(Opt{"split"}, " contradicts ", Opt{"train-data-path"}, ", in Megatron too");
-  if (!train_iters) problems.add(Opt{"train-iters"}, " or ", Opt{"train-samples"}, " is missing");
-  if (!global_batch)
-    problems.add(Opt{"global-batch-size"},
-                 " is missing; it is --micro-batch-size times the number of "
-                 "data-parallel ranks where the job does not give it");
-  if (train_iters && global_batch) {
-    constexpr int64_t kMost = int64_t{1} << 47;  // 2^32 of each of 2^15 datasets
-    const int64_t intervals = *train_iters / eval_interval;
-    const double evaluations = (static_cast<double>(intervals) + 1) * static_cast<double>(eval_iters);
-    const double steps = std::max(static_cast<double>(*train_iters), evaluations);
-    if (steps * static_cast<double>(*global_batch) > static_cast<double>(kMost))
-      problems.add(Opt{"global-batch-size"}, ' ', *global_batch, " for ", format_double(steps),
-                   " steps of training or evaluation; wanted at most ", kMost, " samples in all");
-  }
+  if (!data.has_own_paths() && !data.args_file.empty() && split.empty())
+    problems.missing({"split"}, "; Megatron has a default of it beside ", Opt{"data-path"}, " only");
+  if (train.multiple_validation && data.valid_path.empty())
+    problems.add(Opt{"multiple-validation-sets"}, " needs ", Opt{"valid-data-path"}, " or ",
+                 Opt{"per-split-data-args-path"});
+  validate_length(problems);
+}
+
+/// The rules of Megatron's validate_args() for the length of a job and its batches.
+void CacheCommand::validate_length(Problems& problems) const {
+  const bool counted = train.iters.has_value(), by_schedule = !train.batch_schedule.empty();
+  if (!counted && !train.samples) problems.missing({"train-iters"}, " (or ", Opt{"train-samples"}, ')');
+  if (counted && train.samples)
+    problems.add(Opt{"train-iters"}, ' ', *train.iters, " and ", Opt{"train-samples"}, ' ', *train.samples,
+                 " contradict each other; give one of them");
+  if (train.samples.value_or(0) > kMostSamples)
+    problems.add(Opt{"train-samples"}, ' ', *train.samples, "; wanted at most ", kMostSamples);
+  require_samples("step-batch-size-schedule", by_schedule, problems);
+  const BatchSchedule schedule = parse_batch_schedule(train.batch_schedule, seq_length);
+  if (by_schedule && !schedule.wrong.empty())
+    problems.add(Opt{"step-batch-size-schedule"}, ' ', quote(train.batch_schedule), ' ', schedule.wrong);
+  if (by_schedule && train.global_batch > 0)
+    problems.add(Opt{"step-batch-size-schedule"}, " and ", Opt{"global-batch-size"}, ' ', train.global_batch,
+                 " contradict each other; give one of them");
+  const char* const absent = by_schedule && !eval_batch                ? "eval-global-batch-size"
+                             : !by_schedule && train.global_batch == 0 ? "global-batch-size"
+                                                                       : nullptr;
+  if (absent)
+    problems.missing({absent}, "; it is --micro-batch-size times the number of data-parallel ranks where ",
+                     "the job does not give it");
+}
+
+/// For a batch that grows: its steps have different sizes.
+void CacheCommand::require_samples(const char* option, bool given, Problems& problems) const {
+  if (given && train.iters)
+    problems.add(Opt{option}, " needs ", Opt{"train-samples"}, " N in place of ", Opt{"train-iters"});
+}
+
+void CacheCommand::validate_ramp(Problems& problems) const {
+  require_samples("rampup-batch-size", !train.rampup.empty(), problems);
+  TrainConfig growing;
+  growing.rampup = train.rampup;
+  growing.global_batch = train.global_batch;
+  if (train.global_batch > 0) growing.validate(ParallelConfig{}, problems);
+}
+
+namespace {
+/// Megatron's update_train_iters begins a last step for which the samples do not suffice, if a schedule gives
+/// the batches.
+int64_t steps_of_schedule(const TrainConfig& train) {
+  const CountedSteps whole =
+      steps_in_levels(train.batch_levels(), 0, std::numeric_limits<int64_t>::max(), *train.samples);
+  return whole.steps + (whole.samples < *train.samples ? 1 : 0);
+}
+}  // namespace
+
+void CacheCommand::settle(const TokenizerTerms& of, Problems& problems) {
+  const bool old = of.core == MegatronCore::k0161 && of.like.empty();
+  for (const auto& [name, given] : {std::pair{"step-batch-size-schedule", !train.batch_schedule.empty()},
+                                    {"eval-global-batch-size", eval_batch.has_value()},
+                                    {"start-eval-at-iter", start_eval.has_value()}})
+    if (given && old)
+      problems.add(Opt{name}, " is no option of 0.16.1; give ", Opt{"megatron-core"},
+                   " head, or leave it out");
+  if (of.core == MegatronCore::kHead) train.rampup.clear();
+  validate_ramp(problems);
+  if (!problems.empty()) return;
+  if (!train.batch_schedule.empty()) train.iters = steps_of_schedule(train);
+  train.finish();
+  validate_amounts(problems);
+}
+
+void CacheCommand::validate_amounts(Problems& problems) const {
+  const auto require = [&](const char* batch, double steps, int64_t samples, const char* what) {
+    if (steps * static_cast<double>(samples) > static_cast<double>(kMostSamples))
+      problems.add(Opt{batch}, ' ', samples, " for ", format_double(steps), " steps of ", what,
+                   "; wanted at most ", kMostSamples, " samples in all");
+  };
+  if (!train.samples)
+    require("global-batch-size", static_cast<double>(*train.iters), train.global_batch, "training");
+  require(eval_batch ? "eval-global-batch-size" : "global-batch-size",
+          static_cast<double>(evaluations()) * static_cast<double>(train.eval_iters),
+          samples_of_evaluation_step(), "evaluation");
+}
+
+int64_t CacheCommand::evaluations() const {
+  return *train.iters / train.eval_interval + 1;
 }
 
 std::array<std::optional<int64_t>, 3> CacheCommand::samples() const {
-  const std::array<int64_t, 3> all = requested_samples({.train_iters = *train_iters,
-                                                        .global_batch = *global_batch,
-                                                        .train_samples = train_samples,
-                                                        .eval_interval = eval_interval,
-                                                        .eval_iters = eval_iters});
+  const int64_t samples_of_training = train.samples.value_or(*train.iters * train.global_batch);
+  const std::array<int64_t, 3> all = requested_samples({.train_iters = *train.iters,
+                                                        .global_batch = samples_of_evaluation_step(),
+                                                        .train_samples = samples_of_training,
+                                                        .eval_interval = train.eval_interval,
+                                                        .eval_iters = train.eval_iters});
   std::array<std::optional<int64_t>, 3> samples = {all[0], all[1], all[2]};
-  if (skip_train) samples[1] = eval_iters * *global_batch;
-  if (full_validation) samples[1].reset();
+  if (start_eval)  // the evaluations before it are left out
+    samples[1] = all[1] - std::min(evaluations(), *start_eval / train.eval_interval) * all[2];
+  if (skip_train) samples[1] = all[2];
+  if (train.full_validation) samples[1].reset();
   return samples;
 }
 
@@ -194,8 +300,8 @@ std::vector<std::string> words_for_cache(const std::vector<std::string>& job) {
   for (const std::string& word : job) {
     if (word.starts_with("--")) {
       const std::string name = option_key(word.substr(2, word.find('=') - 2));
-      if (std::find(std::begin(kUnsupported), std::end(kUnsupported), name) != std::end(kUnsupported))
-        fail(ErrorKind::kUsage, "cache: --", name, " changes the samples of a job and is not supported here");
+      for (const auto& [refused, reason] : kRefused)
+        if (name == refused) fail(ErrorKind::kUsage, "cache: --", name, " is not supported: ", reason);
       taken = options.reads(name);
       if (!taken) options.require_known(name);
     } else if (words.empty() && taken && word != "-h") {
@@ -218,6 +324,7 @@ void run_cache_command(const std::vector<std::string>& words, std::ostream& out)
       "  --tokenizer-type GPT2BPETokenizer --vocab-file vocab.json --merge-file merges.txt \\\n"
       "  --data-cache-path /data/cache\n"
       "Other options of the job may be among them; those that do not change the cache are ignored.\n");
+  options.rule([&](Problems& problems) { command.settle(tokenizer, problems); });
   const auto text = options.read(words_for_cache(words));
   if (text) {
     out << *text;

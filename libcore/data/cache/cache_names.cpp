@@ -45,7 +45,7 @@ CacheNames::CacheNames(const std::vector<std::string>& prefixes, const CacheTerm
 Json CacheNames::identifiers(size_t number) const {
   const GptSpec& spec = plan_.specs[number];
   Json json = Json::object();
-  json.set("class", "GPTDataset");
+  json.set("class", terms_.dataset_class);
   json.set("dataset_path", prefixes_[plan_.datasets[number]]);
   json.set("num_samples", spec.samples ? Json(*spec.samples) : Json());
   json.set("index_split", spec.name);
@@ -58,7 +58,7 @@ Json CacheNames::identifiers(size_t number) const {
 }
 
 CacheName CacheNames::dataset(size_t number) const {
-  return named(identifiers(number), "GPTDataset", kSplitNames[plan_.split]);
+  return named(identifiers(number), terms_.dataset_class, kSplitNames[plan_.split]);
 }
 
 CacheName CacheNames::blend() const {

@@ -13,7 +13,8 @@ namespace megalith {
 struct CacheTerms {
   std::string split;  // --split as it was given; empty: each split has datasets of its own
   int64_t seed = 1234, seq_length = 0;
-  Json tokenizer = {};  // Tokenizer.unique_identifiers
+  Json tokenizer = {};                       // Tokenizer.unique_identifiers
+  const char* dataset_class = "GPTDataset";  // or GPTFIMDataset
 };
 
 /// A description and the beginning of the names of the files that belong to it.

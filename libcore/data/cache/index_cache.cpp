@@ -149,7 +149,8 @@ class Writer {
 
   std::string folder_of(const Work& work) const {
     if (!cache_.folder.empty()) return cache_.folder;
-    return cache_.open.datasets[work.plan->datasets[work.number]].prefix() + "/cache/GPTDataset_indices";
+    return cache_.open.datasets[work.plan->datasets[work.number]].prefix() + "/cache/" +
+           cache_.terms.dataset_class + "_indices";
   }
 
   /// Whether these files are still to be written: a dataset that is named twice has the same ones.

@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <utility>
 
-#include "libcore/checkpoint/torch/crc32.h"
 #include "libcore/checkpoint/torch/torch_layout.h"
+#include "libcore/hash/crc32.h"
 
 namespace megalith {
 

@@ -39,9 +39,7 @@ std::string rate(double count, double seconds) {
 class PaddleLines final : public RunObserver {
  public:
   explicit PaddleLines(const ObservedRun& run)
-      : log_interval_(run.config.train.log_interval),
-        global_batch_(run.config.train.global_batch),
-        epoch_steps_(run.epoch_steps) {}
+      : log_interval_(run.config.train.log_interval), epoch_steps_(run.epoch_steps) {}
 
   void step(const StepReport& report) override {
     const StepFigures& step = report.figures;
@@ -68,8 +66,8 @@ class PaddleLines final : public RunObserver {
         report.accuracy ? concat(", ", eval, "accuracy: ", format_fixed(*report.accuracy, 8)) : std::string(),
         ", ", eval, "ppl: ", four_digits(perplexity(report.loss)), ", ", eval,
         "runtime: ", four_digits(report.seconds), ", ", eval,
-        "samples_per_second: ", rate(batches * static_cast<double>(global_batch_), report.seconds), ", ",
-        eval, "steps_per_second: ", rate(batches, report.seconds), epoch(report.iteration));
+        "samples_per_second: ", rate(static_cast<double>(report.samples), report.seconds), ", ", eval,
+        "steps_per_second: ", rate(batches, report.seconds), epoch(report.iteration));
   }
 
  private:
@@ -78,7 +76,7 @@ class PaddleLines final : public RunObserver {
     return ", epoch: " + four_digits(static_cast<double>(iteration) / static_cast<double>(epoch_steps_));
   }
 
-  int64_t log_interval_, global_batch_, epoch_steps_;
+  int64_t log_interval_, epoch_steps_;
   double loss_ = 0, seconds_ = 0;  // sums over the steps since the last line
   int64_t steps_ = 0, samples_ = 0;
 };

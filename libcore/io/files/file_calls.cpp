@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <vector>
 
+#include <fcntl.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "libcore/base/error.h"
@@ -35,6 +37,16 @@ void sync_to_disk(int fd, const std::string& path) {
 
 std::string link_of(int fd) {
   return concat("/proc/self/fd/", fd);
+}
+
+int make_nameless(const std::string& folder) {
+  const int nameless = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (nameless >= 0) return nameless;
+  std::string name = folder + "/.scratch-XXXXXX";
+  const int named = ::mkostemp(name.data(), O_CLOEXEC);
+  if (named < 0) fail(ErrorKind::kIo, folder, ": cannot create a temporary file: ", std::strerror(errno));
+  ::unlink(name.c_str());
+  return named;
 }
 
 void append_all(int fd, std::string_view bytes, const std::string& path) {

@@ -19,6 +19,10 @@ namespace megalith {
 /// A path through which the file open as `fd` can be opened, even if it has no name.
 std::string link_of(int fd);
 
+/// Creates a file without a name in the folder, open for reading and writing: it vanishes with its last
+/// descriptor. On a file system without O_TMPFILE it has a name for a moment. kIo.
+int make_nameless(const std::string& folder);
+
 /// Calls fsync(): the file's bytes then survive a power failure. Throws kIo with `path`.
 void sync_to_disk(int fd, const std::string& path);
 

@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include <fcntl.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "libcore/base/error.h"
@@ -15,18 +14,6 @@ namespace megalith {
 namespace {
 
 constexpr size_t kBlock = size_t{1} << 20;
-
-/// Creates a nameless file, which vanishes with the process. On a file system without O_TMPFILE, the file
-/// briefly has a name.
-int open_nameless(const std::string& folder) {
-  const int descriptor = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-  if (descriptor >= 0) return descriptor;
-  std::string name = folder + "/.scratch-XXXXXX";
-  const int named = ::mkostemp(name.data(), O_CLOEXEC);
-  if (named < 0) fail(ErrorKind::kIo, folder, ": cannot create a temporary file: ", std::strerror(errno));
-  ::unlink(name.c_str());
-  return named;
-}
 
 }  // namespace
 
@@ -80,7 +67,7 @@ KeptBytes ScratchFile::save() {
 }
 
 void ScratchFile::flush() {
-  if (descriptor_ < 0) descriptor_ = open_nameless(folder_);
+  if (descriptor_ < 0) descriptor_ = make_nameless(folder_);
   write_buffer();
   if (hash_) hash_->update(buffer_.data(), buffer_.size());
   written_ += buffer_.size();

@@ -7,6 +7,8 @@
 #include <fstream>
 #include <utility>
 
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
 #include "libcore/io/parquet/thrift_reader.h"
 
 namespace megalith {
@@ -17,6 +19,30 @@ using Field = ThriftReader::Field;
 
 /// Bytes behind the footer: its size, and "PAR1".
 constexpr uint64_t kEnd = sizeof(uint32_t) + parquet::kMagic.size();
+
+/// The memory that a footer takes. A damaged one may name more row groups and columns than fit: a byte is
+/// enough for each.
+class FooterMemory {
+ public:
+  FooterMemory(uint64_t bytes, const ParquetPlace& place) : place_(place) { take(bytes); }
+  template <class Element>
+  void take_element() {
+    take(2 * sizeof(Element));  // of a vector that grows
+  }
+  void take(uint64_t bytes) {
+    constexpr uint64_t kMost = uint64_t{512} << 20;
+    taken_ += bytes;
+    if (taken_ > kMost)
+      fail(ErrorKind::kData, place_.path, ": ", place_.part, ", from byte ", place_.byte,
+           " on, takes more than ", format_bytes(static_cast<double>(kMost)),
+           " of memory; restore the file, or write it again with fewer row groups");
+  }
+  uint64_t taken() const { return taken_; }
+
+ private:
+  const ParquetPlace& place_;
+  uint64_t taken_ = 0;
+};
 
 bool is_signed(ThriftReader& in) {
   bool is_signed = true;
@@ -136,12 +162,14 @@ ColumnChunk column_chunk(ThriftReader& in) {
   return chunk;
 }
 
-RowGroup row_group(ThriftReader& in) {
+RowGroup row_group(ThriftReader& in, FooterMemory& memory) {
   RowGroup group;
   in.read_struct([&](ThriftReader& value, const Field& field) {
     if (field.id == 1)
-      value.read_list(field, ThriftReader::kStruct,
-                      [&](ThriftReader& element) { group.columns.push_back(column_chunk(element)); });
+      value.read_list(field, ThriftReader::kStruct, [&](ThriftReader& element) {
+        memory.take_element<ColumnChunk>();
+        group.columns.push_back(column_chunk(element));
+      });
     else if (field.id == 3)
       group.rows = value.integer(field);
     else
@@ -151,20 +179,27 @@ RowGroup row_group(ThriftReader& in) {
   return group;
 }
 
-ParquetFooter parse(std::string_view bytes, const ParquetPlace& place) try {
+ParquetFooter parse(std::string_view bytes, const ParquetPlace& place, FooterMemory& memory) try {
   ParquetFooter footer;
   ThriftReader in(bytes, place);
   in.read_struct([&](ThriftReader& value, const Field& field) {
     if (field.id == 2)
-      value.read_list(field, ThriftReader::kStruct,
-                      [&](ThriftReader& element) { footer.schema.push_back(schema_element(element)); });
+      value.read_list(field, ThriftReader::kStruct, [&](ThriftReader& element) {
+        memory.take_element<SchemaElement>();
+        footer.schema.push_back(schema_element(element));
+        memory.take(footer.schema.back().name.capacity());
+      });
     else if (field.id == 4)
-      value.read_list(field, ThriftReader::kStruct,
-                      [&](ThriftReader& element) { footer.groups.push_back(row_group(element)); });
+      value.read_list(field, ThriftReader::kStruct, [&](ThriftReader& element) {
+        memory.take_element<RowGroup>();
+        memory.take_element<uint64_t>();  // of `begins`
+        footer.groups.push_back(row_group(element, memory));
+      });
     else
       return false;
     return true;
   });
+  footer.memory = memory.taken();
   return footer;
 } catch (const ThriftReader::RanOut&) {
   fail_damaged(place, "a value goes beyond its ", bytes.size(), " bytes");
@@ -245,11 +280,11 @@ bool is_parquet(const std::string& path) {
 ParquetFooter read_parquet_footer(const ReadableFile& file, const std::string& name) {
   const uint64_t size = footer_size(file, name);
   const ParquetPlace place{name, "its footer", file.size() - kEnd - size};
+  FooterMemory memory(size, place);
   std::string bytes(size, '\0');
   file.read_at(place.byte, bytes.data(), bytes.size());
-  ParquetFooter footer = parse(bytes, place);
+  ParquetFooter footer = parse(bytes, place, memory);
   check(footer, place);
-  footer.bytes = size;
   uint64_t begin = 0;
   for (const RowGroup& group : footer.groups) {
     if (!footer.begins.empty()) begin = begin_of(group, begin);

@@ -44,7 +44,7 @@ struct ParquetFooter {
   /// For each row group, the byte at which its first column begins; 0 for the first one, so that it belongs
   /// to what begins the file. At last the file's size.
   std::vector<uint64_t> begins;
-  uint64_t bytes = 0;  // of the footer
+  uint64_t memory = 0;  // bytes that reading it took at most
 };
 
 /// Whether a regular file begins as Parquet does. False if it cannot be opened or read: whoever reads it next
@@ -52,7 +52,8 @@ struct ParquetFooter {
 bool is_parquet(const std::string& path);
 
 /// Reads the footer, and checks that each column of each row group lies in the file. kData, with the place,
-/// if it does not, or if the file is encrypted. `name`: of the file, for messages.
+/// if it does not, if the file is encrypted, or if the footer takes more than 512 MiB of memory. `name`: of
+/// the file, for messages.
 ParquetFooter read_parquet_footer(const ReadableFile& file, const std::string& name);
 inline ParquetFooter read_parquet_footer(const ReadableFile& file) {
   return read_parquet_footer(file, file.path());

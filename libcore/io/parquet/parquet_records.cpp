@@ -7,9 +7,12 @@
 #include <system_error>
 #include <utility>
 
+#include <unistd.h>
+
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
+#include "libcore/io/files/file_calls.h"
 #include "libcore/io/files/temporary_folder.h"
 #include "libcore/io/streams/stop_signal.h"
 
@@ -112,7 +115,7 @@ uint64_t ParquetRecords::consumed() const {
 }
 
 uint64_t ParquetRecords::decoder_memory() const {
-  return std::accumulate(columns_.begin(), columns_.end(), footer_.bytes,
+  return std::accumulate(columns_.begin(), columns_.end(), footer_.memory,
                          [](uint64_t sum, const ColumnReader& column) { return sum + column.memory(); });
 }
 
@@ -120,25 +123,36 @@ namespace {
 
 constexpr std::string_view kExtension = ".parquet";
 
-/// What a command writes, in a file of a folder that the destructor removes. The file does not have the
-/// origin's name, which may be longer than a file's can be.
+/// What a command writes, in a file without a name, which vanishes with this object and its readers.
 class Spool {
  public:
-  Spool(const InputOrigin& origin, const Interrupt* interrupt) : path_(folder_.path() + "/object") {
+  Spool(const InputOrigin& origin, const Interrupt* interrupt)
+      : folder_(temporary_folder().string()), file_(make_nameless(folder_)) {
+    try {
+      take(origin, interrupt);
+    } catch (...) {
+      ::close(file_);
+      throw;
+    }
+  }
+  ~Spool() { ::close(file_); }
+  Spool(const Spool&) = delete;
+  Spool& operator=(const Spool&) = delete;
+
+  /// A path by which it can be opened as long as this object lives.
+  std::string path() const { return link_of(file_); }
+
+ private:
+  void take(const InputOrigin& origin, const Interrupt* interrupt) const {
     constexpr size_t kBlock = size_t{1} << 18;
     const std::unique_ptr<char[]> block(new char[kBlock]);
     InputStream stream(origin, interrupt);
-    AtomicFile file(path_);
-    while (const size_t n = stream.read(block.get(), kBlock)) file.write({block.get(), n});
+    while (const size_t n = stream.read(block.get(), kBlock)) append_all(file_, {block.get(), n}, folder_);
     stop_if_asked();  // which ends the stream, too
-    file.flush();
-    file.publish();
   }
-  const std::string& path() const { return path_; }
 
- private:
-  OwnFolder folder_;
-  std::string path_;
+  std::string folder_;
+  int file_;
 };
 
 /// Whether the origin is Parquet, by its content or, of a command, by its name.

@@ -1,9 +1,12 @@
 #include "libcore/io/streams/command_pipe.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include <fcntl.h>
@@ -13,6 +16,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/io/streams/held_signals.h"
+#include "libcore/io/streams/stop_signal.h"
 
 namespace megalith {
 namespace {
@@ -71,26 +75,35 @@ CommandPipe::~CommandPipe() {
   ::close(descriptor_);
   if (process_ < 0) return;
   ::kill(-process_, SIGKILL);
-  wait();
+  wait(0);
 }
 
-std::optional<int> CommandPipe::wait() {
-  const pid_t process = std::exchange(process_, -1);
+bool CommandPipe::wait(int options) {
   int status = 0;
-  while (::waitpid(process, &status, 0) < 0)
-    if (errno != EINTR) return std::nullopt;
-  return status;
+  pid_t ended = -1;
+  do ended = ::waitpid(process_, &status, options);
+  while (ended < 0 && errno == EINTR);
+  if (ended == 0) return false;  // with WNOHANG: it still runs
+  if (ended > 0) status_ = status;
+  process_ = -1;
+  return true;
 }
 
 void CommandPipe::finish(const std::string& name) {
-  if (process_ < 0) return;
-  const std::optional<int> status = wait();
-  if (!status)  // then half an object would pass for a whole one
-    fail(ErrorKind::kSystem, name, ": cannot learn how `", command_, "` ended: ", std::strerror(errno),
+  using std::chrono::milliseconds;
+  // A command that has closed its stdout mostly ends at once. The handler of a signal restarts waitpid(), so
+  // a longer wait is cut in pieces.
+  for (milliseconds pause{1}; process_ >= 0 && !wait(WNOHANG);
+       pause = std::min(2 * pause, milliseconds{50})) {
+    stop_if_asked();
+    std::this_thread::sleep_for(pause);
+  }
+  if (!status_)  // then half an object would pass for a whole one
+    fail(ErrorKind::kSystem, name, ": cannot learn how `", command_, "` ended: ", std::strerror(ECHILD),
          "; start this program where SIGCHLD is not ignored");
-  if (WIFEXITED(*status) && WEXITSTATUS(*status) == 0) return;
-  const std::string how = WIFSIGNALED(*status) ? concat("was ended by signal ", WTERMSIG(*status))
-                                               : concat("ended with exit code ", WEXITSTATUS(*status));
+  if (WIFEXITED(*status_) && WEXITSTATUS(*status_) == 0) return;
+  const std::string how = WIFSIGNALED(*status_) ? concat("was ended by signal ", WTERMSIG(*status_))
+                                                : concat("ended with exit code ", WEXITSTATUS(*status_));
   fail(ErrorKind::kComm, name, ": `", command_, "` ", how, "; its own messages are on stderr; try again");
 }
 

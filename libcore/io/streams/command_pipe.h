@@ -19,16 +19,17 @@ class CommandPipe {
 
   /// Where its stdout is read; the pipe keeps it.
   int descriptor() const { return descriptor_; }
-  /// To be called at the end of its stdout: waits for its end. Throws kComm, with `name`, if its exit code is
-  /// not 0; kSystem if the system does not tell it.
+  /// To be called at the end of its stdout: waits for its end, or until a stop is asked, which throws
+  /// Stopped. Throws kComm, with `name`, if its exit code is not 0; kSystem if the system does not tell it.
   void finish(const std::string& name);
 
  private:
-  std::optional<int> wait();  // its status; nothing if it is not known
+  bool wait(int options);  // whether it has ended; sets status_
 
   std::string command_;
   int descriptor_ = -1;
-  pid_t process_ = -1;  // -1: it has ended
+  pid_t process_ = -1;         // -1: it has ended
+  std::optional<int> status_;  // with which it ended; nothing if the system does not tell it
 };
 
 }  // namespace megalith

@@ -38,10 +38,6 @@ std::unique_ptr<Decoder> make_decoder(std::string_view head) {
   return nullptr;
 }
 
-uint32_t crc32_of(std::string_view bytes) {
-  return plugin().function<uint32_t(const char*, size_t)>("megalith_crc32")(bytes.data(), bytes.size());
-}
-
 std::string_view compression_of(std::string_view path) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kEnds = {
       {{".gz", "gzip"}, {".zst", "zstd"}, {".bz2", "bzip2"}, {".xz", "xz"}}};

@@ -34,8 +34,6 @@ enum class Compression : uint8_t { kGzip, kZstd, kBzip2, kXz };
 /// are missing.
 std::unique_ptr<Decoder> make_decoder(std::string_view head);
 std::unique_ptr<Decoder> make_decoder(Compression compression);
-/// The CRC-32 of zlib's crc32(). kDevice as for make_decoder().
-uint32_t crc32_of(std::string_view bytes);
 
 /// The format, such as "gzip", that the extension of a file name implies (.gz, .zst, .bz2, .xz); empty for
 /// any other extension.

@@ -189,8 +189,4 @@ __attribute__((visibility("default"))) megalith::Decoder* megalith_decoder(
     megalith::Compression compression) {
   return megalith::make(compression).release();
 }
-
-__attribute__((visibility("default"))) uint32_t megalith_crc32(const char* bytes, size_t size) {
-  return static_cast<uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(bytes), size));
-}
 }

@@ -86,9 +86,13 @@ int64_t count_labels(const SampleReader& read, int64_t index, size_t length) {
 }
 }  // namespace
 
-// All ranks count the labels of all samples, at every evaluation; so each sample is read for this only once.
-void read_as_a_whole(DataSet& set, int64_t labels) {
+// All ranks count the labels of all samples, at every evaluation; so a sample is read for this at most once.
+void read_as_a_whole(DataSet& set, int64_t labels, LabelsInLoss in_loss) {
   set.whole = true;
+  if (in_loss == LabelsInLoss::kAll) {
+    set.read.counted = [labels](int64_t) { return labels; };
+    return;
+  }
   // One more than the labels of a sample; 0: not counted yet.
   const auto known = std::make_shared<std::vector<std::atomic<int64_t>>>(static_cast<size_t>(set.size));
   set.read.counted = [read = set.read.read, length = static_cast<size_t>(labels), known](int64_t index) {

@@ -26,8 +26,11 @@ DataSet data_set_of(const TrainingDataset& data, const TokenRules&, uint32_t par
 /// Changes the set's reader so that it marks the documents within a sample. A document ends with `eod`.
 void tell_documents(DataSet& set, int32_t eod, bool mask_loss);
 
-/// Makes the set one that an evaluation reads as a whole. Call this last: it counts the labels that the set's
-/// reader leaves in the loss, once for each sample; `labels` is the number of labels of a sample.
-void read_as_a_whole(DataSet& set, int64_t labels);
+/// Which labels the reader of a set leaves in the loss. kSome: it must read a sample to know them.
+enum class LabelsInLoss { kAll, kSome };
+
+/// Makes the set one that an evaluation reads as a whole. Call this last. `labels`: their number in a sample.
+/// If only some are in the loss, each sample is read once more for their number.
+void read_as_a_whole(DataSet& set, int64_t labels, LabelsInLoss in_loss);
 
 }  // namespace megalith

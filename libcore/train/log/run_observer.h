@@ -44,7 +44,7 @@ struct EvaluationReport {
   double loss = 0;
   std::optional<double> train_loss = {};  // set if an observer needs it and there are training data
   std::optional<double> accuracy = {};  // share of the labels that have the largest logit; unset: not counted
-  int64_t batches = 0;
+  int64_t batches = 0, samples = 0;     // that were read; the last batch of a whole set may not be full
   double seconds = 0;
 };
 

@@ -75,6 +75,10 @@ int64_t Evaluations::batches_of(const DataSet& set) const {
   return train_.eval_iters;
 }
 
+int64_t Evaluations::samples_of(const DataSet& set) const {
+  return set.whole ? set.size : batches_of(set) * train_.global_batch;
+}
+
 std::optional<double> Evaluations::mean_loss(const DataSet& set, int64_t first_sample,
                                              Trainer::LabelCounts* counts) const {
   const SampleSource source = set.whole ? filled_up(set) : repeated(set);
@@ -102,7 +106,8 @@ std::optional<EvaluationReport> Evaluations::validation_of(size_t set, const Tra
   EvaluationReport report{.where = where,
                           .set = name_of_set(set),
                           .iteration = state.iteration,
-                          .batches = data.whole ? batches_of(data) : train_.eval_iters};
+                          .batches = batches_of(data),
+                          .samples = samples_of(data)};
   Trainer::LabelCounts labels;
   const bool first_samples = data.from_the_beginning || data.whole;
   const auto loss =
@@ -136,7 +141,8 @@ std::optional<EvaluationReport> Evaluations::test(const TrainState& state) const
                           .test = true,
                           .iteration = state.iteration,
                           .loss = *loss,
-                          .batches = train_.eval_iters};
+                          .batches = batches_of(data_.test),
+                          .samples = samples_of(data_.test)};
 }
 
 namespace {

@@ -43,6 +43,7 @@ class Evaluations {
   }
   std::string name_of_set(size_t set) const;
   int64_t batches_of(const DataSet&) const;
+  int64_t samples_of(const DataSet&) const;  // in these batches
   std::optional<double> mean_loss(const DataSet&, int64_t first_sample,
                                   Trainer::LabelCounts* counts = nullptr) const;
   bool any_rank_stops() const;

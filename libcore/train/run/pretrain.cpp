@@ -301,8 +301,11 @@ class Opened {
       open_files(tokenizer_check(tokenizer.get(), config), rules);
     }
     mark_all_documents();
+    // The sets have no pad id, and leave out what does not fill a sample.
+    const bool masked = config.data.fim.on || config.data.eod_mask_loss;
     if (config.train.full_validation)
-      for (DataSet* const set : validation_sets()) read_as_a_whole(*set, config.model.seq_length);
+      for (DataSet* const set : validation_sets())
+        read_as_a_whole(*set, config.model.seq_length, masked ? LabelsInLoss::kSome : LabelsInLoss::kAll);
   }
 
   /// The hash of the texts that the run reads; empty if it reads none.

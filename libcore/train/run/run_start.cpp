@@ -218,20 +218,32 @@ LrSchedule take_optimizer_state(const StartPoint& start, const CheckpointConfig&
   return schedule;
 }
 
+namespace {
+/// The samples after which the last step that is left begins or ends; nothing if no step is left.
+std::optional<int64_t> end_of_steps(const TrainConfig& train, const TrainState& state) {
+  const int64_t left = train.eval_only ? 0 : *train.iters - state.iteration;
+  if (left <= 0) return std::nullopt;
+  return state.consumed_train + train.samples_of_steps(left, state.consumed_train);
+}
+
+bool has_evaluations(const TrainConfig& train, const DataSets& data) {
+  const bool valid = data.valid.size > 0 && (train.eval_iters > 0 || train.full_validation);
+  return valid || (data.test.size > 0 && train.eval_iters > 0);
+}
+}  // namespace
+
 // The levels before the run's start may have been for fewer ranks. An evaluation takes the largest batch,
 // even if no step that is left does.
-void require_whole_batches(const PretrainConfig& config, const TrainState& state) {
+void require_whole_batches(const PretrainConfig& config, const DataSets& data, const TrainState& state) {
   const TrainConfig& train = config.train;
   const std::vector<BatchLevel> levels = train.batch_levels();
   const int64_t step = int64_t{train.micro_batch} * config.parallel.data;
-  const int64_t end =
-      state.consumed_train +
-      train.samples_of_steps(std::max<int64_t>(0, *train.iters - state.iteration), state.consumed_train);
-  const bool evaluates = train.eval_iters > 0 || train.full_validation;
+  const std::optional<int64_t> end = end_of_steps(train, state);
   for (size_t i = 0; i < levels.size(); ++i) {
     const auto [from, batch] = levels[i];
     const bool past = i + 1 < levels.size() && levels[i + 1].from <= state.consumed_train;
-    const bool taken = !past && from < end, evaluated = evaluates && batch == train.global_batch;
+    const bool taken = !past && end && from < *end;
+    const bool evaluated = batch == train.global_batch && has_evaluations(train, data);
     if ((!taken && !evaluated) || batch % step == 0) continue;
     const std::string use = taken ? concat("the batch from ", from, " samples on")
                                   : std::string("the largest batch, which evaluations take");

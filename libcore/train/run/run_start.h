@@ -41,7 +41,7 @@ LrSchedule take_optimizer_state(const StartPoint&, const CheckpointConfig&, cons
 
 /// kUsage when a batch of --step-batch-size-schedule that a step or an evaluation of this run takes cannot be
 /// divided among its ranks.
-void require_whole_batches(const PretrainConfig&, const TrainState&);
+void require_whole_batches(const PretrainConfig&, const DataSets&, const TrainState&);
 
 /// kUsage when the data have fewer training samples than the remaining steps need.
 void require_enough_data(const RankInput&, const TrainState&);

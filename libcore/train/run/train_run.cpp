@@ -85,7 +85,7 @@ TrainRun::TrainRun(const RankInput& in)
     else if (in_.tuning)
       take_adapters(*in_.tuning, *trainer_);
   });
-  require_whole_batches(config_, progress_.state());
+  require_whole_batches(config_, in_.data, progress_.state());
   require_enough_data(in_, progress_.state());
   observe(std::move(outputs));
   saves_.begin(*trainer_, observers_);

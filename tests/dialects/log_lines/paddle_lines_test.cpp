@@ -37,9 +37,9 @@ TEST(PaddleLines, GiveMeansAndRatesOfTheInterval) {
   test::LogLines log;
   lines->step({.figures = {.iteration = 19, .loss = 9.25, .seconds = 1.5, .samples = 12}});
   lines->step({.figures = {.iteration = 20, .loss = 9, .next_rate = 1e-5, .seconds = 0.5, .samples = 16}});
-  lines->evaluation({.iteration = 20, .loss = 2, .batches = 5, .seconds = 2.5});
-  lines->evaluation({.test = true, .iteration = 20, .loss = 2, .batches = 5, .seconds = 2.5});
-  lines->evaluation({.set = "wiki", .iteration = 20, .loss = 2, .batches = 5, .seconds = 2.5});
+  lines->evaluation({.iteration = 20, .loss = 2, .batches = 5, .samples = 80, .seconds = 2.5});
+  lines->evaluation({.test = true, .iteration = 20, .loss = 2, .batches = 5, .samples = 80, .seconds = 2.5});
+  lines->evaluation({.set = "wiki", .iteration = 20, .loss = 2, .batches = 5, .samples = 75, .seconds = 2.5});
   ASSERT_EQ(log.lines.size(), 3U);
   EXPECT_EQ(after_head(log.lines[0]),
             "loss: 9.12500000, learning_rate: 1e-05, global_step: 20, interval_runtime: 2.0000, "

@@ -35,10 +35,13 @@ class Thrift {
     return *this;
   }
   Thrift& list(int id, const std::vector<Thrift>& values) {
-    head(id, 9);
-    bytes_ += '\xfc';  // structs, whose number follows
-    varint(values.size());
+    list_head(id, values.size());
     for (const Thrift& value : values) bytes_ += value.bytes();
+    return *this;
+  }
+  Thrift& list_of_nothing(int id, size_t structs) {
+    list_head(id, structs);
+    bytes_.append(structs, '\0');
     return *this;
   }
   std::string bytes() const { return bytes_ + '\0'; }
@@ -47,6 +50,11 @@ class Thrift {
   void head(int id, int type) {
     bytes_ += static_cast<char>((id - last_) << 4 | type);
     last_ = id;
+  }
+  void list_head(int id, size_t structs) {
+    head(id, 9);
+    bytes_ += '\xfc';  // structs, whose number follows
+    varint(structs);
   }
   void varint(uint64_t value) {
     for (; value >= 0x80; value >>= 7) bytes_ += static_cast<char>(value | 0x80);

@@ -87,6 +87,23 @@ TEST(CommandPipe, IsNotAtItsEndWhenAStopIsAsked) {
   sender.join();
 }
 
+// A command may go on after it has closed its stdout.
+TEST(CommandPipe, DoesNotWaitForItsEndWhenAStopIsAsked) {
+  const Interrupt interrupt;
+  const StopSignal signal(&interrupt);
+  InputStream stream({"x", "printf all; exec >&-; sleep 1000"}, &interrupt);
+  char block[64];
+  EXPECT_EQ(stream.read(block, sizeof block), 3U);
+  std::thread sender([] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));  // by then it waits for the command's end
+    ::kill(::getpid(), SIGTERM);
+  });
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_THROW(stream.read(block, sizeof block), Stopped);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));  // not 1000
+  sender.join();
+}
+
 TEST(CommandPipe, EndsItsWholeGroupWithTheStream) {
   const test::TempDir dir;
   {

@@ -90,7 +90,7 @@ TEST_F(TokenData, OfAnotherPartIsPermutedOtherwise) {
 TEST_F(TokenData, ReadAsAWholeCountsTheLabelsInTheLoss) {
   DataSet set = data_set_of(*data_, rules(), 1);
   tell_documents(set, 0, true);
-  read_as_a_whole(set, kLength);
+  read_as_a_whole(set, kLength, LabelsInLoss::kSome);
   EXPECT_TRUE(set.whole);
   for (int64_t i = 0; i < set.size; ++i) {
     int64_t in_loss = 0;
@@ -107,9 +107,25 @@ TEST_F(TokenData, ReadAsAWholeIsReadOnceForItsCount) {
     ++reads;
     std::fill(out.loss_mask.begin(), out.loss_mask.begin() + index, 1.0f);
   };
-  read_as_a_whole(set, kLength);
+  read_as_a_whole(set, kLength, LabelsInLoss::kSome);
   for (const int64_t index : {2, 0, 2, 2, 0}) EXPECT_EQ(set.read.counted(index), index);
   EXPECT_EQ(reads, 2);
+}
+
+// Without masks, the numbers of labels are known: no rank reads the set only to count them.
+TEST_F(TokenData, ReadAsAWholeIsNotReadForAKnownCount) {
+  DataSet plain = data_set_of(*data_, rules(), 1);
+  read_as_a_whole(plain, kLength, LabelsInLoss::kAll);
+  for (int64_t i = 0; i < plain.size; ++i) {
+    const Sample sample = sample_of(plain, i, kLength);
+    EXPECT_EQ(plain.read.counted(i), std::count(sample.mask.begin(), sample.mask.end(), 1));
+  }
+  DataSet unread;
+  unread.size = 3;
+  unread.read = [](int64_t, const SampleView&) { ADD_FAILURE() << "was read"; };
+  read_as_a_whole(unread, kLength, LabelsInLoss::kAll);
+  EXPECT_TRUE(unread.whole);
+  EXPECT_EQ(unread.read.counted(2), static_cast<int64_t>(kLength));
 }
 
 TEST_F(TokenData, HoldsOnlyIdsOfTheVocabulary) {

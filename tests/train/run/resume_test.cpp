@@ -200,6 +200,24 @@ TEST_F(Loop, RefusesAnEvaluationWhoseBatchItCannotDivide) {
   EXPECT_EQ(train(c, tiny_data(), nullptr).iteration, 6);
 }
 
+// Batches of 4 and 8, of which micro-batches of 8 divide the larger one.
+TEST_F(Loop, AcceptsABatchOfItsScheduleThatNoStepTakes) {
+  PretrainConfig c = config("run");
+  take_schedule(c.train, "0:4 180:8", 24);
+  c.finish();
+  train(c, tiny_data(), nullptr);
+  c.train.micro_batch = 8;
+  c.train.eval_only = true;
+  train(c, tiny_data(), nullptr);  // an evaluation takes 8
+  c.train.eval_only = false;
+  c.train.micro_batch = 3;  // does not divide the batch that the next step would take
+  EXPECT_NE(complaint(c, ErrorKind::kUsage).find("8, the largest batch, which evaluations take"),
+            std::string::npos);
+  DataSets data = tiny_data();
+  data.valid = data.test = {};
+  EXPECT_EQ(train(c, data, nullptr).iteration, 5);
+}
+
 TEST_F(Loop, TakesAFixedLossScaleAndAnotherPrecisionsCheckpoint) {
   PretrainConfig c = config("run");
   c.train.bf16 = true;

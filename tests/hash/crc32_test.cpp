@@ -1,4 +1,4 @@
-#include "libcore/checkpoint/torch/crc32.h"
+#include "libcore/hash/crc32.h"
 
 #include <string>
 
