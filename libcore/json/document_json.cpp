@@ -213,19 +213,39 @@ const char* DocumentParser::article_and_name(Kind kind) {
   return "";
 }
 
-DocumentParser::DocumentParser(std::vector<std::string> keys) : json_text_(json_text(chosen_isa())) {
+DocumentParser::DocumentParser(std::vector<std::string> keys)
+    : json_text_(json_text(chosen_isa())), places_(1) {
   for (const std::string& key : keys) {
-    slots_.emplace_back(key, std::vector<std::string>{key});
+    add_place(slots_.size(), {key});
+    slots_.emplace_back(key);
     chosen_.push_back(chosen_.size());
   }
   paths_.resize(keys.size());
   for (size_t k = 0; k < keys.size(); ++k) {
-    std::vector<std::string> path = split(keys[k], '.');
+    const std::vector<std::string> path = split(keys[k], '.');
     if (path.size() == 1) continue;
     paths_[k] = slots_.size();
     deepest_ = std::max(deepest_, path.size());
-    slots_.emplace_back(std::move(keys[k]), std::move(path));
+    add_place(slots_.size(), path);
+    slots_.emplace_back(std::move(keys[k]));
   }
+}
+
+void DocumentParser::add_place(size_t slot, const std::vector<std::string>& path) {
+  size_t at = 0;
+  for (const std::string& name : path) {
+    const auto found = places_[at].children.find(name);
+    if (found != places_[at].children.end()) {
+      at = found->second;
+    } else {
+      const std::string_view kept = names_.emplace_back(name);
+      places_[at].children.emplace(kept, places_.size());
+      at = places_.size();
+      places_.emplace_back();
+    }
+    places_[at].slots.push_back(slot);
+  }
+  places_[at].slot = slot;
 }
 
 std::optional<DocumentProblem> DocumentParser::parse(std::span<char> line) {
@@ -241,6 +261,7 @@ void DocumentParser::start(std::span<char> line) {
   depth_ = 0;
   root_ = Kind::kAbsent;
   slot_ = nullptr;
+  entered_.assign(1, 0);
   seen_keys_.clear();
   problem_.reset();
   if (line.size() <= kDecodedInPlace && decoded_.capacity() < line.size() + JsonText::kSlack)
@@ -248,7 +269,6 @@ void DocumentParser::start(std::span<char> line) {
   decoded_end_ = decoded_.data();
   for (Slot& slot : slots_) {
     slot.kind = slot.element = Kind::kAbsent;
-    slot.matched = 0;
     slot.literals.clear();
     slot.texts.clear();
   }
@@ -493,26 +513,22 @@ std::string_view DocumentParser::text_of(const Literal& key) {
   return key_text_;
 }
 
-/// Returns the slot for the value of this key; null if the key is not wanted. Empties the slot, since a later
-/// occurrence of a key replaces an earlier one.
+/// Returns the slot for the value of this key; null if the key is not wanted. Empties the slots to which the
+/// key leads, since the last of duplicate keys wins.
 DocumentParser::Slot* DocumentParser::enter_key(const Literal& key) {
-  const std::string_view text = text_of(key);
   slot_depth_ = depth_;
-  Slot* found = nullptr;
-  for (Slot& slot : slots_)
-    if (enter_key(slot, depth_, text)) found = &slot;
-  return found;
-}
-
-/// If the key is the next name of the slot's path, drops the value that an earlier occurrence of the key led
-/// to: the last of duplicate keys wins. Returns whether the path is then complete.
-bool DocumentParser::enter_key(Slot& slot, size_t depth, std::string_view text) {
-  slot.matched = std::min(slot.matched, depth - 1);
-  if (slot.matched != depth - 1 || depth > slot.path.size() || slot.path[depth - 1] != text) return false;
-  slot.matched = depth;
-  slot.kind = slot.element = Kind::kAbsent;
-  slot.literals.clear();
-  return depth == slot.path.size();
+  if (entered_.size() > depth_) entered_.resize(depth_);
+  if (entered_.size() < depth_) return nullptr;  // the objects around are not under wanted names
+  const Place& around = places_[entered_.back()];
+  const auto child = around.children.find(text_of(key));
+  if (child == around.children.end()) return nullptr;
+  entered_.push_back(child->second);
+  const Place& place = places_[child->second];
+  for (const size_t i : place.slots) {
+    slots_[i].kind = slots_[i].element = Kind::kAbsent;
+    slots_[i].literals.clear();
+  }
+  return place.slot ? &slots_[*place.slot] : nullptr;
 }
 
 bool DocumentParser::check_slots() {
