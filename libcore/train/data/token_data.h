@@ -27,7 +27,8 @@ DataSet data_set_of(const TrainingDataset& data, const TokenRules&, uint32_t par
 void tell_documents(DataSet& set, int32_t eod, bool mask_loss);
 
 /// Makes the set one that an evaluation reads as a whole. Call this last: it counts the labels that the set's
-/// reader leaves in the loss, once for each sample; `labels` is the number of labels of a sample.
-void read_as_a_whole(DataSet& set, int64_t labels);
+/// reader leaves in the loss, once for each sample; `labels` is the number of labels of a sample. Returns the
+/// bytes of memory in which it keeps the counts.
+size_t read_as_a_whole(DataSet& set, int64_t labels);
 
 }  // namespace megalith
