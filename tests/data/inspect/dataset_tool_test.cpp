@@ -12,6 +12,8 @@
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
 #include "libcore/data/indexed/sidecar.h"
+#include "libcore/data/indexed/token_check.h"
+#include "libcore/data/inspect/dataset_statistics.h"
 #include "libcore/data/merge/merge.h"
 #include "libcore/io/files/file.h"
 #include "libcore/text/formats/null_tokenizer.h"
@@ -271,6 +273,37 @@ TEST(IdCounts, CountsThoseItCannotTellApart) {
   EXPECT_EQ(counts.outside, 2);
   EXPECT_EQ(counts.different(), 2);
   EXPECT_EQ(counts.most_frequent(5), (std::vector<int64_t>{3, (1 << 24) - 1}));
+}
+
+/// Bytes of mapped files that this process has in memory.
+size_t mapped_here() {
+  std::istringstream status(read_file("/proc/self/status"));
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("RssFile:")) return std::stoul(line.substr(8)) << 10;
+  return 0;
+}
+
+TEST(DatasetTool, GivesBackThePagesThatItReads) {
+  const TempDir dir;
+  constexpr size_t kDocument = 1 << 16, kDocuments = 512;  // 64 MiB
+  {
+    IndexedDatasetWriter writer(dir / "c", IndexedDType::kU16);
+    const std::vector<int32_t> ids(kDocument, 7);
+    for (size_t i = 0; i < kDocuments; ++i)
+      writer.add_document(ids, std::array<int32_t, 1>{static_cast<int32_t>(kDocument)});
+    writer.finish();
+  }
+  constexpr size_t kMost = size_t{24} << 20;
+  const IndexedDataset data(dir / "c");
+  const size_t before = mapped_here();
+  EXPECT_EQ(scan_tokens(data).max, 7);
+  EXPECT_LT(mapped_here(), before + kMost);
+  EXPECT_EQ(count_ids(data).of_id[7], static_cast<int64_t>(kDocument * kDocuments));
+  EXPECT_LT(mapped_here(), before + kMost);
+  std::ostringstream out;
+  print_documents(data, 0, kDocuments, nullptr, out);
+  EXPECT_LT(mapped_here(), before + kMost);
+  EXPECT_EQ(out.str().substr(0, 33), "{\"document\": 0, \"ids\": [7, 7, 7,");
 }
 
 }  // namespace
