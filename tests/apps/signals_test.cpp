@@ -35,13 +35,19 @@ std::string many(const char* line, const char* file) {
   return concat("yes '", line, "' | head -n 400000 > ", file);
 }
 
+/// The command with a blend of two datasets in place of one.
+std::string blend_instead(std::string command) {
+  const std::string one = "--data-path set ";
+  return command.replace(command.find(one), one.size(), "--data-path 0.5 set 0.5 b ");
+}
+
 std::vector<Phase> training_phases() {
   const std::string tune = "megalith-finetune --model model --threads 1 --lr 0.01 --lora --output-dir out ";
   return {{"pretrain: order of samples", "", kTrainOnSet + "--train-iters 20000000", "order of samples"},
           {"pretrain: order of samples in a file", "mkdir -m 700 kept",
            kTrainOnSet + "--train-iters 20000000 --data-cache-path kept", "order of samples"},
           {"pretrain: order of a blend", "cp set.bin b.bin; cp set.idx b.idx",
-           kTrainOnSet + "--train-iters 10000000 --data-path 0.5 set 0.5 b", "order of samples"},
+           blend_instead(kTrainOnSet) + "--train-iters 10000000", "order of samples"},
           {"pretrain: tokens of texts", many("the end of the world, and of all that is in it", "text.txt"),
            "megalith-pretrain --num-layers 1 --hidden-size 256 --num-attention-heads 2 --seq-length 8 "
            "--max-position-embeddings 8 --tokenizer-model model --micro-batch-size 1 --lr 0.01 --threads 1 "
@@ -61,7 +67,7 @@ std::vector<Phase> other_phases() {
   const std::string preprocess = "megalith-preprocess --tokenizer-model model --output-prefix out --input ",
                     again = " || exit $?; done", sets = "$(yes set | head -n 100000)";
   return {
-      {"preprocess: reading", "mkfifo pipe", "sleep 99 > pipe & " + preprocess + "pipe", ""},
+      {"preprocess: reading", "", "sleep 99 | " + preprocess + "-", ""},
       {"preprocess: tokenizing", "", kLines + preprocess + "-", ""},
       {"preprocess: sentences", "",
        concat(kLines, "NLTK_DATA=", test_data("text/goldens/punkt"), ' ', preprocess, "- --split-sentences"),

@@ -59,8 +59,10 @@ TEST_F(MemoryOfRuns, CountsTheOrderOfSamples) {
 }
 
 TEST_F(MemoryOfRuns, CountsTheOrderOfABlend) {
-  ASSERT_EQ(run("cp set.bin b.bin; cp set.idx b.idx").code, 0);
-  const std::string run = kTrainOnSet + "--data-path 0.3 set 0.7 b --exit-interval 1 --train-iters ";
+  ASSERT_EQ(this->run("cp set.bin b.bin; cp set.idx b.idx").code, 0);
+  std::string run = kTrainOnSet + "--exit-interval 1 --train-iters ";
+  const std::string one = "--data-path set ";
+  run.replace(run.find(one), one.size(), "--data-path 0.3 set 0.7 b ");
   expect_announced(run + "10", run + "700000");
 }
 
