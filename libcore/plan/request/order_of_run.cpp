@@ -39,7 +39,7 @@ std::optional<NodeOrder> order_of_run(const PlanRequest& request) {
     return NodeOrder{.bytes = memory_of_order(longest_run(request)).held,
                      .in_files = several || !command.data.cache.empty()};
   } catch (const Error& error) {
-    if (error.kind() != ErrorKind::kNoInput) throw;
+    if (error.kind() != ErrorKind::kNoInput && error.kind() != ErrorKind::kUsage) throw;
     log("the memory for the order of samples is not in the plan: ", error.what());
     return std::nullopt;
   }

@@ -8,8 +8,8 @@
 namespace megalith {
 
 /// The order of samples of the run that a command describes, on each of its nodes. Nothing if the command
-/// names no indexed dataset or no length of the run, or if the datasets are not on this machine, which is
-/// logged. kUsage, kData.
+/// names no indexed dataset or no length of the run. Also if the datasets are not on this machine, or if a
+/// run would refuse the options of its data; the log then says why. kData.
 std::optional<NodeOrder> order_of_run(const PlanRequest& request);
 
 }  // namespace megalith
