@@ -165,6 +165,7 @@ class DocumentSource {
 
  private:
   size_t batch_bytes() const;
+  std::unique_ptr<RecordReader> open();
 
   std::vector<InputFile> files_;
   BatchLimits limits_;

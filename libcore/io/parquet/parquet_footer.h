@@ -51,6 +51,9 @@ struct ParquetFooter {
 /// reports the error.
 bool is_parquet(const std::string& path);
 
+/// The same for the first bytes of a file.
+bool begins_as_parquet(std::string_view head);
+
 /// Reads the footer, and checks that each column of each row group lies in the file. kData, with the place,
 /// if it does not, or if the file is encrypted. `name`: of the file, for messages.
 ParquetFooter read_parquet_footer(const ReadableFile& file, const std::string& name);
