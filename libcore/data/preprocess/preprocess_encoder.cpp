@@ -258,7 +258,8 @@ int64_t DocumentEncoder::encode_sequence(std::string_view text, KeyTokens& out, 
   tools_.tokenizer.encode_in_parts(text, [&](std::span<const int32_t> ids) {
     for (const int32_t id : ids) out.max_id = std::max(out.max_id, id);
     out.tokens.append(ids);
-    put_aside(out, first);
+    // Not for each sentence: a long text may have a hundred thousand of them.
+    if (out.tokens.bytes() - first * out.tokens.width() >= IdBuffer::kPartBytes) put_aside(out, first);
     length += static_cast<int64_t>(ids.size());
   });
   return length;
