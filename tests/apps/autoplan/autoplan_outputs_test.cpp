@@ -354,9 +354,10 @@ TEST(AutoplanOutputs, CountTheOrderOfSamplesOnEachNode) {
 }
 
 TEST(AutoplanOutputs, RefuseAnOrderThatThisMachineCannotHold) {
-  const std::string here = concat(" --gpu local --num-layers 2 --hidden-size 64 --num-attention-heads 2 "
-                                  "--seq-length 8 --vocab-size 999 --global-batch-size 1000000 --data-path ",
-                                  test::test_data("data/goldens/mixed"), " --split 1,0,0 --train-iters ");
+  const std::string here = concat(
+      " --gpu local --num-layers 2 --hidden-size 64 --num-attention-heads 2 "
+      "--seq-length 8 --vocab-size 999 --global-batch-size 1000000 --data-path ",
+      test::test_data("data/goldens/mixed"), " --split 1,0,0 --train-iters ");
   const CommandResult result = run_command(app("autoplan") + here + "4000");
   EXPECT_EQ(result.code, 64);
   EXPECT_NE(result.err.find("the order of samples takes "), std::string::npos) << result.err;

@@ -160,9 +160,10 @@ TEST(NullTokenizer, SaysWhereItsLastIdComesFrom) {
   const auto tokenizer =
       make_tokenizer({.type = "NullTokenizer", .vocab = {}, .merges = {}, .model = {}, .vocab_size = 32000});
   EXPECT_EQ(tokenizer->vocab_size(), 32001);
-  EXPECT_EQ(null_vocabulary_note(*tokenizer),
-            "NullTokenizer: 32000 ids by --vocab-size and, as in Megatron, id 32000 for the end of a document: "
-            "32001 in all");
+  EXPECT_EQ(
+      null_vocabulary_note(*tokenizer),
+      "NullTokenizer: 32000 ids by --vocab-size and, as in Megatron, id 32000 for the end of a document: "
+      "32001 in all");
   EXPECT_EQ(null_vocabulary_note(*trained_hf()), "");
 }
 
