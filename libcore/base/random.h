@@ -27,7 +27,7 @@ class NumpyRandomState {
 
   /// numpy's shuffle of a 1-D array: for i = n-1 .. 1, swap x[i] with x[interval(i)]. No draw depends on a
   /// swap, so a block of draws is made first and their elements are fetched meanwhile: in a large array each
-  /// swap would otherwise wait for memory. Calls pause() at the beginning and after every few million
+  /// swap would otherwise wait for memory. Calls pause() at the beginning and after every half million
   /// elements; it may throw.
   template <class T, class Pause>
   void shuffle(std::span<T> x, const Pause& pause) {
@@ -47,7 +47,7 @@ class NumpyRandomState {
 
  private:
   static constexpr size_t kDrawsAhead = 64;
-  static constexpr size_t kBlocksWithoutPause = size_t{1} << 16;
+  static constexpr size_t kBlocksWithoutPause = size_t{1} << 13;
   /// Writes interval(max), interval(max - 1), … to `out`, which has at most `max` elements.
   void intervals(uint64_t max, std::span<uint64_t> out);
   uint32_t next32() { return static_cast<uint32_t>(engine_()); }

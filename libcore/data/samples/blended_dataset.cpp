@@ -124,7 +124,7 @@ BlendIndex blend_in_memory(BlendOrder order, int64_t size) {
   const auto n = static_cast<size_t>(size);
   const auto datasets = std::make_shared<HugePages>(n * sizeof(int16_t), HugePages::Backing::kReserved);
   const auto samples = std::make_shared<HugePages>(n * sizeof(int64_t), HugePages::Backing::kReserved);
-  constexpr size_t kSamplesWithoutPause = size_t{1} << 20;
+  constexpr size_t kSamplesWithoutPause = size_t{1} << 18;
   for (size_t done = 0; done < n; done += kSamplesWithoutPause) {
     stop_if_asked();
     const size_t next = std::min(kSamplesWithoutPause, n - done);

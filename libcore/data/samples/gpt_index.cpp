@@ -122,7 +122,7 @@ void GptIndexMaker::documents(std::span<int32_t> out) {
 
 template <class T>
 void GptIndexMaker::samples(std::span<const int32_t> documents, std::span<T> out) {
-  constexpr int64_t kRowsWithoutPause = int64_t{1} << 20;
+  constexpr int64_t kRowsWithoutPause = int64_t{1} << 18;
   for (size_t i = 0; i + 1 < out.size(); i += 2) {
     if (rows_ % kRowsWithoutPause == 0) stop_if_asked();
     if (rows_++ > 0) next_piece(documents);
