@@ -241,8 +241,13 @@ namespace {
 /// Prints documents, a block at a time. What was read of the mapped files is given back.
 class DocumentPrinter {
  public:
-  DocumentPrinter(const IndexedDataset& data, const Tokenizer* tokenizer, std::ostream& out)
-      : data_(data), tokenizer_(tokenizer), out_(out) {}
+  /// `from`: the first document that is printed; the others follow it.
+  DocumentPrinter(const IndexedDataset& data, int64_t from, const Tokenizer* tokenizer, std::ostream& out)
+      : data_(data),
+        tokenizer_(tokenizer),
+        out_(out),
+        kept_(static_cast<size_t>(data.tokens_of(0, data.document_begin(from))) * size_of(data.dtype())),
+        read_(kept_) {}
 
   void print(int64_t document) {
     add(concat("{\"document\": ", document));
@@ -255,6 +260,7 @@ class DocumentPrinter {
       add_ids(document);
       add("]}\n");
     }
+    note_entries(1 + data_.document_begin(document + 1) - data_.document_begin(document));
   }
 
   void flush() {
@@ -303,11 +309,19 @@ class DocumentPrinter {
 
   /// Notes that the next `tokens` of the .bin were read, and now and then gives back what was.
   void note_read(int64_t tokens) {
-    constexpr int64_t kKept = int64_t{1} << 22;
-    if ((read_ += tokens) < kKept) return;
-    data_.bin().forget(0, data_.bin().size());
+    constexpr size_t kMost = size_t{1} << 23;
+    read_ += static_cast<size_t>(tokens) * size_of(data_.dtype());
+    if (read_ - kept_ < kMost) return;
+    data_.bin().forget(kept_, read_ - kept_);
+    kept_ = read_;
+  }
+
+  /// The same for documents and sequences in the .idx.
+  void note_entries(int64_t n) {
+    constexpr int64_t kMost = int64_t{1} << 19;
+    if ((entries_ += n) < kMost) return;
     data_.idx().forget(0, data_.idx().size());
-    read_ = 0;
+    entries_ = 0;
   }
 
   const IndexedDataset& data_;
@@ -315,7 +329,8 @@ class DocumentPrinter {
   std::ostream& out_;
   ByteBuffer block_;
   std::vector<int32_t> ids_;
-  int64_t read_ = 0;  // tokens since pages were given back
+  size_t kept_, read_;   // bytes [kept_, read_) of the .bin were read and not yet given back
+  int64_t entries_ = 0;  // of the .idx, read since pages were given back
 };
 
 }  // namespace
@@ -326,8 +341,13 @@ void print_documents(const IndexedDataset& data, int64_t from, int64_t count, co
     fail(ErrorKind::kUsage, "--from ", from, " is beyond the end of ", data.prefix(), ", which has ",
          data.documents(), " documents");
   const int64_t end = from + std::min(count, data.documents() - std::min(from, data.documents()));
-  DocumentPrinter printer(data, tokenizer, out);
-  for (int64_t i = from; i < end; ++i) printer.print(i);
+  DocumentPrinter printer(data, from, tokenizer, out);
+  try {
+    for (int64_t i = from; i < end; ++i) printer.print(i);
+  } catch (const Error&) {
+    printer.flush();  // what comes before the damage
+    throw;
+  }
   printer.flush();
 }
 

@@ -275,6 +275,25 @@ TEST(IdCounts, CountsThoseItCannotTellApart) {
   EXPECT_EQ(counts.most_frequent(5), (std::vector<int64_t>{3, (1 << 24) - 1}));
 }
 
+// What is printed waits in a block; an error must not drop it.
+TEST(DatasetTool, PrintsTheDocumentsBeforeAnErrorToo) {
+  const TempDir dir;
+  write_file(dir / "c.bin", std::string("\1\0\0\0\0\0\0\0\0\0\0\0\0\1\0\0", 16));  // 1 and 2^40
+  {
+    IndexedDatasetWriter writer(dir / "of", IndexedDType::kI64);
+    const std::array<int32_t, 1> one = {1};
+    for (int i = 0; i < 2; ++i) writer.add_document(one, one);
+    writer.finish();
+  }
+  std::filesystem::rename(dir / "of.idx", dir / "c.idx");
+  std::ostringstream out;
+  EXPECT_THROW(print_documents(IndexedDataset(dir / "c"), 0, 2, nullptr, out), Error);
+  EXPECT_TRUE(out.str().starts_with("{\"document\": 0, \"ids\": [1]}\n")) << out.str();
+  std::ostringstream none;
+  print_documents(IndexedDataset(dir / "c"), 2, 5, nullptr, none);
+  EXPECT_EQ(none.str(), "");
+}
+
 /// Bytes of mapped files that this process has in memory.
 size_t mapped_here() {
   std::istringstream status(read_file("/proc/self/status"));

@@ -95,7 +95,6 @@ TEST_F(RunFilesTest, RefusesAFolderThatHoldsAnInput) {
   }
 }
 
-// A folder appears by one rename, which the system refuses where a link has the name.
 // Many inputs of one folder are resolved with it; links to an input, or to its folder, lead elsewhere.
 TEST_F(RunFilesTest, RefusesAFolderThatHoldsAnInputByAnyNameOfIt) {
   fs::create_symlink("folder/in", dir_ / "to-in");
@@ -114,6 +113,7 @@ TEST_F(RunFilesTest, RefusesAFolderThatHoldsAnInputByAnyNameOfIt) {
   EXPECT_NE(complaint(files).find("is also an input"), std::string::npos);
 }
 
+// A folder appears by one rename, which the system refuses where a link has the name.
 TEST_F(RunFilesTest, RefusesALinkWhereAFolderAppears) {
   for (const auto& [name, target] : {std::pair{"to-folder", "empty"},
                                      {"to-file", "folder/in"},
