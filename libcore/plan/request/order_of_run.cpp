@@ -1,5 +1,9 @@
 #include "libcore/plan/request/order_of_run.h"
 
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/train/data/run_datasets.h"
@@ -22,10 +26,11 @@ PretrainConfig longest_run(const PlanRequest& request) {
   config.data = request.command.data;
   config.train = request.command.train;
   config.model.seq_length = p.model.seq_length;
-  const int64_t batch = p.global_batch > 0 ? p.global_batch : p.max_global_batch;
+  const int64_t most = std::numeric_limits<int>::max();  // which no run exceeds
+  const int64_t batch = std::min(p.global_batch > 0 ? p.global_batch : p.max_global_batch, most);
   config.train.global_batch = static_cast<int>(batch);
   if (!config.train.iters)
-    config.train.iters = config.train.samples ? (*config.train.samples + batch - 1) / batch : 0;
+    config.train.iters = config.train.samples ? (*config.train.samples - 1) / batch + 1 : 0;
   return config;
 }
 
@@ -39,7 +44,9 @@ std::optional<NodeOrder> order_of_run(const PlanRequest& request) {
     return NodeOrder{.bytes = memory_of_order(longest_run(request)).held,
                      .in_files = several || !command.data.cache.empty()};
   } catch (const Error& error) {
-    if (error.kind() != ErrorKind::kNoInput && error.kind() != ErrorKind::kUsage) throw;
+    if (error.kind() != ErrorKind::kNoInput && error.kind() != ErrorKind::kUsage &&
+        error.kind() != ErrorKind::kData)
+      throw;
     log("the memory for the order of samples is not in the plan: ", error.what());
     return std::nullopt;
   }

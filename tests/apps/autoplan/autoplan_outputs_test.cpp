@@ -353,6 +353,26 @@ TEST(AutoplanOutputs, CountTheOrderOfSamplesOnEachNode) {
       << absent.err;
 }
 
+TEST(AutoplanOutputs, LeaveOutAnOrderThatNoRunBuilds) {
+  std::string options = kDense;
+  const std::string batch = "--global-batch-size 64";
+  options.replace(options.find(batch), batch.size(), "--max-global-batch-size 5000000000");
+  const test::TempDir folder;
+  write_file(folder / "damaged.bin", "");
+  write_file(folder / "damaged.idx", "no index");
+  for (const auto& [set, reason] :
+       {std::pair{test::test_data("data/goldens/mixed"),
+                  std::string("19327352823 samples requested; wanted 0 to 4294967296")},  // 9 x (2^31 - 1)
+        {folder / "damaged", folder / "damaged.idx"}}) {
+    const CommandResult plan =
+        run_command(concat(app("autoplan"), options, "--data-path ", set, " --train-iters 9"));
+    EXPECT_EQ(plan.code, 0) << plan.err;
+    EXPECT_NE(plan.err.find(concat("the memory for the order of samples is not in the plan: ", reason)),
+              std::string::npos)
+        << plan.err;
+  }
+}
+
 TEST(AutoplanOutputs, RefuseAnOrderThatThisMachineCannotHold) {
   const std::string here = concat(
       " --gpu local --num-layers 2 --hidden-size 64 --num-attention-heads 2 "
