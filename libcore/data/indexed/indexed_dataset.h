@@ -107,7 +107,8 @@ class TokenSpan {
 
 /// An open PREFIX.bin/PREFIX.idx, both mapped; copies share the mapping. The constructor checks the whole
 /// .idx, so that readers need not: magic, version, dtype, counts against the file's size, lengths >= 0,
-/// pointers = prefix sums, documents monotonic from 0 to S, and the .bin's size. kNoInput, kData.
+/// pointers = prefix sums, documents monotonic from 0 to S, and the .bin's size. kNoInput, kData. Throws
+/// Stopped (io/streams/stop_signal.h) if a StopSignal exists and receives a signal meanwhile.
 class IndexedDataset {
  public:
   explicit IndexedDataset(std::string prefix);
