@@ -53,9 +53,9 @@ bool remove_other(const DatasetPair& pair) {
 /// Waits until all bytes of the pairs are on the disk. A sync takes a disk tens of milliseconds, however
 /// small the file is, but many syncs at a time take hardly longer.
 void finish_syncs(std::span<DatasetPair* const> pairs) {
-  constexpr size_t kAtATime = 16;
+  constexpr size_t kPairs = 4, kAtATime = 16;  // a thread for so many pairs, and at most so many threads
   std::atomic<size_t> next{0};
-  run_beside(std::clamp<size_t>(pairs.size(), 1, kAtATime), [&](size_t) {
+  run_beside(std::clamp<size_t>(pairs.size() / kPairs, 1, kAtATime), [&](size_t) {
     for (size_t i = next++; i < pairs.size(); i = next++) {
       DatasetPair& pair = *pairs[i];
       // Waits for the .idx first: meanwhile the .bin's own thread continues to write to the disk.
