@@ -27,20 +27,27 @@ class NumpyRandomState {
 
   /// numpy's shuffle of a 1-D array: for i = n-1 .. 1, swap x[i] with x[interval(i)]. No draw depends on a
   /// swap, so a block of draws is made first and their elements are fetched meanwhile: in a large array each
-  /// swap would otherwise wait for memory.
-  template <class T>
-  void shuffle(std::span<T> x) {
+  /// swap would otherwise wait for memory. Calls pause() at the beginning and after every half million
+  /// elements; it may throw.
+  template <class T, class Pause>
+  void shuffle(std::span<T> x, const Pause& pause) {
     std::array<uint64_t, kDrawsAhead> partners;
-    for (size_t i = x.size(); i > 1;) {
+    for (size_t i = x.size(), block = 0; i > 1; ++block) {
+      if (block % kBlocksWithoutPause == 0) pause();
       const size_t n = std::min(kDrawsAhead, i - 1);
       intervals(i - 1, std::span(partners).first(n));
       for (size_t k = 0; k < n; ++k) __builtin_prefetch(&x[static_cast<size_t>(partners[k])], 1);
       for (size_t k = 0; k < n; ++k) std::swap(x[--i], x[static_cast<size_t>(partners[k])]);
     }
   }
+  template <class T>
+  void shuffle(std::span<T> x) {
+    shuffle(x, [] {});
+  }
 
  private:
   static constexpr size_t kDrawsAhead = 64;
+  static constexpr size_t kBlocksWithoutPause = size_t{1} << 13;
   /// Writes interval(max), interval(max - 1), … to `out`, which has at most `max` elements.
   void intervals(uint64_t max, std::span<uint64_t> out);
   uint32_t next32() { return static_cast<uint32_t>(engine_()); }

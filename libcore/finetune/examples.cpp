@@ -140,6 +140,10 @@ Examples::Example Examples::operator[](int64_t i) const {
   return {.ids = std::span(ids_).subspan(begin, size), .counts = std::span(counts_).subspan(begin, size)};
 }
 
+size_t Examples::bytes() const {
+  return ids_.capacity() * sizeof ids_[0] + counts_.capacity() + begins_.capacity() * sizeof begins_[0];
+}
+
 uint64_t Examples::hash() const {
   Xxh64 hash;
   hash.update(ids_.data(), ids_.size() * sizeof ids_[0]);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -66,6 +67,8 @@ class Examples {
   int64_t size() const { return static_cast<int64_t>(begins_.size()) - 1; }
   Example operator[](int64_t i) const;
   const ExampleReport& report() const { return report_; }
+  /// Bytes of memory that the examples hold.
+  size_t bytes() const;
   /// A hash that covers the ids, which of them are learned, and where the examples begin.
   uint64_t hash() const;
 

@@ -285,6 +285,10 @@ DataSets TuningSets::data_sets(int64_t steps, int64_t global_batch, bool pairs) 
   DataSets sets;
   if (train_data) sets.train = {.read = train_data->source(), .size = steps * global_batch};
   if (dev_data) sets.valid = {.read = dev_data->source(), .size = dev_data->samples_of_epoch()};
+  for (const Examples* examples : {train.get(), dev.get()})
+    if (examples) sets.held += examples->bytes();
+  for (const TuningData* data : {train_data.get(), dev_data.get()})
+    if (data) sets.held += data->bytes();
   if (!pairs) return sets;
   if (train_data) number_pairs(sets.train.read, 0);
   if (dev_data) number_pairs(sets.valid.read, train->size());

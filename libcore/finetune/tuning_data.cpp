@@ -83,6 +83,7 @@ Packs pack(const Examples& examples, int64_t rows) {
 /// The orders of the epochs that are being read: the current one and, for a thread that reads ahead, the next
 /// one.
 struct TuningData::Orders {
+  static constexpr size_t kMost = 3;  // epochs at a time
   std::mutex mutex;
   std::map<int64_t, std::vector<int32_t>> epochs;
 };
@@ -111,6 +112,15 @@ double TuningData::fill(int64_t rows) const {
   return static_cast<double>(all) / static_cast<double>(std::max<int64_t>(1, rows * packs()));
 }
 
+size_t TuningData::bytes() const {
+  // what the allocator takes for a small array: at least 32 bytes, in steps of 16, and 8 of its own
+  const auto allocated = [](size_t n) { return std::max<size_t>(32, (n + 8 + 15) / 16 * 16); };
+  size_t bytes = packs_.capacity() * sizeof packs_[0] + rows_.capacity() * sizeof rows_[0] +
+                 counted_.capacity() * sizeof counted_[0] + Orders::kMost * packs_.size() * sizeof(int32_t);
+  for (const std::vector<int32_t>& one : packs_) bytes += allocated(one.capacity() * sizeof one[0]);
+  return bytes;
+}
+
 std::vector<int32_t> TuningData::make_order(int64_t epoch) const {
   const int64_t size = options_.group;
   std::vector<int32_t> order = ascending(packs() / size);  // order of the groups
@@ -128,6 +138,7 @@ std::vector<int32_t> TuningData::make_order(int64_t epoch) const {
     begin = end;
   }
   std::vector<int32_t> each;
+  each.reserve(order.size() * static_cast<size_t>(size));
   for (const int32_t group : order)
     for (int64_t i = 0; i < size; ++i) each.push_back(static_cast<int32_t>(group * size + i));
   return each;
@@ -139,7 +150,7 @@ const std::vector<int32_t>* TuningData::pack_of(int64_t sample) const {
   const std::lock_guard lock(orders_->mutex);
   auto found = orders_->epochs.find(epoch);
   if (found == orders_->epochs.end()) {
-    if (orders_->epochs.size() >= 3) orders_->epochs.erase(orders_->epochs.begin());
+    if (orders_->epochs.size() >= Orders::kMost) orders_->epochs.erase(orders_->epochs.begin());
     found = orders_->epochs.emplace(epoch, make_order(epoch)).first;
   }
   return &packs_[static_cast<size_t>(found->second[static_cast<size_t>(place)])];

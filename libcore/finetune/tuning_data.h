@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -43,6 +44,8 @@ class TuningData {
   int64_t samples_of_epoch() const { return epoch_; }  // a multiple of OrderOptions::step
   /// The share of used rows in sequences of `rows` rows, from 0 to 1.
   double fill(int64_t rows) const;
+  /// Bytes of memory that this object holds beside the examples, with the orders of the epochs that are read.
+  size_t bytes() const;
   /// The samples. They refer to this object, which must outlive them.
   SampleSource source() const;
 

@@ -1,8 +1,6 @@
 #include "libcore/json/document_json.h"
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <cstring>
 #include <optional>
 #include <string>
@@ -13,6 +11,7 @@
 #include "libcore/base/shell_word.h"
 #include "libcore/base/text.h"
 #include "libcore/base/utf8.h"
+#include "libcore/json/json_escapes.h"
 #include "libcore/json/json_text_inl.h"
 
 namespace megalith {
@@ -22,12 +21,6 @@ constexpr size_t kSeenKeys = 5;
 
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
-}
-bool is_high(uint32_t unit) {
-  return (unit & 0xFC00) == 0xD800;
-}
-bool is_low(uint32_t unit) {
-  return (unit & 0xFC00) == 0xDC00;
 }
 
 char* after_digits(char* at, const char* end) {
@@ -40,116 +33,6 @@ char* after_exponent(char* at, const char* end) {
   char* digits = at + 1;
   if (digits < end && (*digits == '+' || *digits == '-')) ++digits;
   return digits < end && is_digit(*digits) ? after_digits(digits, end) : at;
-}
-
-/// A mask with one bit for each of 64 bytes, set if the byte is a quote, a backslash or a control character.
-uint64_t specials_of(const char* at) {
-  uint64_t mask = 0;
-  for (int i = 0; i < 64; i += Generic::kBytes) mask |= Generic::specials(Generic::load(at + i)) << i;
-  return mask;
-}
-
-/// Skips plain text and two-character escapes. Returns the first byte in [at, end) that is a quote, a control
-/// character, or the backslash of a \u escape or an invalid escape; returns `end` if there is none. Sets
-/// `escaped` if it skipped an escape.
-char* skip_plain(char* at, char* end, bool& escaped) {
-  while (end - at > 64) {
-    uint64_t mask = specials_of(at);
-    size_t place = 64;
-    while (mask != 0) {
-      place = static_cast<size_t>(std::countr_zero(mask));
-      if (at[place] != '\\') return at + place;
-      const char meant = kEscapes[index_of(at[place + 1])];
-      if (meant == 0 || meant == 'u') return at + place;
-      escaped = true;
-      place += 2;
-      mask = place < 64 ? mask & (~uint64_t{0} << place) : 0;
-    }
-    at += std::max<size_t>(place, 64);
-  }
-  while (at < end && *at != '"' && static_cast<unsigned char>(*at) > 0x1f) {
-    if (*at == '\\') {
-      const char meant = end - at > 1 ? kEscapes[index_of(at[1])] : '\0';
-      if (meant == 0 || meant == 'u') return at;
-      escaped = true;
-      ++at;
-    }
-    ++at;
-  }
-  return at;
-}
-
-/// The low surrogate that the escape at `at` stands for, if there is one (\uDC00 to \uDFFF).
-std::optional<uint32_t> read_low_half(const char* at, const char* end) {
-  if (end - at < 6 || at[0] != '\\' || at[1] != 'u') return std::nullopt;
-  const uint32_t unit = read_hex4(at + 2, end);
-  return unit != kNoUnit && is_low(unit) ? std::optional(unit) : std::nullopt;
-}
-
-/// Copies exactly `n` < 16 bytes from `at` back to `out` <= `at`. It must not write more bytes, since those
-/// after `out` + `n` may still have to be read.
-void copy_short(char* out, const char* at, size_t n) {
-  const auto piece = [&](size_t bytes) {
-    if ((n & bytes) == 0) return;
-    char word[8];
-    std::memcpy(word, at, bytes);
-    std::memcpy(out, word, bytes);
-    at += bytes;
-    out += bytes;
-  };
-  piece(8);
-  piece(4);
-  piece(2);
-  piece(1);
-}
-
-/// Decodes the \uXXXX at `at`; if it is a high surrogate, the low one after it is decoded with it. Moves `at`
-/// and `out` past them.
-void decode_unit(const char*& at, const char* end, char*& out) {
-  uint32_t c = read_hex4(at + 2, end);
-  at += 6;
-  if (is_high(c)) {
-    if (const std::optional<uint32_t> low = read_low_half(at, end)) {
-      c = 0x10000 + ((c & 0x3FF) << 10) + (*low & 0x3FF);
-      at += 6;
-    }
-  }
-  out = c < 0x10000 ? write_unit(out, c) : write_utf8(out, c);
-}
-
-/// Decodes [at, end), whose escapes are well-formed, to `out` <= `at`. This is safe in place, since an escape
-/// is never shorter than its character. Returns the end of the decoded text. (A lone surrogate gives three
-/// bytes that are not valid UTF-8.)
-char* unescape(const char* at, const char* end, char* out) {
-  const auto decode = [&] {  // decodes the escapes that begin at `at`
-    do {
-      if (at[1] == 'u') {
-        decode_unit(at, end, out);
-      } else {
-        *out++ = kEscapes[index_of(at[1])];
-        at += 2;
-      }
-    } while (at < end && *at == '\\');
-  };
-  while (end - at >= Bytes16::kBytes) {
-    const Bytes16 x = Bytes16::load(at);
-    const unsigned mask = x.is('\\').bits();
-    const auto plain = static_cast<size_t>(std::countr_zero(mask | 0x10000u));
-    if (at - out >= Bytes16::kBytes || mask == 0)
-      x.store(out);  // does not overwrite bytes that are still to be read
-    else
-      copy_short(out, at, plain);
-    at += plain;
-    out += plain;
-    if (mask != 0) decode();
-  }
-  while (at < end) {
-    if (*at == '\\')
-      decode();
-    else
-      *out++ = *at++;
-  }
-  return out;
 }
 
 /// The character at `at`, for a message. One byte if it is not UTF-8.
@@ -213,19 +96,39 @@ const char* DocumentParser::article_and_name(Kind kind) {
   return "";
 }
 
-DocumentParser::DocumentParser(std::vector<std::string> keys) : json_text_(json_text(chosen_isa())) {
+DocumentParser::DocumentParser(std::vector<std::string> keys)
+    : json_text_(json_text(chosen_isa())), places_(1) {
   for (const std::string& key : keys) {
-    slots_.emplace_back(key, std::vector<std::string>{key});
+    add_place(slots_.size(), {key});
+    slots_.emplace_back(key);
     chosen_.push_back(chosen_.size());
   }
   paths_.resize(keys.size());
   for (size_t k = 0; k < keys.size(); ++k) {
-    std::vector<std::string> path = split(keys[k], '.');
+    const std::vector<std::string> path = split(keys[k], '.');
     if (path.size() == 1) continue;
     paths_[k] = slots_.size();
     deepest_ = std::max(deepest_, path.size());
-    slots_.emplace_back(std::move(keys[k]), std::move(path));
+    add_place(slots_.size(), path);
+    slots_.emplace_back(std::move(keys[k]));
   }
+}
+
+void DocumentParser::add_place(size_t slot, const std::vector<std::string>& path) {
+  size_t at = 0;
+  for (const std::string& name : path) {
+    const auto found = places_[at].children.find(name);
+    if (found != places_[at].children.end()) {
+      at = found->second;
+    } else {
+      const std::string_view kept = names_.emplace_back(name);
+      places_[at].children.emplace(kept, places_.size());
+      at = places_.size();
+      places_.emplace_back();
+    }
+    places_[at].slots.push_back(slot);
+  }
+  places_[at].slot = slot;
 }
 
 std::optional<DocumentProblem> DocumentParser::parse(std::span<char> line) {
@@ -241,6 +144,7 @@ void DocumentParser::start(std::span<char> line) {
   depth_ = 0;
   root_ = Kind::kAbsent;
   slot_ = nullptr;
+  entered_.assign(1, 0);
   seen_keys_.clear();
   problem_.reset();
   if (line.size() <= kDecodedInPlace && decoded_.capacity() < line.size() + JsonText::kSlack)
@@ -248,7 +152,6 @@ void DocumentParser::start(std::span<char> line) {
   decoded_end_ = decoded_.data();
   for (Slot& slot : slots_) {
     slot.kind = slot.element = Kind::kAbsent;
-    slot.matched = 0;
     slot.literals.clear();
     slot.texts.clear();
   }
@@ -422,9 +325,9 @@ bool DocumentParser::scan_escape(char*& at, Literal& literal) {
   const uint32_t unit = read_hex4(at + 2, end_);
   if (unit == kNoUnit) return reject(DocumentFault::kSyntax, backslash, "\\u needs four hexadecimal digits");
   at += 6;
-  if (is_high(unit) && read_low_half(at, end_))
+  if (is_high_surrogate(unit) && read_low_half(at, end_))
     at += 6;
-  else if ((is_high(unit) || is_low(unit)) && !literal.lone_surrogate)
+  else if ((is_high_surrogate(unit) || is_low_surrogate(unit)) && !literal.lone_surrogate)
     literal.lone_surrogate = backslash;
   return true;
 }
@@ -493,26 +396,22 @@ std::string_view DocumentParser::text_of(const Literal& key) {
   return key_text_;
 }
 
-/// Returns the slot for the value of this key; null if the key is not wanted. Empties the slot, since a later
-/// occurrence of a key replaces an earlier one.
+/// Returns the slot for the value of this key; null if the key is not wanted. Empties the slots to which the
+/// key leads, since the last of duplicate keys wins.
 DocumentParser::Slot* DocumentParser::enter_key(const Literal& key) {
-  const std::string_view text = text_of(key);
   slot_depth_ = depth_;
-  Slot* found = nullptr;
-  for (Slot& slot : slots_)
-    if (enter_key(slot, depth_, text)) found = &slot;
-  return found;
-}
-
-/// If the key is the next name of the slot's path, drops the value that an earlier occurrence of the key led
-/// to: the last of duplicate keys wins. Returns whether the path is then complete.
-bool DocumentParser::enter_key(Slot& slot, size_t depth, std::string_view text) {
-  slot.matched = std::min(slot.matched, depth - 1);
-  if (slot.matched != depth - 1 || depth > slot.path.size() || slot.path[depth - 1] != text) return false;
-  slot.matched = depth;
-  slot.kind = slot.element = Kind::kAbsent;
-  slot.literals.clear();
-  return depth == slot.path.size();
+  if (entered_.size() > depth_) entered_.resize(depth_);
+  if (entered_.size() < depth_) return nullptr;  // the objects around are not under wanted names
+  const Place& around = places_[entered_.back()];
+  const auto child = around.children.find(text_of(key));
+  if (child == around.children.end()) return nullptr;
+  entered_.push_back(child->second);
+  const Place& place = places_[child->second];
+  for (const size_t i : place.slots) {
+    slots_[i].kind = slots_[i].element = Kind::kAbsent;
+    slots_[i].literals.clear();
+  }
+  return place.slot ? &slots_[*place.slot] : nullptr;
 }
 
 bool DocumentParser::check_slots() {

@@ -2,10 +2,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -59,6 +61,9 @@ constexpr size_t kMaxDocumentDepth = 1000;
 class DocumentParser {
  public:
   explicit DocumentParser(std::vector<std::string> keys);
+  DocumentParser(const DocumentParser&) = delete;  // places_ refers to names_
+  DocumentParser& operator=(const DocumentParser&) = delete;
+  DocumentParser(DocumentParser&&) = default;
 
   /// In a line longer than this, strings are decoded in place, so that they are in memory only once.
   static constexpr size_t kDecodedInPlace = size_t{1} << 20;
@@ -85,10 +90,8 @@ class DocumentParser {
     const char* lone_surrogate = nullptr;
   };
   struct Slot {  // the value of the last occurrence of a wanted key
-    Slot(std::string name, std::vector<std::string> names) : key(std::move(name)), path(std::move(names)) {}
+    explicit Slot(std::string name) : key(std::move(name)) {}
     std::string key;
-    std::vector<std::string> path;  // the key as one name, or split at its dots into nested names
-    size_t matched = 0;  // how many names at the beginning of the path are keys of the open objects
     Kind kind = Kind::kAbsent;
     const char* at = nullptr;      // where the value begins
     Kind element = Kind::kAbsent;  // kind and place of the first element of a list that is not a string
@@ -96,8 +99,16 @@ class DocumentParser {
     std::vector<Literal> literals;
     std::vector<std::string_view> texts;
   };
+  /// The names that lead to wanted keys are a tree: a key with one name is a child of the root, one that is
+  /// split at its dots is deeper. So a name of a line is looked up once, however many keys are wanted.
+  struct Place {
+    std::unordered_map<std::string_view, size_t> children = {};  // name: its number in places_
+    std::vector<size_t> slots = {};   // all that are here or deeper, which a key that comes again empties
+    std::optional<size_t> slot = {};  // the slot whose key ends here
+  };
   static const char* article_and_name(Kind kind);
 
+  void add_place(size_t slot, const std::vector<std::string>& path);
   void start(std::span<char> line);
   bool check_bytes();
   bool scan();
@@ -116,7 +127,6 @@ class DocumentParser {
   void skip_blanks();
   void note(Kind kind, const char* at, const Literal* literal = nullptr);
   Slot* enter_key(const Literal& key);
-  static bool enter_key(Slot& slot, size_t depth, std::string_view text);
   std::string_view text_of(const Literal& key);
   bool check_slots();
   bool check_slot(const Slot& slot);
@@ -134,9 +144,12 @@ class DocumentParser {
   std::vector<size_t> chosen_;  // for each key, the slot that has its value in this line
   std::vector<std::optional<size_t>> paths_;  // for each key, the slot of its path, if it has one
   size_t deepest_ = 1;                        // number of names in the longest path
-  std::string key_text_;                      // an escaped key, decoded
-  std::vector<Literal> seen_keys_;            // the first few keys of the top level, for messages
-  bool objects_[kMaxDocumentDepth];           // for each open level, whether it is an object
+  std::deque<std::string> names_;             // what the keys of Place::children refer to
+  std::vector<Place> places_;                 // the first is the root
+  std::vector<size_t> entered_;      // the root, then the places to which the keys of the open objects lead
+  std::string key_text_;             // an escaped key, decoded
+  std::vector<Literal> seen_keys_;   // the first few keys of the top level, for messages
+  bool objects_[kMaxDocumentDepth];  // for each open level, whether it is an object
   size_t depth_ = 0;
   Kind root_ = Kind::kAbsent;
   Slot* slot_ = nullptr;   // the wanted key whose value is being read

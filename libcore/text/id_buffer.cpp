@@ -29,7 +29,7 @@ std::vector<int32_t> IdBuffer::ids() const {
 }
 
 void IdBuffer::clear() {
-  while (parts_.size() > 1 || (!parts_.empty() && parts_[0].capacity() > kPartBytes)) parts_.pop_back();
+  while (parts_.size() > 1 || (!parts_.empty() && parts_[0].capacity() > part_bytes_)) parts_.pop_back();
   if (!parts_.empty()) parts_[0].clear();
   bytes_ = 0;
 }
@@ -48,17 +48,20 @@ void IdBuffer::append(std::span<const int32_t> ids) {
     return finish(std::copy(ids.begin(), ids.end(), out));
   }
   uint16_t* out = extend<uint16_t>(ids.size());
+  uint32_t bits = 0;  // a loop without a way out is vectorized
   for (const int32_t id : ids) {
-    if (id < 0 || id > UINT16_MAX)
-      fail(ErrorKind::kData, "token id ", id,
-           " does not fit 2 bytes; the tokenizer's vocabulary is larger than it says");
+    bits |= static_cast<uint32_t>(id);
     *out++ = static_cast<uint16_t>(id);
   }
+  if (bits > UINT16_MAX)
+    fail(ErrorKind::kData, "token id ",
+         *std::find_if(ids.begin(), ids.end(), [](int32_t id) { return id < 0 || id > UINT16_MAX; }),
+         " does not fit 2 bytes; the tokenizer's vocabulary is larger than it says");
   finish(out);
 }
 
 void IdBuffer::begin_part(size_t min_bytes) {
-  parts_.emplace_back().reserve(std::max(min_bytes, kPartBytes));
+  parts_.emplace_back().reserve(std::max(min_bytes, part_bytes_));
 }
 
 }  // namespace megalith

@@ -13,9 +13,10 @@ namespace megalith {
 /// in parts, so that growing moves nothing and no part need be as large as the longest text.
 class IdBuffer {
  public:
-  static constexpr size_t kPartBytes = size_t{1} << 18;  // bytes of a part, unless a call needs more
+  static constexpr size_t kPartBytes = size_t{1} << 18;
 
-  explicit IdBuffer(size_t width) : width_(width) {}  // `width`: bytes of an id, 2 or 4
+  /// `width`: bytes of an id, 2 or 4. `part_bytes`: bytes of a part, unless a call needs more.
+  explicit IdBuffer(size_t width, size_t part_bytes = kPartBytes) : width_(width), part_bytes_(part_bytes) {}
   IdBuffer(IdBuffer&& other) noexcept = default;
   IdBuffer& operator=(IdBuffer&&) = delete;
   IdBuffer(const IdBuffer&) = delete;
@@ -62,7 +63,7 @@ class IdBuffer {
   void begin_part(size_t min_bytes);
 
   std::vector<ByteBuffer> parts_;
-  size_t width_;
+  size_t width_, part_bytes_;
   size_t bytes_ = 0;  // bytes in all parts
 };
 

@@ -1,6 +1,7 @@
 #include "libcore/json/document_json.h"
 
 #include <chrono>
+#include <map>
 #include <random>
 #include <string>
 #include <vector>
@@ -278,6 +279,42 @@ TEST(DocumentParser, DoesNotFollowAPathThroughLists) {
   EXPECT_TRUE(text_at("a.b", R"({"a":[{"b":"1"}]})").starts_with("missing key"));
   EXPECT_TRUE(text_at("a.b.c", R"({"a":{"b":[{"c":"1"}]}})").starts_with("missing key"));
   EXPECT_TRUE(text_at("a.b", R"({"a":{"b":{"b":"1"}}})").starts_with("value is not text"));
+}
+
+/// A line whose keys come in a random order, some several times. Returns what json.loads finds under each of
+/// `names` and under "in" of the object "deep": the last value.
+std::string random_line(std::mt19937& random, const std::vector<std::string>& names,
+                        std::map<std::string, std::string>& last) {
+  const auto pick = [&](size_t n) { return static_cast<size_t>(random() % n); };
+  std::vector<std::string> members;
+  for (size_t i = 0; i < 3 * names.size(); ++i) {
+    const std::string& name = i < names.size() ? names[i] : names[pick(names.size())];
+    const std::string value = concat("v", i);
+    members.push_back(concat('"', name, "\": \"", value, '"'));
+    last[name] = value;
+    if (i % 7 == 0) members.push_back(concat("\"other", i, "\": [1, {\"", name, "\": \"not this\"}]"));
+    if (i % 50 != 49) continue;
+    members.push_back(concat("\"deep\": {\"in\": \"", value, "\", \"k1\": 0}"));
+    last["deep.in"] = value;
+  }
+  return concat('{', join(members, ", "), '}');
+}
+
+TEST(DocumentParser, FindsEachOfManyKeysWhereverItStands) {
+  std::mt19937 random(7);
+  std::vector<std::string> names;
+  for (int i = 0; i < 100; ++i) names.push_back(concat("k", i));
+  std::vector<std::string> keys = names;
+  keys.emplace_back("deep.in");
+  DocumentParser parser(keys);
+  for (int i = 0; i < 20; ++i) {
+    std::map<std::string, std::string> last;
+    const std::string text = random_line(random, names, last);
+    std::vector<char> line(text.begin(), text.end());
+    ASSERT_FALSE(parse(parser, line).has_value()) << text;
+    for (size_t k = 0; k < keys.size(); ++k)
+      ASSERT_EQ(strings(parser.texts(k)), std::vector<std::string>{last[keys[k]]}) << keys[k];
+  }
 }
 
 }  // namespace

@@ -325,20 +325,31 @@ std::vector<float> logits_of(const ModelView& view, std::span<const int32_t> tok
 }
 
 CheckedSide checked_side(const ModelView& view, const CheckRun& run) {
-  const auto start = std::chrono::steady_clock::now();
+  const auto begin = std::chrono::steady_clock::now();
   const std::vector<int32_t> tokens = some_tokens(view.config);
   CheckedSide side{.path = view.file->path(),
                    .logits = logits_of(view, tokens, run),
-                   .tokens = static_cast<int64_t>(tokens.size())};
+                   .tokens = static_cast<int64_t>(tokens.size()),
+                   .begin = begin};
   side.finite = std::all_of(side.logits.begin(), side.logits.end(), [](float x) { return std::isfinite(x); });
-  side.seconds = seconds_since(start);
+  side.end = std::chrono::steady_clock::now();
   return side;
 }
+
+namespace {
+/// The seconds in which one of the models or both were run: the source may be run while the result is
+/// written, or after both are there.
+double passed_seconds(const CheckedSide& a, const CheckedSide& b) {
+  using Seconds = std::chrono::duration<double>;
+  const Seconds both = std::min(a.end, b.end) - std::max(a.begin, b.begin);
+  return (Seconds(a.end - a.begin) + Seconds(b.end - b.begin) - std::max(both, Seconds(0))).count();
+}
+}  // namespace
 
 Comparison compare_sides(const CheckedSide& a, const CheckedSide& b) {
   if (a.logits.size() != b.logits.size())
     fail(ErrorKind::kInternal, "the models give ", a.logits.size(), " and ", b.logits.size(), " logits");
-  Comparison out{.tokens = a.tokens, .seconds = a.seconds + b.seconds, .peak_bytes = peak_memory()};
+  Comparison out{.tokens = a.tokens, .seconds = passed_seconds(a, b), .peak_bytes = peak_memory()};
   for (size_t i = 0; i < a.logits.size(); ++i) {
     const bool known = std::isfinite(a.logits[i]), other = std::isfinite(b.logits[i]);
     if (known != other) out.max_difference = std::numeric_limits<double>::infinity();

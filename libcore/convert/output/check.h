@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -24,8 +25,8 @@ struct CheckedSide {
   std::string path;           // of the model
   std::vector<float> logits;  // empty if the run was stopped
   int64_t tokens = 0;
-  double seconds = 0;
-  bool finite = true;  // whether all logits are finite
+  std::chrono::steady_clock::time_point begin = {}, end = {};  // when the model was run
+  bool finite = true;                                          // whether all logits are finite
 };
 /// Runs the model on a few tokens. Models with equal vocabulary and positions get equal tokens, so that they
 /// can be compared.
@@ -39,7 +40,7 @@ struct Comparison {
   int64_t compared = 0;       // number of logits that are finite in both models
   double max_difference = 0;  // greatest difference between two logits
   double max_logit = 0;       // greatest magnitude of a logit in the first model
-  double seconds = 0;         // time for both models together
+  double seconds = 0;         // time that passed while one of the models or both were run
   uint64_t peak_bytes = 0;    // memory of the whole process
 };
 /// Compares the logits of two models. A logit that is finite in neither model counts as equal, since a

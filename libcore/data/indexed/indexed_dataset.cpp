@@ -10,6 +10,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
 #include "libcore/data/indexed/index_check.h"
+#include "libcore/io/streams/stop_signal.h"
 
 namespace megalith {
 namespace {
@@ -46,6 +47,7 @@ struct IndexedDataset::State {
 
   void check_sequences(IndexChecker& checker) const {
     for (int64_t i = 0; i < header.sequences; i += kBlock) {
+      stop_if_asked();
       const int64_t n = std::min(kBlock, header.sequences - i);
       checker.sequences(lengths + 4 * i, pointers + 8 * i, n);
       forget(lengths + 4 * i, 4 * n);
@@ -56,6 +58,7 @@ struct IndexedDataset::State {
 
   void check_documents(IndexChecker& checker) const {
     for (int64_t i = 0; i < header.entries; i += kBlock) {
+      stop_if_asked();
       const int64_t n = std::min(kBlock, header.entries - i);
       checker.documents(documents + 8 * i, n);
       forget(documents + 8 * i, 8 * n);

@@ -38,6 +38,11 @@ class IndexedDatasetWriter {
   IndexedDatasetWriter(const IndexedDatasetWriter&) = delete;
   IndexedDatasetWriter& operator=(const IndexedDatasetWriter&) = delete;
 
+  /// For one of many writers that are open at a time: the files go through the page cache. Otherwise a large
+  /// file takes a thread and 2 to 4 MiB of memory (see DirectWriter). Must be called before anything is
+  /// added.
+  void write_through_cache();
+
   /// Adds one document with one sequence per entry of `lengths`, which must add up to ids.size(). If
   /// `lengths` is empty, the document is empty: the .idx only repeats the last boundary. kData if an id does
   /// not fit the dtype; kInternal if the lengths do not add up or the dtype is a floating-point type.
@@ -102,7 +107,8 @@ class TokenSpan {
 
 /// An open PREFIX.bin/PREFIX.idx, both mapped; copies share the mapping. The constructor checks the whole
 /// .idx, so that readers need not: magic, version, dtype, counts against the file's size, lengths >= 0,
-/// pointers = prefix sums, documents monotonic from 0 to S, and the .bin's size. kNoInput, kData.
+/// pointers = prefix sums, documents monotonic from 0 to S, and the .bin's size. kNoInput, kData. Throws
+/// Stopped (io/streams/stop_signal.h) if a StopSignal exists and receives a signal meanwhile.
 class IndexedDataset {
  public:
   explicit IndexedDataset(std::string prefix);

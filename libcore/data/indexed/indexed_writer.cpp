@@ -127,6 +127,11 @@ IndexedDatasetWriter::IndexedDatasetWriter(std::string prefix, IndexedDType dtyp
 
 IndexedDatasetWriter::~IndexedDatasetWriter() = default;
 
+void IndexedDatasetWriter::write_through_cache() {
+  state_->files.bin.write_back_early();
+  state_->files.idx.write_back_early();
+}
+
 int64_t IndexedDatasetWriter::sequences() const {
   return state_->sequences;
 }

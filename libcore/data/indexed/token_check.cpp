@@ -20,12 +20,12 @@
 namespace megalith {
 namespace {
 
-// The number of tokens that a thread takes at a time: few enough that progress is visible, enough that
-// threads rarely contend.
-constexpr int64_t kStep = int64_t{1} << 22;
+// The number of tokens that a thread takes at a time: few enough that progress is visible and that the mapped
+// pages of all threads are little memory, enough that threads rarely contend.
+constexpr int64_t kStep = int64_t{1} << 20;
 
 /// The range of ids among tokens [begin, end) of the .bin. The elements are aligned, since the mapping begins
-/// at a page.
+/// at a page. Gives back the pages.
 TokenRange range_of(const IndexedDataset& data, int64_t begin, int64_t end) {
   return with_type(data.dtype(), [&](auto type) -> TokenRange {
     using T = decltype(type);
@@ -35,6 +35,7 @@ TokenRange range_of(const IndexedDataset& data, int64_t begin, int64_t end) {
       min = std::min(min, ids[i]);
       max = std::max(max, ids[i]);
     }
+    data.bin().forget(static_cast<size_t>(begin) * sizeof(T), static_cast<size_t>(end - begin) * sizeof(T));
     return {static_cast<int64_t>(min), static_cast<int64_t>(max)};
   });
 }

@@ -1,12 +1,14 @@
 #include "libcore/data/inspect/dataset_tool.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "libcore/base/byte_buffer.h"
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/terminal.h"
@@ -234,24 +236,119 @@ Verified verify_dataset(const std::string& prefix) {
   return Verified::kContent;
 }
 
+namespace {
+
+/// Prints documents, a block at a time. What was read of the mapped files is given back.
+class DocumentPrinter {
+ public:
+  /// `from`: the first document that is printed; the others follow it.
+  DocumentPrinter(const IndexedDataset& data, int64_t from, const Tokenizer* tokenizer, std::ostream& out)
+      : data_(data),
+        tokenizer_(tokenizer),
+        out_(out),
+        kept_(static_cast<size_t>(data.tokens_of(0, data.document_begin(from))) * size_of(data.dtype())),
+        read_(kept_) {}
+
+  void print(int64_t document) {
+    add(concat("{\"document\": ", document));
+    if (tokenizer_) {
+      const std::vector<int32_t> ids = document_ids(data_, document, document_length(data_, document));
+      note_read(static_cast<int64_t>(ids.size()));
+      add(concat(", \"text\": ", json_quote(tokenizer_->decode(ids)), "}\n"));
+    } else {
+      add(", \"ids\": [");
+      add_ids(document);
+      add("]}\n");
+    }
+    note_entries(1 + data_.document_begin(document + 1) - data_.document_begin(document));
+  }
+
+  void flush() {
+    out_.write(block_.data(), static_cast<std::streamsize>(block_.size()));
+    block_.clear();
+  }
+
+ private:
+  static constexpr size_t kBlock = size_t{1} << 16;
+  static constexpr int64_t kPiece = int64_t{1} << 13;  // ids that are written at once
+  static constexpr size_t kMaxId = 20;                 // characters of an id
+
+  void add(std::string_view text) {
+    block_.append(text.data(), text.size());
+    if (block_.size() >= kBlock) flush();
+  }
+
+  void add_ids(int64_t document) {
+    bool first = true;
+    for (int64_t s = data_.document_begin(document); s < data_.document_begin(document + 1); ++s)
+      for (int64_t at = 0, n; at < data_.sequence_length(s); at += n) {
+        n = std::min(kPiece, data_.sequence_length(s) - at);
+        ids_.resize(static_cast<size_t>(n));
+        data_.sequence(s, at, n).copy_to(ids_.data());
+        add_piece(first);
+        first = false;
+        note_read(n);
+      }
+  }
+
+  void add_piece(bool first) {
+    const size_t before = block_.size(), most = ids_.size() * (kMaxId + 2);
+    char* const begin = block_.extend(most);
+    char* at = begin;
+    for (const int32_t id : ids_) {
+      if (!first) {
+        *at++ = ',';
+        *at++ = ' ';
+      }
+      first = false;
+      at = std::to_chars(at, begin + most, id).ptr;
+    }
+    block_.truncate(before + static_cast<size_t>(at - begin));
+    if (block_.size() >= kBlock) flush();
+  }
+
+  /// Notes that the next `tokens` of the .bin were read, and now and then gives back what was.
+  void note_read(int64_t tokens) {
+    constexpr size_t kMost = size_t{1} << 23;
+    read_ += static_cast<size_t>(tokens) * size_of(data_.dtype());
+    if (read_ - kept_ < kMost) return;
+    data_.bin().forget(kept_, read_ - kept_);
+    kept_ = read_;
+  }
+
+  /// The same for documents and sequences in the .idx.
+  void note_entries(int64_t n) {
+    constexpr int64_t kMost = int64_t{1} << 19;
+    if ((entries_ += n) < kMost) return;
+    data_.idx().forget(0, data_.idx().size());
+    entries_ = 0;
+  }
+
+  const IndexedDataset& data_;
+  const Tokenizer* tokenizer_;
+  std::ostream& out_;
+  ByteBuffer block_;
+  std::vector<int32_t> ids_;
+  size_t kept_, read_;   // bytes [kept_, read_) of the .bin were read and not yet given back
+  int64_t entries_ = 0;  // of the .idx, read since pages were given back
+};
+
+}  // namespace
+
 void print_documents(const IndexedDataset& data, int64_t from, int64_t count, const Tokenizer* tokenizer,
                      std::ostream& out) {
   if (from > data.documents())
     fail(ErrorKind::kUsage, "--from ", from, " is beyond the end of ", data.prefix(), ", which has ",
          data.documents(), " documents");
   const int64_t end = from + std::min(count, data.documents() - std::min(from, data.documents()));
-  for (int64_t i = from; i < end; ++i) {
-    const std::vector<int32_t> ids = document_ids(data, i, document_length(data, i));
-    out << "{\"document\": " << i;
-    if (tokenizer) {
-      out << ", \"text\": " << json_quote(tokenizer->decode(ids));
-    } else {
-      out << ", \"ids\": [";
-      for (size_t k = 0; k < ids.size(); ++k) out << (k > 0 ? ", " : "") << ids[k];
-      out << ']';
-    }
-    out << "}\n";
+  DocumentPrinter printer(data, from, tokenizer, out);
+  try {
+    for (int64_t i = from; i < end; ++i) printer.print(i);
+  } catch (const Error&) {
+    printer.flush();  // what comes before the damage
+    throw;
   }
+  printer.flush();
 }
 
 }  // namespace megalith

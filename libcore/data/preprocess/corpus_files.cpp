@@ -93,17 +93,17 @@ class FolderSearch {
   /// be circular, or lead to one folder on several paths.
   void look_into(const fs::path& folder) {
     std::error_code reason;
-    std::vector<fs::path> entries;
+    std::vector<fs::directory_entry> entries;  // these know their kind, unless they are links
     for (auto entry = fs::directory_iterator(folder, reason); !reason && entry != fs::directory_iterator();
          entry.increment(reason))
-      entries.push_back(entry->path());
+      entries.push_back(*entry);
     if (reason) fail(ErrorKind::kNoInput, folder.string(), ": cannot read the folder: ", reason.message());
     std::sort(entries.begin(), entries.end());
-    for (const fs::path& path : entries) {
-      if (fs::is_directory(path, reason)) {
-        if (is_new(path, seen_)) look_into(path);
-      } else if (fs::is_regular_file(path, reason)) {
-        take(path);
+    for (const fs::directory_entry& entry : entries) {
+      if (entry.is_directory(reason)) {
+        if (is_new(entry.path(), seen_)) look_into(entry.path());
+      } else if (entry.is_regular_file(reason)) {
+        take(entry.path());
       }
     }
   }

@@ -25,6 +25,7 @@
 #include "libcore/io/run/run_files.h"
 #include "libcore/io/streams/stop_signal.h"
 #include "libcore/text/formats/make_tokenizer.h"
+#include "libcore/text/formats/null_tokenizer.h"
 #include "libcore/threads/pipeline.h"
 
 namespace megalith {
@@ -221,6 +222,7 @@ void log_settings(const PreprocessConfig& config, const Tokenizer& tokenizer) {
   const int64_t size = tokenizer.vocab_size();
   log_padded_vocab(size, padded_vocab_size(size, config.vocab_divisor));
   log("Vocab size: ", size);
+  if (const std::string note = null_vocabulary_note(tokenizer); !note.empty()) log(note);
   log("Output prefix: ", printable(config.output_prefix));
   if (!config.append_eod && !config.split_sentences)
     log("--append-eod is not given: nothing marks the end of a document, so a model does not learn to end a "

@@ -54,7 +54,10 @@ DocumentEncoder::DocumentEncoder(const PreprocessConfig& config, const TextTools
       sizes_(keys_) {}
 
 void DocumentEncoder::encode(DocumentBatch& batch) {
-  while (batch.keys.size() < keys_) batch.keys.emplace_back(dtype_);
+  // Many keys share the memory that one would have: each of them has only a part of a batch's text.
+  constexpr size_t kSmallestPart = size_t{1} << 13;
+  const size_t part = std::max(kSmallestPart, IdBuffer::kPartBytes / keys_);
+  while (batch.keys.size() < keys_) batch.keys.emplace_back(dtype_, part);
   for (KeyTokens& key : batch.keys) key.clear();
   batch.long_line.reset();
   batch.hashes.clear();
@@ -151,12 +154,81 @@ std::string DocumentEncoder::keep_raw(DocumentBatch& batch, size_t i) const {
 }
 
 void DocumentEncoder::encode_texts(DocumentBatch& batch, size_t line_bytes) {
+  if (has_short_texts(line_bytes)) return encode_together(batch);
   for (size_t k = 0; k < keys_; ++k) {
     if (line_bytes > kLongLine)
       batch.keys[k].long_tokens =
           std::make_unique<ScratchFile>(parent_or_here(config_.output_prefix).string());
     encode_document(k, batch.keys[k]);
   }
+}
+
+/// Whether the line has several texts, short ones, or a text is cut into sentences, so that each call of the
+/// tokenizer for one of them would cost more than their ids.
+bool DocumentEncoder::has_short_texts(size_t line_bytes) const {
+  constexpr size_t kShort = 1024;
+  if (line_bytes > kLongLine) return false;
+  if (tools_.splitter) return true;
+  size_t count = 0;
+  for (size_t k = 0; k < keys_; ++k) count += texts(k).size();
+  return count > 1 && line_bytes / count < kShort;
+}
+
+/// Encodes the texts of all keys in one call for every kTogether bytes.
+void DocumentEncoder::encode_together(DocumentBatch& batch) {
+  constexpr size_t kTogether = size_t{1} << 16;
+  forget_gathered();  // those of a document that the tokenizer refused
+  for (size_t k = 0; k < keys_; ++k) {
+    const bool sentences = config_.text == TextUnit::kNone && parser_.is_list(k);
+    for (const std::string_view text : texts(k))
+      tools_.each_sequence(text, sentences, [&](std::string_view sequence) {
+        gathered_.push_back(sequence);
+        gathered_keys_.push_back(k);
+        gathered_bytes_ += sequence.size();
+        if (gathered_bytes_ >= kTogether) encode_gathered(batch);
+      });
+  }
+  encode_gathered(batch);
+  for (size_t k = 0; k < keys_; ++k) end_document(k, batch.keys[k]);
+}
+
+/// Gives each key the ids of its texts.
+void DocumentEncoder::encode_gathered(DocumentBatch& batch) {
+  together_.clear();
+  tools_.tokenizer.encode_all(gathered_, together_);
+  size_t text = 0;
+  int64_t length = 0;
+  together_.each_part<int32_t>([&](std::span<const int32_t> ids) {
+    while (!ids.empty()) {
+      const auto n =
+          static_cast<size_t>(std::find(ids.begin(), ids.end(), Tokenizer::kTextEnd) - ids.begin());
+      KeyTokens& key = batch.keys[gathered_keys_[text]];
+      key.tokens.append(ids.first(n));
+      length += static_cast<int64_t>(n);
+      if (n == ids.size()) return;  // the text continues in the next part
+      if (length > 0) key.lengths.push_back(checked_length(length));
+      length = 0;
+      ++text;
+      ids = ids.subspan(n + 1);
+    }
+  });
+  forget_gathered();
+}
+
+void DocumentEncoder::forget_gathered() {
+  gathered_.clear();
+  gathered_keys_.clear();
+  gathered_bytes_ = 0;
+}
+
+/// Ends the document of a key, whose ids are all in `out`.
+void DocumentEncoder::end_document(size_t key, KeyTokens& out) const {
+  const size_t sequences = out.lengths.size() - sizes_[key].lengths;
+  if (eod_ && sequences > 0) {
+    out.tokens.append({&*eod_, 1});
+    out.lengths.back() = checked_length(int64_t{out.lengths.back()} + 1);
+  }
+  out.sequences.push_back(static_cast<int32_t>(sequences));
 }
 
 void DocumentEncoder::encode_document(size_t key, KeyTokens& out) {
@@ -167,16 +239,11 @@ void DocumentEncoder::encode_document(size_t key, KeyTokens& out) {
   };
   const bool sentences = config_.text == TextUnit::kNone && parser_.is_list(key);
   for (const std::string_view text : texts(key)) tools_.each_sequence(text, sentences, encode);
-  const size_t sequences = out.lengths.size() - before;
-  if (eod_ && sequences > 0) {
-    out.tokens.append({&*eod_, 1});
-    out.lengths.back() = checked_length(int64_t{out.lengths.back()} + 1);
-  }
+  end_document(key, out);
   if (out.long_tokens) {
-    if (eod_ && sequences > 0) out.max_id = std::max(out.max_id, *eod_);
+    if (eod_ && out.lengths.size() > before) out.max_id = std::max(out.max_id, *eod_);
     put_aside(out, first_id);
   }
-  out.sequences.push_back(static_cast<int32_t>(sequences));
 }
 
 /// Encodes a text, adds its ids to `out`, and returns their number. The document's ids begin at index
@@ -191,7 +258,8 @@ int64_t DocumentEncoder::encode_sequence(std::string_view text, KeyTokens& out, 
   tools_.tokenizer.encode_in_parts(text, [&](std::span<const int32_t> ids) {
     for (const int32_t id : ids) out.max_id = std::max(out.max_id, id);
     out.tokens.append(ids);
-    put_aside(out, first);
+    // Not for each sentence: a long text may have a hundred thousand of them.
+    if (out.tokens.bytes() - first * out.tokens.width() >= IdBuffer::kPartBytes) put_aside(out, first);
     length += static_cast<int64_t>(ids.size());
   });
   return length;

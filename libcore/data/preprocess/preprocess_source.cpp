@@ -13,6 +13,7 @@
 #include "libcore/base/text.h"
 #include "libcore/data/preprocess/corpus_files.h"
 #include "libcore/data/preprocess/preprocess_stages.h"
+#include "libcore/io/parquet/parquet_footer.h"
 #include "libcore/io/parquet/parquet_records.h"
 #include "libcore/io/streams/input_stream.h"
 
@@ -26,11 +27,12 @@ InputFile look_at(const std::string& path) {
   if (path == "-" && ::fstat(STDIN_FILENO, &info) != 0)
     fail(ErrorKind::kNoInput, "stdin: cannot read: ", std::strerror(errno));
   if (path == "-" || !S_ISREG(info.st_mode)) return {.path = path, .pipe = true};
-  const bool parquet = is_parquet(path);
+  const std::string head = head_of_file(path);
+  const bool parquet = begins_as_parquet(head);
   return {.path = path,
           .size = static_cast<uint64_t>(info.st_size),
           .modified = int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec,
-          .compressed = parquet || is_compressed(path),
+          .compressed = parquet || begins_compressed(head),
           .parquet = parquet};
 }
 
@@ -103,11 +105,19 @@ size_t DocumentSource::batch_bytes() const {
   return std::clamp<size_t>((file.size - consumed) / (2 * limits_.workers), std::min(kMin, bytes), bytes);
 }
 
+std::unique_ptr<RecordReader> DocumentSource::open() {
+  const InputFile& file = files_[at_];
+  const ReaderMark from = std::exchange(from_, {});
+  const InputOrigin origin{file.path, file.command};
+  // look_at() has seen that it is not Parquet; small files would be opened once more for that
+  if (file.command.empty() && !file.pipe && !file.parquet)
+    return open_records(origin, limits_.text, limits_.lines, &interrupt_, from, file.part);
+  return open_corpus(origin, {limits_.text, limits_.keys}, limits_.lines, &interrupt_, from, file.part);
+}
+
 bool DocumentSource::next(DocumentBatch& batch, const std::function<void(size_t)>& grow) {
   for (; at_ < files_.size(); ++at_) {
-    if (!reader_)
-      reader_ = open_corpus({files_[at_].path, files_[at_].command}, {limits_.text, limits_.keys},
-                            limits_.lines, &interrupt_, std::exchange(from_, {}), files_[at_].part);
+    if (!reader_) reader_ = open();
     reader_->close_batches_at(batch_bytes());
     const bool more = reader_->next(batch.lines, grow);
     batch.bytes = batch.lines.bytes();

@@ -102,7 +102,9 @@ struct BadLine {
 /// The documents of a batch for one key, end to end, as they are written to the file. The object is aligned
 /// to cache lines, since different threads work on different batches (see Pipeline::ItemSlot).
 struct alignas(64) KeyTokens {
-  explicit KeyTokens(IndexedDType dtype) : tokens(size_of(dtype)) {}
+  /// `part_bytes`: see IdBuffer.
+  explicit KeyTokens(IndexedDType dtype, size_t part_bytes = IdBuffer::kPartBytes)
+      : tokens(size_of(dtype), part_bytes) {}
   IdBuffer tokens;
   // the tokens of the last line if it is long; they follow `tokens`
   std::unique_ptr<ScratchFile> long_tokens;
@@ -163,6 +165,7 @@ class DocumentSource {
 
  private:
   size_t batch_bytes() const;
+  std::unique_ptr<RecordReader> open();
 
   std::vector<InputFile> files_;
   BatchLimits limits_;
@@ -196,6 +199,11 @@ class alignas(64) DocumentEncoder {
   void take_memory(DocumentBatch& batch);
   std::string keep_raw(DocumentBatch& batch, size_t i) const;
   void encode_texts(DocumentBatch& batch, size_t line_bytes);
+  bool has_short_texts(size_t line_bytes) const;
+  void encode_together(DocumentBatch& batch);
+  void encode_gathered(DocumentBatch& batch);
+  void forget_gathered();
+  void end_document(size_t key, KeyTokens& out) const;
   void encode_document(size_t key, KeyTokens& out);
   int64_t encode_sequence(std::string_view text, KeyTokens& out, size_t first) const;
   bool too_short() const;
@@ -211,7 +219,12 @@ class alignas(64) DocumentEncoder {
   std::optional<int32_t> eod_;
   size_t keys_;
   std::vector<KeySizes> sizes_;  // sizes for each key before the current line
-  ByteBuffer spare_;             // memory for lines, see lend_memory()
+  /// Short texts of a line that are encoded together: for each its key, and the ids of all.
+  std::vector<std::string_view> gathered_;
+  std::vector<size_t> gathered_keys_;
+  size_t gathered_bytes_ = 0;
+  IdBuffer together_{sizeof(int32_t)};
+  ByteBuffer spare_;  // memory for lines, see lend_memory()
 };
 
 std::optional<int32_t> eod_of(const PreprocessConfig& config,

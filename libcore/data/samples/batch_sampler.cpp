@@ -1,5 +1,7 @@
 #include "libcore/data/samples/batch_sampler.h"
 
+#include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "libcore/base/error.h"
@@ -26,10 +28,21 @@ bool BatchSampler::next(std::span<int64_t> samples) {
   return true;
 }
 
+namespace {
+constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+
+/// The product of numbers that are not negative, or the greatest number if that is less.
+int64_t product_or_most(int64_t a, int64_t b) {
+  int64_t product = 0;
+  return __builtin_mul_overflow(a, b, &product) ? kMost : product;
+}
+}  // namespace
+
 std::array<int64_t, 3> requested_samples(const RunLength& run) {
-  const int64_t evaluations = run.train_iters / run.eval_interval + 1;
-  return {run.train_samples.value_or(run.train_iters * run.global_batch),
-          evaluations * run.eval_iters * run.global_batch, run.eval_iters * run.global_batch};
+  const int64_t evaluated = product_or_most(run.eval_iters, run.global_batch);
+  const int64_t evaluations = std::min(run.train_iters, kMost - 1) / run.eval_interval + 1;
+  return {run.train_samples.value_or(product_or_most(run.train_iters, run.global_batch)),
+          product_or_most(evaluations, evaluated), evaluated};
 }
 
 int64_t consumed_valid_samples(const RunLength& run, int64_t iteration) {

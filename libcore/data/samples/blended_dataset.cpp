@@ -13,6 +13,7 @@
 #include "libcore/base/text.h"
 #include "libcore/io/files/file.h"
 #include "libcore/io/files/name_pattern.h"
+#include "libcore/io/streams/stop_signal.h"
 
 namespace megalith {
 namespace {
@@ -123,7 +124,12 @@ BlendIndex blend_in_memory(BlendOrder order, int64_t size) {
   const auto n = static_cast<size_t>(size);
   const auto datasets = std::make_shared<HugePages>(n * sizeof(int16_t), HugePages::Backing::kReserved);
   const auto samples = std::make_shared<HugePages>(n * sizeof(int64_t), HugePages::Backing::kReserved);
-  order.next(datasets->as<int16_t>(), samples->as<int64_t>());
+  constexpr size_t kSamplesWithoutPause = size_t{1} << 18;
+  for (size_t done = 0; done < n; done += kSamplesWithoutPause) {
+    stop_if_asked();
+    const size_t next = std::min(kSamplesWithoutPause, n - done);
+    order.next(datasets->as<int16_t>().subspan(done, next), samples->as<int64_t>().subspan(done, next));
+  }
   return {{datasets->as<int16_t>(), datasets}, {samples->as<int64_t>(), samples}};
 }
 

@@ -39,7 +39,8 @@ struct BlendIndex {
   SharedArray<int64_t> sample;
 };
 
-/// The first `size` samples of an order, in memory.
+/// The first `size` samples of an order, in memory. Throws Stopped if a StopSignal exists and receives a
+/// signal.
 BlendIndex blend_in_memory(BlendOrder order, int64_t size);
 /// The first `size` samples of BlendOrder::by_weights(weights).
 BlendIndex blend_by_weights(std::span<const double> weights, int64_t size);

@@ -10,6 +10,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/machine/huge_pages.h"
+#include "libcore/io/streams/stop_signal.h"
 
 namespace megalith {
 namespace {
@@ -115,13 +116,15 @@ void GptIndexMaker::documents(std::span<int32_t> out) {
     std::iota(one.begin(), one.end(), static_cast<int32_t>(spec_.range.begin));
   }
   const size_t last = plan_.apart < 0 ? 0 : static_cast<size_t>(epoch);
-  random_.shuffle(out.first(out.size() - last));
-  random_.shuffle(out.last(last));
+  random_.shuffle(out.first(out.size() - last), stop_if_asked);
+  random_.shuffle(out.last(last), stop_if_asked);
 }
 
 template <class T>
 void GptIndexMaker::samples(std::span<const int32_t> documents, std::span<T> out) {
+  constexpr int64_t kRowsWithoutPause = int64_t{1} << 18;
   for (size_t i = 0; i + 1 < out.size(); i += 2) {
+    if (rows_ % kRowsWithoutPause == 0) stop_if_asked();
     if (rows_++ > 0) next_piece(documents);
     out[i] = static_cast<T>(at_);
     out[i + 1] = static_cast<T>(offset_);
@@ -159,8 +162,8 @@ template <class T>
 void GptIndexMaker::shuffle(std::span<T> out) {
   std::iota(out.begin(), out.end(), T{0});
   const size_t first = plan_.apart < 0 ? out.size() : static_cast<size_t>(plan_.apart);
-  random_.shuffle(out.first(first));
-  random_.shuffle(out.subspan(first));
+  random_.shuffle(out.first(first), stop_if_asked);
+  random_.shuffle(out.subspan(first), stop_if_asked);
 }
 
 template void GptIndexMaker::samples(std::span<const int32_t>, std::span<int32_t>);

@@ -66,7 +66,8 @@ struct GptIndexPlan {
 GptIndexPlan plan_gpt_index(const IndexedDataset& data, const GptSpec& spec);
 
 /// Computes the arrays of an index, into memory of the caller. The calls must come in this order, since one
-/// sequence of random numbers goes through them. `data` and `spec` must outlive the object.
+/// sequence of random numbers goes through them. `data` and `spec` must outlive the object. Throws Stopped
+/// (io/streams/stop_signal.h) if a StopSignal exists and receives a signal.
 class GptIndexMaker {
  public:
   GptIndexMaker(const IndexedDataset& data, const GptSpec& spec);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -12,6 +13,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/shared_array.h"
 #include "libcore/io/cache/build_cache.h"
+#include "libcore/io/streams/stop_signal.h"
 
 namespace megalith {
 
@@ -19,7 +21,8 @@ namespace megalith {
 /// mapped file.
 constexpr size_t kArrayAlign = 64;
 
-/// Writes arrays one after another, each in any number of parts.
+/// Writes arrays one after another, each in any number of parts. Throws Stopped if a StopSignal exists and
+/// receives a signal.
 class ArrayWriter {
  public:
   /// `header` is trivially copyable and a multiple of kArrayAlign long.
@@ -30,7 +33,12 @@ class ArrayWriter {
   }
   template <class T>
   void add(std::span<const T> part) {
-    file_.write(part.data(), part.size_bytes());
+    constexpr size_t kWithoutPause = size_t{1} << 24;  // bytes: a disk may take seconds for a whole array
+    const auto* const bytes = reinterpret_cast<const char*>(part.data());
+    for (size_t done = 0; done < part.size_bytes(); done += kWithoutPause) {
+      stop_if_asked();
+      file_.write(bytes + done, std::min(kWithoutPause, part.size_bytes() - done));
+    }
     bytes_ += part.size_bytes();
   }
   /// Writes zeros up to the place where the next array begins.

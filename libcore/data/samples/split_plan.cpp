@@ -203,12 +203,14 @@ IndexMemory operator+(const IndexMemory& a, const IndexMemory& b) {
   return {.held = a.held + b.held, .building = std::max(a.building, b.building)};
 }
 
-void require_index_memory(const IndexMemory& memory, size_t left) {
+void require_index_memory(const IndexMemory& memory, size_t left, size_t model) {
+  // the model takes its memory when the order is built
   const size_t bytes = memory.held + memory.building;
-  if (bytes <= left) return;
+  if (bytes <= left && memory.held + model <= left) return;
   const auto text = [](size_t n) { return format_bytes(static_cast<double>(n)); };
   fail(ErrorKind::kUsage, "the order of samples (documents of all epochs, samples, shuffle) takes ",
-       text(bytes), " of memory, this machine has ", text(left), " left; ",
+       text(bytes), " of memory, ", model > 0 ? concat("the model ", text(model), ", ") : std::string(),
+       "this machine has ", text(left), " left; ",
        memory.held > 0 ? "give --data-cache-path DIR, a folder on a disk in which only you may write, or "
                        : "this is the largest array of one dataset: blend smaller datasets, or ",
        "ask for fewer samples (--train-iters, --train-samples)");

@@ -72,7 +72,7 @@ struct IndexMemory {
 IndexMemory index_memory(const OpenBlend& open, const SplitPlan& plan, const std::string& folder);
 IndexMemory operator+(const IndexMemory& a, const IndexMemory& b);
 /// Throws kUsage, with the option that helps, if that is more than `left`, the memory that this machine has
-/// left.
-void require_index_memory(const IndexMemory& memory, size_t left);
+/// left, or if it does not leave the run's model `model` bytes there.
+void require_index_memory(const IndexMemory& memory, size_t left, size_t model = 0);
 
 }  // namespace megalith

@@ -52,6 +52,8 @@ class TextData final : public RunTexts {
                      .epoch = windows.epoch()};
     };
     DataSets sets;
+    for (const auto* windows : {&train_, &valid_})
+      if (*windows) sets.held += (*windows)->bytes();
     if (train_) sets.train = set_of(*train_, std::numeric_limits<int64_t>::max());
     if (valid_) {
       sets.valid = set_of(*valid_, valid_->epoch());

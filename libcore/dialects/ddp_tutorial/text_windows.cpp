@@ -107,6 +107,11 @@ TextWindows::TextWindows(std::vector<int32_t> ids, const WindowSpec& spec)
   epoch_ = windows_ / spec.batch * spec.batch;
 }
 
+size_t TextWindows::bytes() const {
+  return ids_.capacity() * sizeof ids_[0] +
+         std::size(kept_->orders) * static_cast<size_t>(windows_) * sizeof(uint32_t);
+}
+
 std::string TextWindows::hash() const {
   return hex64(xxh64(ids_.data(), ids_.size() * sizeof ids_[0]));
 }

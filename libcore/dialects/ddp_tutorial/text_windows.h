@@ -35,6 +35,8 @@ class TextWindows {
   std::string hash() const;                     // hash of the ids
   int64_t windows() const { return windows_; }  // number of windows in the text
   int64_t epoch() const { return epoch_; }      // number of windows in an epoch, which has only full batches
+  /// Bytes of memory that the ids and the orders of two epochs take.
+  size_t bytes() const;
   /// Writes sample `index` of endlessly many epochs. kInternal if an epoch has no samples.
   void get(int64_t index, const SampleView& out) const;
 

@@ -25,6 +25,7 @@
 #include "libcore/base/text.h"
 #include "libcore/hash/xxh64.h"
 #include "libcore/io/files/file_calls.h"
+#include "libcore/io/streams/stop_signal.h"
 
 namespace megalith {
 namespace {
@@ -176,6 +177,19 @@ void CachedFile::warn_of_folder(const char* used, const std::string& reason) con
   if (is_first(beginning)) warn(beginning, reason);
 }
 
+namespace {
+/// xxh64() of contents that may be long: a signal ends it.
+uint64_t hash_of(std::string_view contents) {
+  constexpr size_t kWithoutPause = size_t{1} << 26;
+  Xxh64 hash;
+  for (; !contents.empty(); contents.remove_prefix(std::min(kWithoutPause, contents.size()))) {
+    stop_if_asked();
+    hash.update(contents.data(), std::min(kWithoutPause, contents.size()));
+  }
+  return hash.digest();
+}
+}  // namespace
+
 std::shared_ptr<const CachedFile::Contents> CachedFile::load() const {
   if (path_.empty()) return nullptr;
   try {
@@ -190,7 +204,7 @@ std::shared_ptr<const CachedFile::Contents> CachedFile::load() const {
     if (file.size() >= sizeof found) {
       std::memcpy(&found, file.data(), sizeof found);
       const std::string_view contents = file.text().substr(sizeof found);
-      right = header_of(contents.size(), xxh64(contents), source_);
+      right = header_of(contents.size(), hash_of(contents), source_);
       if (std::memcmp(&found, &right, sizeof found) == 0)
         return std::make_shared<const Contents>(std::move(file), sizeof found);
     }

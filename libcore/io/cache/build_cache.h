@@ -54,6 +54,7 @@ class CachedFile {
     size_t from_;
   };
   /// Returns the contents, or null if they are not in the cache or are damaged. Warns of a damaged file.
+  /// Throws Stopped (io/streams/stop_signal.h) if a StopSignal exists and receives a signal.
   std::shared_ptr<const Contents> load() const;
   /// Whether load() finds a file, which may be damaged. Does not warn.
   bool is_there() const;

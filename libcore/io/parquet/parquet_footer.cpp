@@ -273,8 +273,11 @@ bool is_parquet(const std::string& path) {
   std::array<char, parquet::kMagic.size()> head{};
   std::ifstream file(path, std::ios::binary);
   file.read(head.data(), head.size());
-  const std::string_view magic(head.data(), static_cast<size_t>(file.gcount()));
-  return magic == parquet::kMagic || magic == parquet::kEncryptedMagic;
+  return begins_as_parquet({head.data(), static_cast<size_t>(file.gcount())});
+}
+
+bool begins_as_parquet(std::string_view head) {
+  return head.starts_with(parquet::kMagic) || head.starts_with(parquet::kEncryptedMagic);
 }
 
 ParquetFooter read_parquet_footer(const ReadableFile& file, const std::string& name) {

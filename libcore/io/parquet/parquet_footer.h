@@ -51,6 +51,9 @@ struct ParquetFooter {
 /// reports the error.
 bool is_parquet(const std::string& path);
 
+/// The same for the first bytes of a file.
+bool begins_as_parquet(std::string_view head);
+
 /// Reads the footer, and checks that each column of each row group lies in the file. kData, with the place,
 /// if it does not, if the file is encrypted, or if the footer takes more than 512 MiB of memory. `name`: of
 /// the file, for messages.

@@ -14,20 +14,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Whether both paths name the same file, so that writing one of them would change the other.
-bool are_one_file(const std::string& a, const std::string& b) {
-  struct stat first {
-  }, second{};
-  if (::stat(a.c_str(), &first) != 0 || ::stat(b.c_str(), &second) != 0) return false;
-  return first.st_dev == second.st_dev && first.st_ino == second.st_ino;
-}
-
-/// Whether `path` is a device. A device keeps no bytes, so any number of outputs may be written to it.
-bool is_device(const std::string& path) {
-  struct stat info {};
-  return ::stat(path.c_str(), &info) == 0 && S_ISCHR(info.st_mode);
-}
-
 /// Whether `path` is itself a link, with or without a slash at its end.
 bool is_link(const std::string& path) {
   std::error_code error;
@@ -76,14 +62,37 @@ std::string real_path(const std::string& path) {
   return error ? path : real.string();
 }
 
+/// As real_path(), of an input that exists. Asks for that of its folder once for all inputs that lie in it.
+std::string RunFiles::real_input(const std::string& path, bool is_link) {
+  const fs::path whole(path);
+  const std::string name = whole.filename().string();
+  if (is_link || name.empty() || name == "." || name == "..") return real_path(path);
+  const std::string folder = whole.has_parent_path() ? whole.parent_path().string() : ".";
+  if (last_folder_ != folder) {
+    last_real_folder_ = real_path(folder);
+    last_folder_ = folder;
+  }
+  return concat(last_real_folder_, last_real_folder_.ends_with('/') ? "" : "/", name);
+}
+
+/// Adds one input, unless nothing is there. Returns whether it is a folder.
+bool RunFiles::add_input(std::string_view option, const std::string& path) {
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) != 0) return false;
+  const bool is_link = S_ISLNK(info.st_mode);
+  if (is_link && ::stat(path.c_str(), &info) != 0) return false;
+  inputs_.push_back({.option = std::string(option),
+                     .path = path,
+                     .real = real_input(path, is_link),
+                     .file = std::pair(info.st_dev, info.st_ino)});
+  return S_ISDIR(info.st_mode);
+}
+
 void RunFiles::reads(std::string_view option, const std::string& path) {
-  if (path.empty() || path == "-" || !file_exists(path)) return;
-  inputs_.push_back({std::string(option), path, real_path(path)});
+  if (path.empty() || path == "-" || !add_input(option, path)) return;
   std::error_code error;
-  if (!fs::is_directory(path, error)) return;
   for (const auto& entry : fs::directory_iterator(path, error))
-    if (entry.is_regular_file(error))
-      inputs_.push_back({std::string(option), entry.path().string(), real_path(entry.path().string())});
+    if (entry.is_regular_file(error)) add_input(option, entry.path().string());
 }
 
 void RunFiles::reads(std::string_view option, const std::vector<std::string>& paths) {
@@ -146,10 +155,12 @@ std::string RunFiles::refusal(const Named& output) {
                                "; wanted a file, or a name that is free");
 }
 
+/// Whether writing the output would change the other, or replace it. A device keeps no bytes, so any number
+/// of outputs may be written to it.
 bool RunFiles::coincide(const Named& output, const Named& other) {
-  if (is_device(output.path)) return false;
+  if (output.device) return false;
   if (output.folder && lies_in(other.real, output.real)) return true;
-  return output.real == other.real || are_one_file(output.path, other.path);
+  return output.real == other.real || (output.file && output.file == other.file);
 }
 
 /// Adds a problem for each folder to fill that lies in what others hold, and for each output in a checkpoint.
@@ -171,8 +182,15 @@ void RunFiles::check_folders(std::vector<std::string>& problems) const {
 
 void RunFiles::check() const {
   std::vector<std::string> problems;
-  for (size_t i = 0; i < outputs_.size(); ++i) {
-    const Named& output = outputs_[i];
+  std::vector<Named> outputs = outputs_;
+  for (Named& output : outputs) {
+    struct stat info {};
+    if (::stat(output.path.c_str(), &info) != 0) continue;
+    output.file = std::pair(info.st_dev, info.st_ino);
+    output.device = S_ISCHR(info.st_mode);
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const Named& output = outputs[i];
     const auto complain = [&](const char* is, const Named& other) {
       problems.push_back(concat(output.option, ' ', quote(output.path), is, other.option,
                                 other.path == output.path ? "" : " " + quote(other.path),
@@ -182,7 +200,7 @@ void RunFiles::check() const {
     const auto input = std::find_if(inputs_.begin(), inputs_.end(),
                                     [&](const Named& named) { return coincide(output, named); });
     const auto kept = std::find_if(kept_.begin(), kept_.end(), [&](const Kept& folder) {
-      return !is_device(output.path) && folder.holds(output.real);
+      return !output.device && folder.holds(output.real);
     });
     if (input != inputs_.end())
       complain(output.folder && output.real != input->real ? " would be replaced, and holds the input of "
@@ -192,7 +210,7 @@ void RunFiles::check() const {
       problems.push_back(concat(output.option, ' ', quote(output.path), " is, or lies in, what ",
                                 kept->option, ' ', quote(kept->path), " holds; give it another name"));
     for (size_t j = 0; j < i; ++j)
-      if (coincide(output, outputs_[j])) complain(" is also an output, of ", outputs_[j]);
+      if (coincide(output, outputs[j])) complain(" is also an output, of ", outputs[j]);
   }
   check_folders(problems);
   if (!problems.empty()) fail(ErrorKind::kUsage, join(problems, "\n  "));

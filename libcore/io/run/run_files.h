@@ -1,9 +1,13 @@
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include <sys/types.h>
 
 #include "libcore/io/files/file.h"
 
@@ -48,6 +52,8 @@ class RunFiles {
     std::string option, path, real;  // `real` is real_path(path)
     OutputKind kind = OutputKind::kFile;
     bool folder = false;
+    std::optional<std::pair<dev_t, ino_t>> file = {};  // what is there; of an output set by check()
+    bool device = false;                               // the same
   };
   struct Kept {
     std::string option, path, real;
@@ -55,12 +61,17 @@ class RunFiles {
     bool holds(const std::string& real_output) const;
     bool holds_within(const std::string& real_output) const;
   };
+  bool add_input(std::string_view option, const std::string& path);
+  std::string real_input(const std::string& path, bool is_link);
   static std::string refusal(const Named& output);
   static bool coincide(const Named& output, const Named& other);
   void check_folders(std::vector<std::string>& problems) const;
 
   std::vector<Named> inputs_, outputs_, filled_;
   std::vector<Kept> kept_;
+  // The folder of the last input and its real path: thousands of inputs may lie in one.
+  std::optional<std::string> last_folder_;
+  std::string last_real_folder_;
 };
 
 }  // namespace megalith

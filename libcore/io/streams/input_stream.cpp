@@ -19,7 +19,7 @@
 namespace megalith {
 namespace {
 
-constexpr size_t kRawBytes = size_t{1} << 18;
+constexpr size_t kLeastRawBytes = size_t{1} << 12, kRawBytes = size_t{1} << 18;
 
 }  // namespace
 
@@ -45,13 +45,21 @@ void Interrupt::clear() const noexcept {
   static_cast<void>(taken);
 }
 
-bool is_compressed(const std::string& path) {
+std::string head_of_file(const std::string& path) {
   std::array<char, 6> head{};  // the longest magic number
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return false;
+  if (fd < 0) return {};
   const ssize_t n = ::pread(fd, head.data(), head.size(), 0);
   ::close(fd);
-  return n > 0 && make_decoder({head.data(), static_cast<size_t>(n)}) != nullptr;
+  return {head.data(), static_cast<size_t>(std::max<ssize_t>(n, 0))};
+}
+
+bool begins_compressed(std::string_view head) {
+  return !head.empty() && make_decoder(head) != nullptr;
+}
+
+bool is_compressed(const std::string& path) {
+  return begins_compressed(head_of_file(path));
 }
 
 void InputStream::open(const std::string& command) {
@@ -68,7 +76,7 @@ void InputStream::open(const std::string& command) {
 }
 
 InputStream::InputStream(InputOrigin origin, const Interrupt* interrupt, const StreamPart& part)
-    : path_(std::move(origin.path)), interrupt_(interrupt), part_(part), raw_(new char[kRawBytes]) {
+    : path_(std::move(origin.path)), interrupt_(interrupt), part_(part) {
   open(origin.command);
   try {
     struct stat info {};
@@ -77,6 +85,9 @@ InputStream::InputStream(InputOrigin origin, const Interrupt* interrupt, const S
     if (S_ISDIR(info.st_mode)) fail(ErrorKind::kNoInput, path_, ": is a folder, wanted a file");
     regular_ = S_ISREG(info.st_mode);
     if (regular_) size_ = static_cast<uint64_t>(info.st_size);
+    // A small file gets a buffer of its size: a corpus may have a file for each text.
+    raw_size_ = regular_ ? std::clamp(static_cast<size_t>(size_) + 1, kLeastRawBytes, kRawBytes) : kRawBytes;
+    raw_.reset(new char[raw_size_]);
     sniff();
     enter_part();
   } catch (...) {
@@ -91,7 +102,7 @@ InputStream::~InputStream() {
 
 void InputStream::sniff() {
   while (magic_undecided({raw_.get(), raw_end_})) {
-    const size_t n = read_raw(raw_.get() + raw_end_, kRawBytes - raw_end_);
+    const size_t n = read_raw(raw_.get() + raw_end_, raw_size_ - raw_end_);
     if (n == 0) break;
     raw_end_ += n;
   }
@@ -99,7 +110,8 @@ void InputStream::sniff() {
   if (const std::string_view format = compression_of(path_); !decoder_ && !format.empty())
     fail(ErrorKind::kData, path_, ": is named as ", format, ", but its content is not ", format,
          raw_end_ == 0 ? " (it is empty)" : "", "; restore the file, or rename it");
-  if (regular_) ::posix_fadvise(descriptor_, 0, 0, POSIX_FADV_SEQUENTIAL);  // a failed hint does no harm
+  if (regular_ && size_ > raw_size_)
+    ::posix_fadvise(descriptor_, 0, 0, POSIX_FADV_SEQUENTIAL);  // a failed hint does no harm
 }
 
 /// Goes from the beginning of the file to that of the part.
@@ -135,8 +147,9 @@ size_t InputStream::read(char* out, size_t room) {
 }
 
 void InputStream::skip(uint64_t bytes) {
+  if (bytes == 0) return;
   if (!decoder_ && regular_) return seek(bytes);
-  std::unique_ptr<char[]> waste(bytes > 0 ? new char[kRawBytes] : nullptr);
+  const std::unique_ptr<char[]> waste(new char[kRawBytes]);
   while (bytes > 0) {
     const size_t n = read(waste.get(), static_cast<size_t>(std::min<uint64_t>(bytes, kRawBytes)));
     if (n == 0) fail_too_short(bytes);
@@ -196,7 +209,7 @@ bool InputStream::fill() {
   if (raw_begin_ < raw_end_) return true;
   stop_if_asked();  // a decoder may take all of its input without making a byte
   raw_begin_ = 0;
-  raw_end_ = read_raw(raw_.get(), kRawBytes);
+  raw_end_ = read_raw(raw_.get(), raw_size_);
   return raw_end_ > 0;
 }
 

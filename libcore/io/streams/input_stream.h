@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "libcore/io/streams/command_pipe.h"
 #include "libcore/io/streams/decoder.h"
@@ -29,6 +30,11 @@ class Interrupt {
   int descriptor_;
 };
 
+/// The first bytes of a regular file, enough for the magic number of any format. Empty if it cannot be opened
+/// or read: whoever reads it next has that error.
+std::string head_of_file(const std::string& path);
+/// Whether the data begin with the magic number of a compressed format. kDevice as for make_decoder().
+bool begins_compressed(std::string_view head);
 /// Whether a regular file begins with the magic number of a compressed format. False if it cannot be opened
 /// or read: whoever reads it next has that error. kDevice as for make_decoder().
 bool is_compressed(const std::string& path);
@@ -83,6 +89,7 @@ class InputStream {
   int descriptor_ = -1;
   bool regular_ = false;
   uint64_t consumed_ = 0, size_ = 0;
+  size_t raw_size_ = 0;
   std::unique_ptr<char[]> raw_;  // buffer; its unused bytes are [raw_begin_, raw_end_)
   size_t raw_begin_ = 0, raw_end_ = 0;
   std::unique_ptr<Decoder> decoder_;

@@ -50,6 +50,13 @@ std::string memory_text(const PlanProblem& p, const Plan& plan) {
                 format_fixed(100 * fit_probability(p, needed), 1), " % certain to fit");
 }
 
+/// A line about what the data take of a node's memory; empty if that is not known.
+std::string order_line(const Report& r) {
+  if (!r.order) return {};
+  return concat("data    the order of samples takes ", gigabytes(static_cast<double>(r.order->bytes)), " GB ",
+                r.order->in_files ? "of files that a node's ranks map" : "of the machine's memory", '\n');
+}
+
 std::string time_text(const PlanProblem& p, const Plan& plan) {
   const double seconds = plan.time.total();
   const Interval range = step_interval(p, plan.candidate, seconds);
@@ -93,9 +100,10 @@ std::string plan_subject(const Report& r) {
 std::string plan_answer(const Report& r) {
   const PlanProblem& p = r.problem;
   const Plan& best = r.result.plans.front();
-  return concat("layout  ", layout_text(p, best.candidate), "\nmemory  ", memory_text(p, best), "\ntime    ",
-                time_text(p, best), "\nlimit   ", bottleneck(p, best), "\n\noptions of plan 1\n  ",
-                launch_options(p, best.candidate), '\n', trainer_text(p, r.trainer.front()), command_text(r));
+  return concat("layout  ", layout_text(p, best.candidate), "\nmemory  ", memory_text(p, best), '\n',
+                order_line(r), "time    ", time_text(p, best), "\nlimit   ", bottleneck(p, best),
+                "\n\noptions of plan 1\n  ", launch_options(p, best.candidate), '\n',
+                trainer_text(p, r.trainer.front()), command_text(r));
 }
 
 }  // namespace megalith

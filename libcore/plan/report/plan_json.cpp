@@ -190,6 +190,9 @@ std::string plan_json(const Report& r) {
     append(root, {{"smallest_change", r.remedy->words}, {"smallest_change_options", r.remedy->options}});
   if (r.inverse) append(root, {{"inverse", inverse_object(*r.inverse)}});
   if (r.goal) append(root, {{"scaling", scaling_object(r)}});
+  if (r.order)
+    append(root, {{"node_order_bytes", static_cast<int64_t>(r.order->bytes)},
+                  {"node_order_in_files", r.order->in_files}});
   if (!r.front.empty()) append(root, {{"front", array_of(r.front, planned)}});
   if (!found.plans.empty())
     append(root, {{"stage_memory_bytes",

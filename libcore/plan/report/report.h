@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <vector>
 
@@ -9,6 +10,12 @@
 #include "libcore/plan/search/remedy.h"
 
 namespace megalith {
+
+/// The order of samples of the planned run, on each node.
+struct NodeOrder {
+  size_t bytes = 0;
+  bool in_files = false;  // which the node's ranks map; false: in the memory of the run's process
+};
 
 /// Everything that is reported about a search: its result, and what was found out about the best plan.
 struct Report {
@@ -21,8 +28,9 @@ struct Report {
   std::vector<Plan> front = {};  // the Pareto front; empty: not requested
   std::optional<Inverse> inverse = {};
   std::optional<Goal> goal = {};
-  Scaling scaling = {};               // the numbers of devices that meet the goal
-  std::optional<Remedy> remedy = {};  // the change that makes the search's missed or closest plan fit
+  Scaling scaling = {};                 // the numbers of devices that meet the goal
+  std::optional<NodeOrder> order = {};  // nothing: not known
+  std::optional<Remedy> remedy = {};    // the change that makes the search's missed or closest plan fit
 };
 
 /// Whether what ranks exchange in plan 1 is counted (price/traffic.h): our trainer runs it, and trains the

@@ -14,6 +14,7 @@
 #include "libcore/plan/report/plan_text.h"
 #include "libcore/plan/report/plan_words.h"
 #include "libcore/plan/report/simulation_report.h"
+#include "libcore/plan/request/order_of_run.h"
 #include "libcore/plan/request/rates.h"
 #include "libcore/plan/simulation/timeline.h"
 
@@ -115,12 +116,28 @@ PlanDetail detail_of(const PlanCommand& command) {
   return command.gives("top") ? PlanDetail::kPlans : PlanDetail::kAnswer;
 }
 
+/// Leaves the ranks what the order of samples does not take of the memory that they share. kUsage if it takes
+/// all.
+void leave_room(const NodeOrder& order, Machine& machine) {
+  if (order.in_files || !machine.shares_memory) return;
+  const auto bytes = static_cast<double>(order.bytes);
+  const double left = machine.device.memory * machine.local_world;
+  if (bytes >= left)
+    fail(ErrorKind::kUsage, "the order of samples takes ", format_bytes(bytes), ", this machine has ",
+         format_bytes(left), " left; give --data-cache-path DIR, a folder on a disk in which only you may ",
+         "write, or ask for fewer samples (--train-iters, --train-samples)");
+  machine.device.memory -= bytes / machine.local_world;
+}
+
 PlanAnswer ranked(const PlanRequest& request, PlanProblem problem) {
   const PlanOptions& plan = request.command.plan;
+  const std::optional<NodeOrder> order = order_of_run(request);
+  if (order) leave_room(*order, problem.machine);
   const SearchResult result =
       search_beside_saves(problem, request.fixed, static_cast<size_t>(plan.top), plan.search);
   const bool found = !result.plans.empty();
-  const Report report = report_of(request, problem, result);
+  Report report = report_of(request, problem, result);
+  report.order = order;
   write_pages(request.command, report);
   if (found && !plan.features.empty())
     log("the times are those with ", join(plan.features, ", "),

@@ -26,6 +26,13 @@ std::string NullTokenizer::decode(std::span<const int32_t> ids) const {
   return out;
 }
 
+std::string null_vocabulary_note(const Tokenizer& tokenizer) {
+  if (dynamic_cast<const NullTokenizer*>(&tokenizer) == nullptr) return {};
+  const int end = tokenizer.eod();
+  return concat("NullTokenizer: ", end, " ids by --vocab-size and, as in Megatron, id ", end,
+                " for the end of a document: ", end + 1, " in all");
+}
+
 std::string NullTokenizer::hash() const {
   IdentityHash hash;
   hash.add("ids");

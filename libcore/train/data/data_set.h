@@ -1,6 +1,7 @@
 #pragma once
 
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <utility>
@@ -52,6 +53,9 @@ struct DataSets {
   DataSet train, valid, test;
   std::vector<DataSet> more_valid = {};  // further validation sets, evaluated one by one
   int64_t divided = 0;  // sequences of the smallest dataset that --split divides; 0: it divides none
+  /// Bytes that the data hold in the memory of this process as long as the run lasts: the order of samples,
+  /// tokens of texts and records. Files that are mapped do not count.
+  size_t held = 0;
 };
 
 }  // namespace megalith

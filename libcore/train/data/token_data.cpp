@@ -87,11 +87,11 @@ int64_t count_labels(const SampleReader& read, int64_t index, size_t length) {
 }  // namespace
 
 // All ranks count the labels of all samples, at every evaluation; so a sample is read for this at most once.
-void read_as_a_whole(DataSet& set, int64_t labels, LabelsInLoss in_loss) {
+size_t read_as_a_whole(DataSet& set, int64_t labels, LabelsInLoss in_loss) {
   set.whole = true;
   if (in_loss == LabelsInLoss::kAll) {
     set.read.counted = [labels](int64_t) { return labels; };
-    return;
+    return 0;
   }
   // One more than the labels of a sample; 0: not counted yet.
   const auto known = std::make_shared<std::vector<std::atomic<int64_t>>>(static_cast<size_t>(set.size));
@@ -100,6 +100,7 @@ void read_as_a_whole(DataSet& set, int64_t labels, LabelsInLoss in_loss) {
     if (one_more == 0) one_more = 1 + count_labels(read, index, length);
     return one_more - 1;
   };
+  return known->size() * sizeof known->front();
 }
 
 }  // namespace megalith

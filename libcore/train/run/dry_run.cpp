@@ -161,6 +161,9 @@ std::string dry_run_text(const PretrainConfig& config, const std::vector<ModelRa
   const RunShape run = run_shape(config);
   const BatchShape batch = batch_shape(run);
   std::string out = layout_text(config) + memory_text(ranks);
+  if (data.held > 0)
+    out += concat("memory of the data on this machine (order of samples, tokens of texts): ",
+                  format_bytes(static_cast<double>(data.held)), "\n");
   out += concat("a step of ", *config.train.iters, ": ", config.train.global_batch, " samples of ",
                 config.model.seq_length, " tokens, ", batch.microbatches, " microbatches of ",
                 batch.micro_batch, " on each data-parallel rank\n");

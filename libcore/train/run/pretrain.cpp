@@ -19,14 +19,16 @@
 #include "libcore/config/tokenizer_config.h"
 #include "libcore/config/vocab_padding.h"
 #include "libcore/data/indexed/token_check.h"
-#include "libcore/data/samples/batch_sampler.h"
 #include "libcore/data/samples/dataset_builder.h"
 #include "libcore/data/samples/documents.h"
+#include "libcore/ops/backend/cuda_plugin.h"
 #include "libcore/parallel/exchange.h"
 #include "libcore/parallel/together.h"
 #include "libcore/parallel/topology.h"
 #include "libcore/text/formats/make_tokenizer.h"
+#include "libcore/text/formats/null_tokenizer.h"
 #include "libcore/train/data/mock_data.h"
+#include "libcore/train/data/run_datasets.h"
 #include "libcore/train/data/run_texts.h"
 #include "libcore/train/data/token_data.h"
 #include "libcore/train/devices/trained_where.h"
@@ -34,6 +36,8 @@
 #include "libcore/train/run/same_data.h"
 #include "libcore/train/run/shared_indexes.h"
 #include "libcore/train/saves/start_point.h"
+#include "libcore/train/step/layout.h"
+#include "libcore/train/step/memory_limits.h"
 
 namespace megalith {
 namespace {
@@ -73,6 +77,7 @@ std::unique_ptr<Tokenizer> open_tokenizer(PretrainConfig& config) {
   if (files.type.empty()) return nullptr;
   log("> building ", files.type, " tokenizer ...");
   std::unique_ptr<Tokenizer> tokenizer = make_tokenizer(tokenizer_files(files, config.model.vocab_size));
+  if (const std::string note = null_vocabulary_note(*tokenizer); !note.empty()) log(" > ", note);
   const int64_t size = tokenizer->vocab_size();
   if (files.of_model && size <= config.model.vocab_size) return tokenizer;
   if (config.model.vocab_size > 0 && config.model.vocab_size != size && tokenizer->name() != "NullTokenizer")
@@ -98,41 +103,6 @@ void warn_of_missing_ends(const std::vector<IndexedDataset>& files, int32_t eod,
        "; make the dataset again with megalith-preprocess --append-eod");
 }
 
-/// The number of training samples in one epoch; 0 if `split` has none. kUsage for a blend by weights or
-/// budgets, which has no epochs.
-int64_t samples_of_an_epoch(const OpenBlend& blend, const PretrainConfig& config, const std::string& split) {
-  if (!blend.blend.weights.empty())
-    fail(ErrorKind::kUsage, "--num-epochs ", *config.train.epochs, " with ",
-         blend.blend.budgets.empty() ? "weights" : "budgets",
-         " in the data path: its datasets end at different times; give --train-iters");
-  const auto plans = plan_splits(blend, {.split = split,
-                                         .seq_length = config.model.seq_length,
-                                         .seed = static_cast<uint32_t>(config.train.seed)});
-  return plans[0] ? plans[0]->size : 0;
-}
-
-/// The numbers of train, valid and test samples to request; nothing: one epoch.
-std::array<std::optional<int64_t>, 3> wanted_samples(const TrainConfig& train) {
-  const std::array<int64_t, 3> samples = requested_samples({.train_iters = *train.iters,
-                                                            .global_batch = train.global_batch,
-                                                            .train_samples = train.samples,
-                                                            .eval_interval = train.eval_interval,
-                                                            .eval_iters = train.eval_iters});
-  log(" > datasets target sizes (minimum size):");
-  log("    train:      ", samples[0]);
-  log("    validation: ", train.full_validation ? "one epoch" : concat(samples[1]));
-  log("    test:       ", samples[2]);
-  const auto valid = train.full_validation ? std::nullopt : std::optional(samples[1]);
-  return {samples[0], valid, samples[2]};
-}
-
-/// How this process opens the run's data, which several processes may open.
-struct OpenRules {
-  WorkCheck check;                // called during long work; throws to end it
-  std::string index_folder = {};  // where the order of samples is stored; empty: in memory only
-  bool scans = true;              // checks every token id; true on one rank per machine
-};
-
 RunTokenizer named(const Tokenizer& tokenizer) {
   return {tokenizer.name(), tokenizer.hash()};
 }
@@ -156,129 +126,27 @@ TokenizerCheck tokenizer_check(const Tokenizer* tokenizer, const PretrainConfig&
   return check;
 }
 
-/// Opens the datasets of a --data-path and checks their token ids. Without stored counts of the ids this may
-/// take long.
-OpenBlend open_checked(const std::vector<std::string>& data_path, const PretrainConfig& config,
-                       TokenizerCheck& tokenizers, const OpenRules& rules) {
-  OpenBlend blend = open_blend(data_path, config.data.has_own_paths() ? "1" : config.data.split);
-  if (!blend.blend.budgets.empty())
-    log(" > the budgets as weights: ", printable(weights_text(blend.blend.weights, blend.blend.prefixes)));
-  tokenizers.check(blend.datasets);
-  for (const IndexedDataset& data : blend.datasets) {
-    if (rules.scans) check_token_ids(data, config.model.vocab_size, config.data.cache, rules.check);
-    rules.check();
-  }
-  return blend;
-}
-
-/// The datasets of a run.
-struct OpenData {
-  std::vector<IndexedDataset> files = {};  // all that the options name, in their order
-  TrainingDatasets splits = {};
-  std::vector<TrainingDataset> valid_sets = {};  // in place of splits[1], with --multiple-validation-sets
-
-  void add_files(const OpenBlend& blend) {
-    files.insert(files.end(), blend.datasets.begin(), blend.datasets.end());
-  }
-};
-
 constexpr size_t kValid = 1;  // of kSplitNames
 
+/// Bytes of this machine's memory that the run takes beside its data, at least: a save's copy and the
+/// evaluation of tasks are left out.
+size_t memory_beside_data(const PretrainConfig& config) {
+  RunShape run = run_shape(config);
+  run.train.device = resolved_device(config.train.device);
+  return machine_memory(run, config.parallel.local_world);
+}
+
 /// Logs the memory that the order of samples takes; refuses what does not fit before it is built.
-void check_index_memory(const IndexMemory& memory) {
+void check_index_memory(const IndexMemory& memory, const PretrainConfig& config) {
   const auto text = [](size_t n) { return format_bytes(static_cast<double>(n)); };
   log("memory known before the run: order of samples ",
       memory.held > 0 ? text(memory.held) : std::string("in files"),
       memory.building > 0 ? concat(", ", text(memory.building), " while it is built") : std::string());
-  if (const auto left = available_memory()) require_index_memory(memory, *left);
-}
-
-/// A set of samples that is planned and not yet built.
-struct PlannedSet {
-  const OpenBlend& blend;
-  SplitPlan plan;
-  size_t part;  // of kSplitNames
-};
-
-/// Builds the sets, once the memory for the order of their samples is known to suffice.
-void build_sets(const std::vector<PlannedSet>& sets, const DatasetRequest& request, bool valid_apart,
-                OpenData& data) {
-  IndexMemory memory;
-  for (const PlannedSet& set : sets)
-    memory = memory + index_memory(set.blend, set.plan, request.index_folder);
-  check_index_memory(memory);
-  for (const PlannedSet& set : sets) {
-    TrainingDataset built = build_planned(set.blend, set.plan, request);
-    if (set.part == kValid && valid_apart)
-      data.valid_sets.push_back(std::move(built));
-    else
-      data.splits[set.part] = std::move(built);
-  }
-}
-
-/// Converts --num-epochs to steps. `split` divides the blend.
-void take_epochs(const OpenBlend& blend, const std::string& split, PretrainConfig& config) {
-  if (!config.train.epochs) return;
-  config.train.set_epoch_steps(samples_of_an_epoch(blend, config, split) / config.train.global_batch);
-}
-
-/// The number of steps must be known.
-DatasetRequest request_for(const PretrainConfig& config, const OpenRules& rules) {
-  return {.split = config.data.split,
-          .seq_length = config.model.seq_length,
-          .seed = static_cast<uint32_t>(config.train.seed),
-          .samples = wanted_samples(config.train),
-          .index_folder = rules.index_folder};
-}
-
-/// Opens --train-data-path, --valid-data-path and --test-data-path.
-OpenData open_own_paths(PretrainConfig& config, TokenizerCheck& tokenizers, const OpenRules& rules) {
-  OpenData data;
-  const std::array paths = {&config.data.train_path, &config.data.valid_path, &config.data.test_path};
-  std::array<std::optional<OpenBlend>, 3> blends;
-  for (size_t part = 0; part < paths.size(); ++part)
-    if (!paths[part]->empty()) {
-      blends[part] = open_checked(*paths[part], config, tokenizers, rules);
-      data.add_files(*blends[part]);
-    }
-  if (blends[0]) take_epochs(*blends[0], "1,0,0", config);
-  const DatasetRequest request = request_for(config, rules);
-  const bool valid_apart = config.train.multiple_validation;
-  std::vector<PlannedSet> sets;
-  for (size_t part = 0; part < paths.size(); ++part) {
-    if (!blends[part]) continue;
-    const OpenBlend& blend = *blends[part];
-    if (part == kValid && valid_apart)
-      for (const SplitPlan& plan : plan_each(blend, request, part)) sets.push_back({blend, plan, part});
-    else
-      sets.push_back({blend, plan_whole(blend, request, part), part});
-  }
-  build_sets(sets, request, valid_apart, data);
-  return data;
-}
-
-/// Opens --data-path, which --split divides.
-OpenData open_divided_path(PretrainConfig& config, TokenizerCheck& tokenizers, const OpenRules& rules) {
-  OpenData data;
-  const OpenBlend blend = open_checked(config.data.data_path, config, tokenizers, rules);
-  data.add_files(blend);
-  take_epochs(blend, config.data.split, config);
-  const DatasetRequest request = request_for(config, rules);
-  const auto plans = plan_splits(blend, request);
-  std::vector<PlannedSet> sets;
-  for (size_t part = 0; part < plans.size(); ++part)
-    if (plans[part]) sets.push_back({blend, *plans[part], part});
-  build_sets(sets, request, false, data);
-  return data;
-}
-
-/// Opens the datasets of all splits. `tokenizers` checks their tokenizers against each other.
-OpenData open_data(PretrainConfig& config, TokenizerCheck tokenizers, const OpenRules& rules) {
-  log("> building train, validation, and test datasets for GPT ...");
-  OpenData data = config.data.has_own_paths() ? open_own_paths(config, tokenizers, rules)
-                                              : open_divided_path(config, tokenizers, rules);
-  log("> finished creating GPT datasets ...");
-  return data;
+  const auto left = available_memory();
+  if (!left) return;
+  const size_t model = memory_beside_data(config);
+  require_index_memory(memory, *left,
+                       model <= *left ? model : 0);  // a model that is too large is named later
 }
 
 /// What a process reads before it trains. Must not be moved, because the sets refer to its members.
@@ -294,6 +162,7 @@ class Opened {
     const int64_t vocab = config.model.vocab_size;
     if (config.data.mock) {
       const auto eod = tokenizer ? tokenizer->eod() : static_cast<int32_t>(vocab - 1);
+      log_wanted_samples(config.train);
       const auto samples = wanted_samples(config.train);
       sets = mock_data(vocab, eod, static_cast<uint32_t>(config.train.seed),
                        {*samples[0], *samples[1], *samples[2]});
@@ -305,7 +174,8 @@ class Opened {
     const bool masked = config.data.fim.on || config.data.eod_mask_loss;
     if (config.train.full_validation)
       for (DataSet* const set : validation_sets())
-        read_as_a_whole(*set, config.model.seq_length, masked ? LabelsInLoss::kSome : LabelsInLoss::kAll);
+        sets.held += read_as_a_whole(*set, config.model.seq_length,
+                                     masked ? LabelsInLoss::kSome : LabelsInLoss::kAll);
   }
 
   /// The hash of the texts that the run reads; empty if it reads none.
@@ -323,7 +193,10 @@ class Opened {
       sets = texts_->sets();
       return;
     }
-    data = open_data(config, tokenizers, rules);
+    OpenRules with_memory = rules;
+    with_memory.check_memory = [&](const IndexMemory& memory) { check_index_memory(memory, config); };
+    data = open_data(config, tokenizers, with_memory);
+    sets.held = data.held;
     TokenRules samples{.vocab_size = config.model.vocab_size, .seed = config.train.seed};
     if (config.data.fim.on) samples.fim = std::make_shared<FimPermutation>(config.data.fim, *tokenizer);
     const std::array places = {&sets.train, &sets.valid, &sets.test};

@@ -1,6 +1,7 @@
 #include "libcore/train/run/run_start.h"
 
 #include <filesystem>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -124,6 +125,18 @@ std::vector<cuda::DeviceMemory> memory_of_gpus(Communicator& world, const Backen
   return exchange_values(world, *mine);
 }
 
+/// Bytes of this machine's memory that the data of its ranks hold. Ranks that are threads have the same data;
+/// the ranks of a machine are numbered one after another. Collective.
+size_t data_here(const RankInput& in) {
+  size_t mine = in.data.held;
+  if (in.tuning && in.tuning->preferences)  // a loss under the reference for each example
+    mine += static_cast<size_t>(in.tuning->preferences->count) * sizeof(double);
+  const std::vector<size_t> all = exchange_values(in.world, mine);
+  if (!in.place.own_process) return mine;
+  const auto here = static_cast<std::ptrdiff_t>(in.ranks_on_machine());
+  return std::accumulate(all.begin(), all.begin() + here, size_t{0});
+}
+
 }  // namespace
 
 std::optional<StartPoint> find_run_start(const RankInput& in, PretrainConfig& config) {
@@ -149,8 +162,10 @@ RunShape agreed_shape(const RankInput& in, const PretrainConfig& config, const R
     shape.tuning = in.tuning->plan;
   }
   const std::vector<cuda::DeviceMemory> gpus = memory_of_gpus(in.world, *device.backend);
+  const size_t data = data_here(in);
   if (in.world.rank() == 0) {
-    const MemoryLeft left = ask_memory(shape, in.ranks_on_machine(), {gpus, device.sharers});
+    MemoryLeft left = ask_memory(shape, in.ranks_on_machine(), {gpus, device.sharers});
+    left.data = data;
     shape.task_bytes = tasks.bytes(shape);
     const SaveCopyChoice chosen =
         chosen_save_copy(config.train.eval_only ? CheckpointConfig{} : config.checkpoint, shape, left);

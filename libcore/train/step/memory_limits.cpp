@@ -134,14 +134,18 @@ std::string advice(const RunShape& run, const MemoryLeft& left) {
                                : "");
 }
 
-void log_memory(const RunShape& run, const std::vector<ModelRank>& ranks, int ranks_here) {
+void log_memory(const RunShape& run, const std::vector<ModelRank>& ranks, const MemoryLeft& left) {
   const std::string first = ranks.front().memory.text();
+  const size_t here = bytes_here(run, ranks, left.ranks_here);
+  const std::string data =
+      left.data == 0 ? std::string()
+                     : concat("; data (order of samples, tokens of texts and records) ", in_bytes(left.data),
+                              "; in all ", in_bytes(here + left.data), " of this machine's memory");
   if (run.parallel.world == 1)
-    log("memory known before the run: ", first);
+    log("memory known before the run: ", first, data);
   else
-    log("memory known before the run: rank 0: ", first, "; all ", ranks_here, " ranks",
-        ranks_here < run.parallel.world ? " of this machine: " : ": ",
-        in_bytes(bytes_here(run, ranks, ranks_here)));
+    log("memory known before the run: rank 0: ", first, "; all ", left.ranks_here, " ranks",
+        left.ranks_here < run.parallel.world ? " of this machine: " : ": ", in_bytes(here), data);
 }
 
 void require_machine_memory(const RunShape& run, const std::vector<ModelRank>& ranks,
@@ -156,8 +160,12 @@ void require_machine_memory(const RunShape& run, const std::vector<ModelRank>& r
 
 }  // namespace
 
+size_t machine_memory(const RunShape& run, int ranks_here) {
+  return bytes_here(run, memory_of_model(run), ranks_here);
+}
+
 void require_memory(const RunShape& run, const std::vector<ModelRank>& ranks, const MemoryLeft& left) {
-  log_memory(run, ranks, left.ranks_here);
+  log_memory(run, ranks, left);
   require_machine_memory(run, ranks, left);
   require_device_memory(run, ranks, left);
   if (const auto lacking = beyond_device(run, ranks, left))

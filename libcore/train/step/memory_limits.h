@@ -18,6 +18,7 @@ namespace megalith {
 struct MemoryLeft {
   std::optional<size_t> machine;  // of the first rank
   int ranks_here = 1;             // ranks of the run on that machine
+  size_t data = 0;                // what the run's data hold there already; not part of `machine`
   /// What is left of each rank's GPU, by rank; or of one GPU alone, which then counts for all ranks. Empty on
   /// the CPU.
   std::vector<size_t> devices = {};
@@ -31,6 +32,10 @@ struct GpusOfRun {
 /// Asks what is left for a run that has this many ranks on this machine. Gives a run on GPUs its
 /// gpu_vocabulary() and its nccl_sizes_here(); ranks that share a GPU do without NCCL.
 MemoryLeft ask_memory(RunShape&, int ranks_here, const GpusOfRun&);
+
+/// Bytes that the run's ranks on this machine need of its memory, without their data. `ranks_here`: their
+/// number.
+size_t machine_memory(const RunShape&, int ranks_here);
 
 /// Logs what the run needs. Throws kUsage if that is more than what is left on the machine, if a rank needs
 /// more than what is left on its own GPU, or more than the run's own limit (require_device_memory). The

@@ -9,6 +9,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
+#include "libcore/data/indexed/indexed_dataset.h"
 #include "libcore/io/files/file.h"
 #include "libcore/json/json.h"
 #include "libcore/options/fields.h"
@@ -320,6 +321,66 @@ TEST(AutoplanOutputs, PricesTheExpertsOfALogAsTheirOptions) {
   EXPECT_NE(
       refusal(line_of("moe_layer_recompute", "True")).find("moe_layer_recompute is \"True\", which is not"),
       std::string::npos);
+}
+
+/// Bytes of the order of `samples` samples of `length` tokens: 4 for each document of each epoch, 8 for each
+/// end of a sample and 4 for each sample (docs/training.md).
+int64_t order_bytes(const IndexedDataset& data, int64_t samples, int64_t length) {
+  const int64_t epochs = (samples * length + 1 + data.tokens() - 1) / data.tokens();
+  const int64_t pieces = (epochs * data.tokens() - 1) / length;
+  return 4 * data.sequences() * epochs + 8 * (pieces + 1) + 4 * pieces;
+}
+
+TEST(AutoplanOutputs, CountTheOrderOfSamplesOnEachNode) {
+  const std::string set = test::test_data("data/goldens/mixed");
+  const int64_t bytes = order_bytes(IndexedDataset(set), 1000 * 64, 2048);
+  const std::string options = concat(kDense, "--data-path ", set, " --split 1,0,0 --train-iters 1000 ");
+  const CommandResult shared = run_command(app("autoplan") + options + "--local-world-size 8 --json");
+  ASSERT_EQ(shared.code, 0) << shared.err;
+  const Json plan = Json::parse(shared.out, "stdout");
+  EXPECT_EQ(plan["node_order_bytes"].as_int(), bytes);
+  EXPECT_TRUE(plan["node_order_in_files"].as_bool());
+  const CommandResult text = run_command(app("autoplan") + options);
+  EXPECT_NE(text.out.find(concat("the order of samples takes ",
+                                 format_fixed(static_cast<double>(bytes) / 1e9, 2), " GB of files")),
+            std::string::npos)
+      << text.out;
+  const CommandResult absent = run_command(app("autoplan") + kDense + "--data-path no/such --train-iters 9");
+  EXPECT_EQ(absent.code, 0);
+  EXPECT_NE(absent.err.find("the memory for the order of samples is not in the plan: no/such"),
+            std::string::npos)
+      << absent.err;
+}
+
+TEST(AutoplanOutputs, LeaveOutAnOrderThatNoRunBuilds) {
+  std::string options = kDense;
+  const std::string batch = "--global-batch-size 64";
+  options.replace(options.find(batch), batch.size(), "--max-global-batch-size 5000000000");
+  const test::TempDir folder;
+  write_file(folder / "damaged.bin", "");
+  write_file(folder / "damaged.idx", "no index");
+  for (const auto& [set, reason] :
+       {std::pair{test::test_data("data/goldens/mixed"),
+                  std::string("19327352823 samples requested; wanted 0 to 4294967296")},  // 9 x (2^31 - 1)
+        {folder / "damaged", folder / "damaged.idx"}}) {
+    const CommandResult plan =
+        run_command(concat(app("autoplan"), options, "--data-path ", set, " --train-iters 9"));
+    EXPECT_EQ(plan.code, 0) << plan.err;
+    EXPECT_NE(plan.err.find(concat("the memory for the order of samples is not in the plan: ", reason)),
+              std::string::npos)
+        << plan.err;
+  }
+}
+
+TEST(AutoplanOutputs, RefuseAnOrderThatThisMachineCannotHold) {
+  const std::string here = concat(
+      " --gpu local --num-layers 2 --hidden-size 64 --num-attention-heads 2 "
+      "--seq-length 8 --vocab-size 999 --global-batch-size 1000000 --data-path ",
+      test::test_data("data/goldens/mixed"), " --split 1,0,0 --train-iters ");
+  const CommandResult result = run_command(app("autoplan") + here + "4000");
+  EXPECT_EQ(result.code, 64);
+  EXPECT_NE(result.err.find("the order of samples takes "), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("give --data-cache-path DIR"), std::string::npos) << result.err;
 }
 
 }  // namespace

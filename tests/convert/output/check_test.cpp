@@ -1,6 +1,7 @@
 #include "libcore/convert/output/check.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -314,6 +315,21 @@ TEST(Check, SeesEveryTargetAsTheSameModel) {
       EXPECT_EQ(values_of(written.tensors()), wanted) << folder;
     }
   }
+}
+
+/// A side that ran from one second to another of some clock.
+CheckedSide ran(int from, int to) {
+  const std::chrono::steady_clock::time_point zero{};
+  return {.path = {},
+          .logits = {},
+          .begin = zero + std::chrono::seconds(from),
+          .end = zero + std::chrono::seconds(to)};
+}
+
+TEST(Check, CountsATimeInWhichBothModelsRanOnce) {
+  EXPECT_EQ(compare_sides(ran(0, 4), ran(1, 6)).seconds, 6);
+  EXPECT_EQ(compare_sides(ran(2, 3), ran(0, 9)).seconds, 9);
+  EXPECT_EQ(compare_sides(ran(0, 4), ran(7, 8)).seconds, 5) << "what lies between them is no part of it";
 }
 
 }  // namespace

@@ -4,15 +4,19 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
+#include "libcore/base/text.h"
+#include "libcore/data/indexed/dataset_pair.h"
 #include "libcore/data/indexed/sidecar.h"
 #include "libcore/io/files/file.h"
 #include "tests/support/files.h"
+#include "tests/support/processes.h"
 
 namespace megalith {
 namespace {
@@ -284,6 +288,29 @@ TEST(IndexedDatasetWriter, KeepsMillionsOfDocumentsInOrder) {
   for (int64_t i = 0; i < kDocuments; ++i)
     ASSERT_EQ(many.document_begin(i), i / 4 * 3 + std::max<int64_t>(i % 4 - 1, 0));
   for (int64_t i = 0; i < many.sequences(); ++i) ASSERT_EQ(many.sequence_length(i), i % 3 + 1);
+}
+
+// Around the cache each of them would have a thread and 2 MiB.
+TEST(IndexedDatasetWriter, WritesManyDatasetsAtATimeThroughTheCache) {
+  const TempDir dir;
+  constexpr size_t kDatasets = 20, kTokens = 200'000;
+  const int before = test::threads_of_process();
+  std::vector<std::unique_ptr<IndexedDatasetWriter>> writers;
+  std::vector<DatasetPair*> pairs;
+  for (size_t i = 0; i < kDatasets; ++i) {
+    writers.push_back(std::make_unique<IndexedDatasetWriter>(dir / concat(i), IndexedDType::kU16));
+    writers.back()->write_through_cache();
+    writers.back()->add_document(std::vector<int32_t>(kTokens, static_cast<int32_t>(i)),
+                                 std::array<int32_t, 1>{kTokens});
+  }
+  EXPECT_LE(test::threads_of_process(), before);
+  for (const auto& writer : writers) pairs.push_back(&writer->complete());
+  commit(pairs);
+  for (size_t i = 0; i < kDatasets; ++i) {
+    const IndexedDataset data(dir / concat(i));
+    ASSERT_EQ(data.tokens(), static_cast<int64_t>(kTokens));
+    for (int64_t k = 0; k < data.tokens(); ++k) ASSERT_EQ(data.sequence(0)[k], static_cast<int64_t>(i));
+  }
 }
 
 TEST(IndexedDatasetWriter, LeavesNothingWhenNotFinished) {

@@ -12,6 +12,8 @@
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
 #include "libcore/data/indexed/sidecar.h"
+#include "libcore/data/indexed/token_check.h"
+#include "libcore/data/inspect/dataset_statistics.h"
 #include "libcore/data/merge/merge.h"
 #include "libcore/io/files/file.h"
 #include "libcore/text/formats/null_tokenizer.h"
@@ -271,6 +273,60 @@ TEST(IdCounts, CountsThoseItCannotTellApart) {
   EXPECT_EQ(counts.outside, 2);
   EXPECT_EQ(counts.different(), 2);
   EXPECT_EQ(counts.most_frequent(5), (std::vector<int64_t>{3, (1 << 24) - 1}));
+}
+
+// What is printed waits in a block; an error must not drop it.
+TEST(DatasetTool, PrintsTheDocumentsBeforeAnErrorToo) {
+  const TempDir dir;
+  write_file(dir / "c.bin", std::string("\1\0\0\0\0\0\0\0\0\0\0\0\0\1\0\0", 16));  // 1 and 2^40
+  {
+    IndexedDatasetWriter writer(dir / "of", IndexedDType::kI64);
+    const std::array<int32_t, 1> one = {1};
+    for (int i = 0; i < 2; ++i) writer.add_document(one, one);
+    writer.finish();
+  }
+  std::filesystem::rename(dir / "of.idx", dir / "c.idx");
+  std::ostringstream out;
+  EXPECT_THROW(print_documents(IndexedDataset(dir / "c"), 0, 2, nullptr, out), Error);
+  EXPECT_TRUE(out.str().starts_with("{\"document\": 0, \"ids\": [1]}\n")) << out.str();
+  std::ostringstream none;
+  print_documents(IndexedDataset(dir / "c"), 2, 5, nullptr, none);
+  EXPECT_EQ(none.str(), "");
+}
+
+/// Bytes of mapped files that this process has in memory.
+size_t mapped_here() {
+  std::istringstream status(read_file("/proc/self/status"));
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("RssFile:")) return std::stoul(line.substr(8)) << 10;
+  return 0;
+}
+
+TEST(DatasetTool, GivesBackThePagesThatItReads) {
+  const TempDir dir;
+  constexpr size_t kDocument = 1 << 16, kDocuments = 512;  // 64 MiB
+  {
+    IndexedDatasetWriter writer(dir / "c", IndexedDType::kU16);
+    const std::vector<int32_t> ids(kDocument, 7);
+    for (size_t i = 0; i < kDocuments; ++i)
+      writer.add_document(ids, std::array<int32_t, 1>{static_cast<int32_t>(kDocument)});
+    writer.finish();
+  }
+  constexpr size_t kMost = size_t{24} << 20;
+  const IndexedDataset data(dir / "c");
+  const size_t before = mapped_here();
+  EXPECT_EQ(scan_tokens(data).max, 7);
+  EXPECT_LT(mapped_here(), before + kMost);
+  EXPECT_EQ(count_ids(data).of_id[7], static_cast<int64_t>(kDocument * kDocuments));
+  EXPECT_LT(mapped_here(), before + kMost);
+  std::ofstream nowhere("/dev/null");
+  print_documents(data, 0, kDocuments, nullptr, nowhere);
+  EXPECT_LT(mapped_here(), before + kMost);
+  std::ostringstream out;
+  print_documents(data, 1, 1, nullptr, out);
+  std::string expected = "{\"document\": 1, \"ids\": [7";
+  for (size_t i = 1; i < kDocument; ++i) expected += ", 7";
+  EXPECT_EQ(out.str(), expected + "]}\n");
 }
 
 }  // namespace

@@ -282,6 +282,44 @@ TEST_F(PreprocessTest, WritesOneDatasetPerKey) {
   expect_dataset("title", {{"T"}, {"U"}});
 }
 
+/// The line of a document with a list of texts for each key. The texts of all keys together are encoded in
+/// several calls.
+std::string line_of(const std::vector<Document>& of_keys) {
+  std::string line = "{";
+  for (size_t k = 0; k < of_keys.size(); ++k) {
+    std::vector<std::string> texts;
+    for (const std::string& text : of_keys[k]) texts.push_back(concat('"', text, '"'));
+    line += concat(k > 0 ? ", " : "", "\"k", k, "\": [", join(texts, ", "), ']');
+  }
+  return line + "}\n";
+}
+
+TEST_F(PreprocessTest, GivesEachOfManyKeysTheIdsOfItsTexts) {
+  constexpr size_t kKeys = 40;
+  std::mt19937 random(3);
+  std::string contents;
+  std::vector<std::vector<Document>> expected(kKeys);
+  for (int document = 0; document < 60; ++document) {
+    std::vector<Document> of_keys(kKeys);
+    for (Document& texts : of_keys)
+      for (size_t i = random() % 9; i > 0; --i)
+        texts.emplace_back(random() % 11 == 0 ? 0 : random() % 400, static_cast<char>('a' + random() % 26));
+    const bool refused = document % 7 == 3;  // by ByteTokenizer, after it has encoded other keys
+    if (refused) of_keys[kKeys / 2].emplace_back("!");
+    contents += line_of(of_keys);
+    for (size_t k = 0; k < kKeys && !refused; ++k) expected[k].push_back(of_keys[k]);
+  }
+  input("a", contents);
+  config_.json_keys.clear();
+  for (size_t k = 0; k < kKeys; ++k) config_.json_keys.push_back(concat("k", k));
+  config_.on_error = OnError::kSkip;
+  for (const bool eod : {false, true}) {
+    config_.append_eod = eod;
+    run();
+    for (size_t k = 0; k < kKeys; ++k) expect_dataset(config_.json_keys[k], expected[k]);
+  }
+}
+
 TEST_F(PreprocessTest, TakesInputsInOrderPlainAndCompressed) {
   input("b", "{\"text\":\"1\"}");  // no newline at the end
   input("a", "\xEF\xBB\xBF{\"text\":\"2\"}\n");

@@ -63,9 +63,9 @@ TEST(SplitPlan, KnowsTheSizeOfWhatIsBuilt) {
     }
 }
 
-std::string refusal(const IndexMemory& memory, size_t left) {
+std::string refusal(const IndexMemory& memory, size_t left, size_t model = 0) {
   try {
-    require_index_memory(memory, left);
+    require_index_memory(memory, left, model);
   } catch (const Error& error) {
     return error.what();
   }
@@ -118,6 +118,10 @@ TEST(IndexMemory, IsRefusedWithTheOptionThatHelps) {
   EXPECT_EQ(refusal(held, held.held), "");
   EXPECT_NE(refusal(held, held.held - 1).find("give --data-cache-path DIR"), std::string::npos);
   EXPECT_NE(refusal(kept, 10).find("--train-samples"), std::string::npos);
+  EXPECT_EQ(refusal(held, held.held + 1000, 1000), "");
+  EXPECT_NE(refusal(held, held.held + 999, 1000).find("the model 1000 B, this machine has"),
+            std::string::npos);
+  EXPECT_EQ(refusal({.held = 10, .building = 7}, 17, 7), "") << "the model comes after the build";
   EXPECT_EQ((held + kept).held, held.held);
   EXPECT_EQ((kept + kept).building, kept.building);
 }

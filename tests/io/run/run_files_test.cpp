@@ -95,6 +95,24 @@ TEST_F(RunFilesTest, RefusesAFolderThatHoldsAnInput) {
   }
 }
 
+// Many inputs of one folder are resolved with it; links to an input, or to its folder, lead elsewhere.
+TEST_F(RunFilesTest, RefusesAFolderThatHoldsAnInputByAnyNameOfIt) {
+  fs::create_symlink("folder/in", dir_ / "to-in");
+  write_file(dir_ / "folder/second", "text");
+  for (const char* const name : {"folder/in", "way/in", "to-in", "folder/./in", "way/../folder/in"}) {
+    RunFiles files;
+    for (const std::string& input : {std::string("input"), std::string(name), std::string("folder2/none")})
+      files.reads("--input", dir_ / input);
+    files.replaces_folder("--output", dir_ / "folder");
+    EXPECT_NE(complaint(files).find("would be replaced, and holds the input of --input"), std::string::npos)
+        << name;
+  }
+  RunFiles files;
+  files.reads("--input", {dir_ / "folder/in", dir_ / "folder/second", dir_ / "input"});
+  files.writes("--output", dir_ / "way/second");
+  EXPECT_NE(complaint(files).find("is also an input"), std::string::npos);
+}
+
 // A folder appears by one rename, which the system refuses where a link has the name.
 TEST_F(RunFilesTest, RefusesALinkWhereAFolderAppears) {
   for (const auto& [name, target] : {std::pair{"to-folder", "empty"},

@@ -7,6 +7,7 @@
 
 #include "libcore/base/utf8.h"
 #include "libcore/io/files/file.h"
+#include "libcore/text/formats/null_tokenizer.h"
 #include "tests/text/fixtures.h"
 
 namespace megalith {
@@ -152,6 +153,18 @@ TEST(NullTokenizer, ReadsAndWritesIds) {
   for (const char* text : {"", "5  6", "x", "-1", "101", "1.5", "99999999999999999999"})
     expect_error(ErrorKind::kData, {"NullTokenizer", "0 to 100"}, [&] { encode(*tokenizer, text); });
   expect_error(ErrorKind::kData, {"101"}, [&] { tokenizer->decode(std::vector<int32_t>{101}); });
+}
+
+// Megatron's NullTokenizer of --vocab-size 32000 has 32001 ids, too: its eod is the last.
+TEST(NullTokenizer, SaysWhereItsLastIdComesFrom) {
+  const auto tokenizer =
+      make_tokenizer({.type = "NullTokenizer", .vocab = {}, .merges = {}, .model = {}, .vocab_size = 32000});
+  EXPECT_EQ(tokenizer->vocab_size(), 32001);
+  EXPECT_EQ(
+      null_vocabulary_note(*tokenizer),
+      "NullTokenizer: 32000 ids by --vocab-size and, as in Megatron, id 32000 for the end of a document: "
+      "32001 in all");
+  EXPECT_EQ(null_vocabulary_note(*trained_hf()), "");
 }
 
 TEST(SentencePieceTokenizer, EncodesAndDecodesAsTheLibraryInPython) {

@@ -1,0 +1,189 @@
+#include "libcore/train/data/run_datasets.h"
+
+#include <utility>
+
+#include "libcore/base/error.h"
+#include "libcore/base/log.h"
+#include "libcore/base/terminal.h"
+#include "libcore/base/text.h"
+#include "libcore/data/samples/batch_sampler.h"
+
+namespace megalith {
+namespace {
+
+constexpr size_t kValid = 1;  // of kSplitNames
+
+std::array<int64_t, 3> samples_of(const TrainConfig& train) {
+  return requested_samples({.train_iters = *train.iters,
+                            .global_batch = train.global_batch,
+                            .train_samples = train.samples,
+                            .eval_interval = train.eval_interval,
+                            .eval_iters = train.eval_iters});
+}
+
+/// The number of training samples in one epoch; 0 if `split` has none. kUsage for a blend by weights or
+/// budgets, which has no epochs.
+int64_t samples_of_an_epoch(const OpenBlend& blend, const PretrainConfig& config, const std::string& split) {
+  if (!blend.blend.weights.empty())
+    fail(ErrorKind::kUsage, "--num-epochs ", *config.train.epochs, " with ",
+         blend.blend.budgets.empty() ? "weights" : "budgets",
+         " in the data path: its datasets end at different times; give --train-iters");
+  const auto plans = plan_splits(blend, {.split = split,
+                                         .seq_length = config.model.seq_length,
+                                         .seed = static_cast<uint32_t>(config.train.seed)});
+  return plans[0] ? plans[0]->size : 0;
+}
+
+/// How --split divides the blend of a data path, for budgets.
+std::string split_of(const DataConfig& data) {
+  return data.has_own_paths() ? "1" : data.split;
+}
+
+/// Opens the datasets of a --data-path and checks their token ids. Without stored counts of the ids this may
+/// take long.
+OpenBlend open_checked(const std::vector<std::string>& data_path, const PretrainConfig& config,
+                       TokenizerCheck& tokenizers, const OpenRules& rules) {
+  OpenBlend blend = open_blend(data_path, split_of(config.data));
+  if (!blend.blend.budgets.empty())
+    log(" > the budgets as weights: ", printable(weights_text(blend.blend.weights, blend.blend.prefixes)));
+  tokenizers.check(blend.datasets);
+  for (const IndexedDataset& data : blend.datasets) {
+    if (rules.scans) check_token_ids(data, config.model.vocab_size, config.data.cache, rules.check);
+    rules.check();
+  }
+  return blend;
+}
+
+/// A set of samples that is planned and not yet built.
+struct PlannedSet {
+  const OpenBlend& blend;
+  SplitPlan plan;
+  size_t part;  // of kSplitNames
+};
+struct PlannedSets {
+  DatasetRequest request;
+  std::vector<PlannedSet> sets = {};
+  bool valid_apart = false;  // whether validation sets are evaluated one by one
+};
+
+IndexMemory memory_of(const PlannedSets& sets, const std::string& folder) {
+  IndexMemory memory;
+  for (const PlannedSet& set : sets.sets) memory = memory + index_memory(set.blend, set.plan, folder);
+  return memory;
+}
+
+/// Builds the sets, once the memory for the order of their samples is known to suffice.
+void build_sets(const PlannedSets& sets, const OpenRules& rules, OpenData& data) {
+  const IndexMemory memory = memory_of(sets, rules.index_folder);
+  if (rules.check_memory) rules.check_memory(memory);
+  data.held = memory.held;
+  for (const PlannedSet& set : sets.sets) {
+    TrainingDataset built = build_planned(set.blend, set.plan, sets.request);
+    if (set.part == kValid && sets.valid_apart)
+      data.valid_sets.push_back(std::move(built));
+    else
+      data.splits[set.part] = std::move(built);
+  }
+}
+
+/// Converts --num-epochs to steps. `split` divides the blend.
+void take_epochs(const OpenBlend& blend, const std::string& split, PretrainConfig& config) {
+  if (!config.train.epochs) return;
+  config.train.set_epoch_steps(samples_of_an_epoch(blend, config, split) / config.train.global_batch);
+}
+
+/// The number of steps must be known.
+DatasetRequest request_for(const PretrainConfig& config, const std::string& index_folder) {
+  return {.split = config.data.split,
+          .seq_length = config.model.seq_length,
+          .seed = static_cast<uint32_t>(config.train.seed),
+          .samples = wanted_samples(config.train),
+          .index_folder = index_folder};
+}
+
+/// The blends of --train-data-path, --valid-data-path and --test-data-path, or that of --data-path.
+using Blends = std::array<std::optional<OpenBlend>, 3>;
+
+PlannedSets plan_own_paths(const Blends& blends, PretrainConfig& config, const std::string& folder) {
+  if (blends[0]) take_epochs(*blends[0], "1,0,0", config);
+  PlannedSets planned{.request = request_for(config, folder),
+                      .valid_apart = config.train.multiple_validation};
+  for (size_t part = 0; part < blends.size(); ++part) {
+    if (!blends[part]) continue;
+    const OpenBlend& blend = *blends[part];
+    if (part == kValid && planned.valid_apart)
+      for (const SplitPlan& plan : plan_each(blend, planned.request, part))
+        planned.sets.push_back({blend, plan, part});
+    else
+      planned.sets.push_back({blend, plan_whole(blend, planned.request, part), part});
+  }
+  return planned;
+}
+
+/// Plans the sets of --data-path, which --split divides.
+PlannedSets plan_divided_path(const OpenBlend& blend, PretrainConfig& config, const std::string& folder) {
+  take_epochs(blend, config.data.split, config);
+  PlannedSets planned{.request = request_for(config, folder)};
+  const auto plans = plan_splits(blend, planned.request);
+  for (size_t part = 0; part < plans.size(); ++part)
+    if (plans[part]) planned.sets.push_back({blend, *plans[part], part});
+  return planned;
+}
+
+/// Opens what the data paths name with `open`.
+template <class Open>
+Blends open_paths(const DataConfig& data, const Open& open) {
+  Blends blends;
+  if (!data.has_own_paths()) {
+    blends[0] = open(data.data_path);
+    return blends;
+  }
+  const std::array paths = {&data.train_path, &data.valid_path, &data.test_path};
+  for (size_t part = 0; part < paths.size(); ++part)
+    if (!paths[part]->empty()) blends[part] = open(*paths[part]);
+  return blends;
+}
+
+/// The plans refer to `blends`.
+PlannedSets plan_sets(const Blends& blends, PretrainConfig& config, const std::string& folder) {
+  return config.data.has_own_paths() ? plan_own_paths(blends, config, folder)
+                                     : plan_divided_path(*blends[0], config, folder);
+}
+
+}  // namespace
+
+OpenData open_data(PretrainConfig& config, TokenizerCheck tokenizers, const OpenRules& rules) {
+  log("> building train, validation, and test datasets for GPT ...");
+  const Blends blends = open_paths(
+      config.data, [&](const auto& path) { return open_checked(path, config, tokenizers, rules); });
+  OpenData data;
+  for (const std::optional<OpenBlend>& blend : blends)
+    if (blend) data.files.insert(data.files.end(), blend->datasets.begin(), blend->datasets.end());
+  const PlannedSets planned = plan_sets(blends, config, rules.index_folder);
+  log_wanted_samples(config.train);
+  build_sets(planned, rules, data);
+  log("> finished creating GPT datasets ...");
+  return data;
+}
+
+IndexMemory memory_of_order(PretrainConfig config) {
+  const Blends blends =
+      open_paths(config.data, [&](const auto& path) { return open_blend(path, split_of(config.data)); });
+  return memory_of(plan_sets(blends, config, {}), {});
+}
+
+std::array<std::optional<int64_t>, 3> wanted_samples(const TrainConfig& train) {
+  const auto [trained, valid, test] = samples_of(train);
+  if (train.full_validation) return {trained, std::nullopt, test};
+  return {trained, valid, test};
+}
+
+void log_wanted_samples(const TrainConfig& train) {
+  const auto [trained, valid, test] = samples_of(train);
+  log(" > datasets target sizes (minimum size):");
+  log("    train:      ", trained);
+  log("    validation: ", train.full_validation ? "one epoch" : concat(valid));
+  log("    test:       ", test);
+}
+
+}  // namespace megalith
