@@ -433,6 +433,27 @@ TEST(Search, FindsThePlanOfThisMachineThatItsTrainerJustHasRoomFor) {
   EXPECT_EQ(none.closest->memory.estimate.context, 0);
 }
 
+// M1: no other program runs on this machine's processor, so what our trainer refuses is no plan there.
+TEST(Search, ListsOnlyPlansOfThisMachineThatItsTrainerRuns) {
+  PlanProblem p = test::on_this_processor(512, 8);
+  p.trained_here = true;
+  p.machine.world = p.machine.local_world = 4;
+  for (const SearchMode mode : {SearchMode::kBounded, SearchMode::kExhaustive}) {
+    const SearchResult found = search_plans(p, {}, 1000, mode);
+    EXPECT_GT(found.plans.size(), 50u);
+    for (const Plan& plan : found.plans) EXPECT_EQ(ask_trainer(p, plan.candidate).refusal, "");
+    // The trainer shards gradients without a pipeline only (docs/distributed.md).
+    const Fixed sharded{.pipeline = 2, .sharding = Sharding::kGradients};
+    const SearchResult none = search_plans(p, sharded, 20, mode);
+    EXPECT_TRUE(none.plans.empty());
+    EXPECT_FALSE(none.closest);
+    EXPECT_GT(none.rejected.at("M1"), 0);
+    EXPECT_NE(none.example.at("M1").find("--sharding stage2 needs --pipeline-model-parallel-size 1"),
+              std::string::npos)
+        << none.example.at("M1");
+  }
+}
+
 TEST(Explain, AllDevicesMayBeTheLeast) {
   PlanProblem p = test::gpt_22b(12);
   p.machine = {find_accelerator("A100-SXM-40GB"), 12, 2};
