@@ -45,7 +45,7 @@ void fix_stages(PlanRequest& request) {
   std::optional<int>& pipeline = request.fixed.pipeline;
   const auto cut = command.plan.base().cut;
   if (table.empty() && pipeline && cut && !names_an_end(command))
-    table = cut(command.model.layers, *pipeline);
+    table = cut(command.model, *pipeline);
   if (table.empty()) return;
   const auto stages = static_cast<int>(table.size());
   if (pipeline && *pipeline != stages)
