@@ -44,8 +44,7 @@ void fix_stages(PlanRequest& request) {
   std::vector<int>& table = request.problem.stage_layers = table_of(command);
   std::optional<int>& pipeline = request.fixed.pipeline;
   const auto cut = command.plan.base().cut;
-  if (table.empty() && pipeline && cut && !names_an_end(command))
-    table = cut(command.model, *pipeline);
+  if (table.empty() && pipeline && cut && !names_an_end(command)) table = cut(command.model, *pipeline);
   if (table.empty()) return;
   const auto stages = static_cast<int>(table.size());
   if (pipeline && *pipeline != stages)
