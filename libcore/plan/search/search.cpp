@@ -177,12 +177,15 @@ class Search {
   }
 
   /// Numbers of chunks that divide the layers evenly. If the number of stages does not divide the layers,
-  /// numbers that divide the layers plus one each for the embedding and the head.
+  /// numbers that divide the layers plus one each for the embedding and the head, and leave a layer beside
+  /// these: the time model takes all chunks of a stage for equally long.
   std::vector<int> chunk_choices(int pipeline) const {
     if (fixed_.chunks) return {*fixed_.chunks};
     if (pipeline == 1 || !p_.stage_layers.empty()) return {1};
-    const int layers = p_.model.layers % pipeline == 0 ? p_.model.layers : p_.model.layers + 2;
-    return layers % pipeline == 0 ? divisors(layers / pipeline, p_.model.layers) : std::vector<int>{1};
+    if (p_.model.layers % pipeline == 0) return divisors(p_.model.layers / pipeline, p_.model.layers);
+    const int counted = p_.model.layers + 2;
+    if (counted % pipeline != 0) return {1};
+    return divisors(counted / pipeline, std::max(1, counted / pipeline - 1));
   }
 
   bool cut_is_given(const Candidate& c) const {

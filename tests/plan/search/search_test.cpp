@@ -179,6 +179,11 @@ TEST(Search, PlansLlama405BAsItWasTrained) {
   const double mfu = model_flops_utilisation(p, best.candidate, best.time.total());
   EXPECT_GT(mfu, 0.36);
   EXPECT_LT(mfu, 0.45);
+  // Megatron-Bridge's runs on GB200: one layer in each chunk. Only asked for, since the first chunk has none.
+  const SearchResult asked = search_plans(p, {.tensor = 8, .pipeline = 16, .chunks = 8}, 1);
+  ASSERT_EQ(asked.plans.size(), 1u);
+  EXPECT_EQ(stage_layers(p, asked.plans.front().candidate, 0), 7);
+  EXPECT_LT(best.candidate.chunks, 8);
 }
 
 // R1: each chunk recomputes equally many layers, so with three chunks, 10 or 11 of 12 recomputed layers mean
