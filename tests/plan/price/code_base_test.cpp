@@ -129,8 +129,9 @@ std::vector<RunRow> rows() {
                         {"heads", "32"},          {"vocab", "32000"},     {"seq", "2048"},
                         {"micro_batch", "1"},     {"global_batch", "288"}};
           for (const RunRow& part : {model, layout, device}) row.insert(part.begin(), part.end());
-          const bool interleaves = row.contains("vpp") && row["framework"] == "AA-Scaling";
-          if (!interleaves) out.push_back(row);  // scaling has no interleaved pipelines
+          const bool interleaves = row.contains("vpp"),
+                     never = row["framework"] == "AA-Scaling" || row["framework"] == "nanotron";
+          if (!interleaves || !never) out.push_back(row);  // neither has interleaved pipelines
         }
   return out;
 }
