@@ -73,7 +73,9 @@ def main():
     options.add_argument("--seconds", type=float, default=60, help="of each profile at most")
     options.add_argument("--only", default="")
     args = options.parse_args()
-    names = [name for name in CONFIGURATIONS if not args.only or name in args.only.split(";")]
+    names = args.only.split(";") if args.only else list(CONFIGURATIONS)
+    if unknown := [name for name in names if name not in CONFIGURATIONS]:
+        sys.exit(f"--only: no configuration {unknown}; there are {list(CONFIGURATIONS)}")
     columns = {name: ([], [], []) for name in names}
     loads = []
     with tempfile.TemporaryDirectory() as folder:
