@@ -50,7 +50,7 @@ bool has(const std::string& in, std::string_view what) {
 struct Framework {
   std::string software;
   std::optional<AttentionKernel> attention = {};  // whatever the row says
-  std::optional<bool> overlap_tensor = {};
+  std::optional<bool> overlap_tensor = {}, overlap_gradients = {};
 };
 
 Framework framework_of(const RunRow& r) {
@@ -65,6 +65,10 @@ Framework framework_of(const RunRow& r) {
   if (name == "Megatron-Bridge") return {"bridge", AttentionKernel::kFused};
   const std::vector<std::string> names = code_base_names();
   if (std::find(names.begin(), names.end(), name) != names.end()) return {name};
+  // SimuMax's launch script (simu_tools/megatron_scripts/scripts/run_pretrain_llama3.sh) turns the overlap of
+  // tensor ranks off and does not ask for that of gradients and parameters.
+  if (name.starts_with("Megatron-LM 0.14"))
+    return {.software = kMegatronSoftware, .overlap_tensor = false, .overlap_gradients = false};
   // A program around Megatron-LM, which is not said to overlap the communication of tensor ranks.
   return {.software = kMegatronSoftware, .overlap_tensor = false};
 }
@@ -105,6 +109,7 @@ Software software_of(const RunRow& r) {
   for (const std::string& word : features_of(r)) add_feature(s, word);
   s.attention = attention_of(r);
   if (framework.overlap_tensor) s.overlap_tensor = *framework.overlap_tensor;
+  if (framework.overlap_gradients) s.overlap_gradients = s.overlap_parameters = *framework.overlap_gradients;
   s.overlap_exchange = overlaps_exchange(r);
   return s;
 }
@@ -194,6 +199,9 @@ ModelShape mixture_of(const RunRow& r) {
 bool is_llama(const RunRow& r) {
   return cell(r, "arch") == "llama";
 }
+bool has_tied_head(const RunRow& r) {
+  return !is_llama(r) || has(cell(r, "features"), "tied_head");
+}
 bool has_no_dropout(const RunRow& r) {
   return is_llama(r) || cell(r, "framework") == "llm-foundry/FSDP" || cell(r, "attn_kernel") == "TE fused";
 }
@@ -210,7 +218,8 @@ ModelShape dense_shape(const RunRow& r) {
   m.seq_length = m.max_positions = whole_in(r, "seq");
   m.vocab_size = whole_in(r, "vocab");
   if (is_llama(r)) {
-    m.swiglu = m.untied_head = true;
+    m.swiglu = true;
+    m.untied_head = !has_tied_head(r);
     m.linear_bias = false;
     m.norm = Normalization::kRmsNorm;
     m.position = PositionEmbedding::kRope;
@@ -273,6 +282,7 @@ class Command {
     }
     add("attention-kernel", enum_name(p_.software.attention));
     if (framework_of(r_).overlap_tensor == false) add("no-tp-comm-overlap");
+    if (framework_of(r_).overlap_gradients == false) add("no-overlap-grad-reduce");
   }
   void add_machine() {
     add("gpu", device_of(r_));
@@ -293,8 +303,8 @@ class Command {
     add("max-position-embeddings", m.max_positions);
     add("vocab-size", m.vocab_size);
     if (is_llama(r_)) {
-      for (const char* flag : {"swiglu", "disable-bias-linear", "untie-embeddings-and-output-weights"})
-        add(flag);
+      for (const char* flag : {"swiglu", "disable-bias-linear"}) add(flag);
+      if (!has_tied_head(r_)) add("untie-embeddings-and-output-weights");
       add("normalization", "RMSNorm");
       add("position-embedding-type", "rope");
     }
@@ -396,7 +406,7 @@ PlanProblem problem_of(const RunRow& r) {
   const int pipeline = whole_in(r, "pp", 1);
   if (cell(r, "framework") == "Megatron-Bridge" && cell(r, "arch") == "moe-mla" && pipeline > 1)
     p.stage_layers = cut_of_recipe(p.model.layers, pipeline, whole_in(r, "vpp", 1));
-  if (const auto cut = code_base(p.software.code_base).cut) p.stage_layers = cut(p.model.layers, pipeline);
+  if (const auto cut = code_base(p.software.code_base).cut) p.stage_layers = cut(p.model, pipeline);
   return p;
 }
 

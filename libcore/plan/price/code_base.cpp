@@ -7,6 +7,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
 #include "libcore/plan/price/trainer.h"
+#include "libcore/plan/shape/model_shape.h"
 
 namespace megalith {
 namespace {
@@ -99,12 +100,16 @@ Software torchtitan(bool) {
   return s;
 }
 
-/// flash-attention's kernels and norms; PyTorch's activation and loss.
+/// flash-attention's kernels, a norm in Triton, PyTorch's activation and loss. Gradients are summed in fp32
+/// beside those that PyTorch keeps, and the parameters are gathered after the step.
 Software nanotron(bool) {
   Software s;
   s.attention = AttentionKernel::kFlash2;
+  s.gradient_bytes = 6;
+  s.reduced_bytes = 4;
   s.torch_loss = true;
   s.overlap_tensor = true;
+  s.overlap_parameters = false;
   s.fused_gradients = s.fused_activation = false;
   return s;
 }
@@ -173,19 +178,23 @@ constexpr CodeBase kCodeBases[] = {
      .source = "assumed, and kept as runs agree with it",
      .software = llm_foundry,
      .has_fitted_runs = true},
-    {.name = "nanotron", .what = "nanotron", .source = "assumed; no run has tested it", .software = nanotron},
+    {.name = "nanotron",
+     .what = "nanotron",
+     .source = "read in its source",
+     .software = nanotron,
+     .cut = cut_by_cost},
     {.name = "llmq", .what = "llmq", .source = "assumed before its runs were predicted", .software = llmq},
     {.name = "internevo",
      .what = "InternEvo",
      .source = "assumed, and kept as runs agree with it; its source for the layers of stages",
      .software = internevo,
-     .cut = cut_late,
+     .cut = [](const ModelShape& m, int pipeline) { return cut_late(m.layers, pipeline); },
      .has_fitted_runs = true},
     {.name = "scaling",
      .what = "Aleph Alpha's scaling",
      .source = "read in its source; that it keeps a softmax's input is assumed",
      .software = scaling,
-     .cut = cut_of_modules,
+     .cut = [](const ModelShape& m, int pipeline) { return cut_of_modules(m.layers, pipeline); },
      .has_fitted_runs = true},
     {.name = kMegalithSoftware,
      .what = "this version's trainer",
@@ -286,6 +295,22 @@ std::vector<int> cut_late(int layers, int pipeline) {
   std::vector<int> stages(static_cast<size_t>(pipeline), layers / pipeline);
   for (int stage = pipeline - more; stage < pipeline; ++stage) ++stages[static_cast<size_t>(stage)];
   return stages;
+}
+
+// nanotron's source: build_model() in models/base.py, get_block_compute_costs() in models/llama.py.
+std::vector<int> cut_by_cost(const ModelShape& m, int pipeline) {
+  if (pipeline < 2) return {};
+  constexpr double kAttention = 4, kBlock = 3;  // matrices as wide as the model, and as the dense block
+  const double hidden = m.hidden, head = static_cast<double>(m.vocab_size) * hidden;
+  const double layer = kAttention * m.heads * m.kv_channels * hidden + kBlock * m.ffn_hidden * hidden;
+  const double part = (m.layers * layer + head) / pipeline;
+  std::vector<int> stages(static_cast<size_t>(pipeline), 0);
+  size_t stage = 0;
+  for (int done = 1; done <= m.layers; ++done) {
+    ++stages[stage];
+    if (done * layer > part * static_cast<double>(stage + 1)) stage = std::min(stage + 1, stages.size() - 1);
+  }
+  return stages.back() > 0 ? stages : std::vector<int>{};
 }
 
 }  // namespace megalith

@@ -9,6 +9,8 @@
 
 namespace megalith {
 
+struct ModelShape;  // plan/shape/model_shape.h
+
 /// A training program and its defaults, as far as time and memory depend on them. Commands and the table of
 /// measured runs (bench/plan_rows) both read them here.
 struct CodeBase {
@@ -19,7 +21,7 @@ struct CodeBase {
   bool takes_megatrons_options = false;  // as launch lines and jobs write them
   /// The layers of each of `pipeline` stages, where it divides them differently from Megatron-LM; nullptr: it
   /// does not. An empty result: as Megatron-LM does.
-  std::vector<int> (*cut)(int layers, int pipeline) = nullptr;
+  std::vector<int> (*cut)(const ModelShape&, int pipeline) = nullptr;
   bool recomputes_products = false;  // Recomputed::kProducts is its selective recomputation
   bool trains_adapters = false;      // of LoRA
   bool has_fitted_runs = false;      // whether the coefficients were fitted to runs of it, too
@@ -49,5 +51,8 @@ std::vector<int> cut_of_modules(int layers, int pipeline);
 /// The layers of each stage if the last stages have one layer more, the stage of the head included; empty if
 /// all have equally many.
 std::vector<int> cut_late(int layers, int pipeline);
+/// The layers of each stage if a stage takes modules until it has more than its part of all matrix parameters
+/// up to there, where the head is a module, too; empty for a single stage, and if one would have no layer.
+std::vector<int> cut_by_cost(const ModelShape&, int pipeline);
 
 }  // namespace megalith

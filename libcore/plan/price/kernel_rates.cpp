@@ -46,7 +46,7 @@ double depth_share(const KernelRates& r, double depth) {
 }
 
 double point_seconds(const KernelRates& r, const ProfilePoint& point) {
-  const double rate = r.peak * r.flash_rate(static_cast<double>(point.head));
+  const double rate = r.flash_flops(static_cast<double>(point.head));
   switch (point.kind) {
     case ProfiledKind::kProduct:
       return r.product(static_cast<double>(point.rows), static_cast<double>(point.columns),
@@ -98,15 +98,15 @@ double KernelRates::grouped_product(double rows, double columns, double depth, d
   return smooth_max(count * kMultiplyAdd * rows * columns * depth / rate, count * bytes / bandwidth) + gap();
 }
 
-double KernelRates::flash_rate(double channels) const {
-  if (cpu()) return d.attention_share;
+double KernelRates::flash_flops(double channels) const {
+  if (cpu()) return peak * d.attention_share;
   const AttentionKernel kernel = p.software.attention;
   const auto coefficient = flash_coefficient(kernel);
   double rate = coefficient ? k.*coefficient : k.fused_rate;
   // On devices with 8-bit matrix instructions, the public flash kernels use the previous generation's
   // instructions.
   if (kernel != AttentionKernel::kFused && d.fp8_flops > 0) rate *= k.old_mma_rate;
-  return rate * channels / (channels + k.head_half_depth);
+  return rate * (p.half() ? d.half_flops : d.float_flops) * channels / (channels + k.head_half_depth);
 }
 
 double KernelRates::with_host(double device, double kernels) const {

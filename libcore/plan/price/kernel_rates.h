@@ -30,8 +30,9 @@ struct KernelRates {
   /// multiprocessors, so only the last wave is not full.
   double grouped_product(double rows, double columns, double depth, double count) const;
 
-  /// The share of the peak that flash attention's forward pass reaches on heads of `channels`.
-  double flash_rate(double channels) const;
+  /// FLOP/s of flash attention's forward pass on heads of `channels`. Its softmax leaves the matrix units
+  /// idle in between, so that power does not lower the clock as it does in large products.
+  double flash_flops(double channels) const;
 
   /// Seconds of `kernels` kernels: their work takes the device `device` seconds, and the host launches them
   /// meanwhile.

@@ -203,7 +203,7 @@ struct Pricer : KernelRates {
   }
   double attention(bool forward) const {
     if (!keeps_scores()) {
-      const double rate = peak * flash_rate(channels()) * (forward ? 1 : k.flash_backward);
+      const double rate = flash_flops(channels()) * (forward ? 1 : k.flash_backward);
       return kFlashWork.of(forward) * masked_flops() / rate + gap();
     }
     const double depth = channels() / (channels() + k.head_half_depth);
@@ -349,8 +349,8 @@ struct Pricer : KernelRates {
   double op(std::string_view name, const Cost& cost) const {
     double rate = peak;
     if (name == Gemm::kName) rate = product_flops();
-    if (name == Attention::kName) rate *= flash_rate(channels());
-    if (name == AttentionGrad::kName) rate *= flash_rate(channels()) * k.flash_backward;
+    if (name == Attention::kName) rate = flash_flops(channels());
+    if (name == AttentionGrad::kName) rate = flash_flops(channels()) * k.flash_backward;
     return smooth_max(cost.flops / rate, cost.bytes / bandwidth) + gap();
   }
 

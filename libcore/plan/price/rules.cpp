@@ -77,12 +77,18 @@ std::string nearest_divisors(int value, int wanted) {
   return concat("; nearest that work: ", below > 0 ? std::to_string(below) : "",
                 below > 0 && above > 0 ? ", " : "", above > 0 ? std::to_string(above) : "");
 }
+/// The layers of a stage, with an end that counts as one (L2): Megatron's first and last chunk may hold that
+/// end alone (get_num_layers_to_build() in transformer_block.py).
+int counted_stage_layers(const PlanProblem& p, const Candidate& c, int stage) {
+  const bool embedding = stage == 0 && c.counts_embedding, head = stage == c.pipeline - 1 && c.counts_head;
+  return stage_layers(p, c, stage) + embedding + head;
+}
 bool layers_by_chunks(const PlanProblem& p, const Candidate& c, std::string* reason) {
   if (c.chunks == 1) return false;
   const bool counts = c.counts_embedding || c.counts_head;
   bool divides = c.pipeline > 1 && (counts || (c.first_layers == 0 && c.last_layers == 0));
   for (int stage : {0, 1, c.pipeline - 2, c.pipeline - 1})
-    if (stage >= 0 && stage < c.pipeline) divides = divides && stage_layers(p, c, stage) >= c.chunks;
+    if (stage >= 0 && stage < c.pipeline) divides = divides && counted_stage_layers(p, c, stage) >= c.chunks;
   divides = divides && counted_layers(p, c) % (c.pipeline * c.chunks) == 0;
   return broken_if(!divides, reason, [&] {
     const int layers = counted_layers(p, c), each = layers / c.pipeline;

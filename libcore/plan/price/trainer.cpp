@@ -125,23 +125,22 @@ Software trainer_software() {
   return s;
 }
 
-TrainerAnswer ask_trainer(const PlanProblem& p, const Candidate& c) {
-  TrainerAnswer answer;
-  if (const std::string missing = without_option(p, c); !missing.empty()) {
-    answer.refusal = "this version's trainer has no option for " + missing;
-    return answer;
-  }
+std::string trainer_refusal(const PlanProblem& p, const Candidate& c) {
+  if (const std::string missing = without_option(p, c); !missing.empty())
+    return "this version's trainer has no option for " + missing;
   const PretrainConfig config = trainer_configuration(p, c);
   Problems problems;
   config.parallel.validate(problems);
   config.parallel.validate(config.model, problems);
   check_run(config, problems);
-  if (!problems.empty()) {
-    answer.refusal = problems.list().front().message();
-    return answer;
-  }
+  return problems.empty() ? "" : problems.list().front().message();
+}
+
+TrainerAnswer ask_trainer(const PlanProblem& p, const Candidate& c) {
+  TrainerAnswer answer{.refusal = trainer_refusal(p, c), .rank = {}};
+  if (!answer.refusal.empty()) return answer;
   try {
-    const RunShape run = trainer_run(p, config);
+    const RunShape run = trainer_run(p, trainer_configuration(p, c));
     // Asks about one stage of each kind only. Asking about all eight stages of every plan took a fifth of the
     // program's time for a model of 22 billion parameters.
     for (const Layout::Kind& kind : layout_of(p, c, price_layer(p, shape_of(c))).kinds) {
@@ -160,7 +159,13 @@ TrainerAnswer ask_trainer_there(const PlanProblem& p, const Candidate& c) {
     return {.refusal = "it is of --software " + p.software.code_base, .rank = {}};
   if (std::string lacking = lacking_there(kind_of(p)); !lacking.empty())
     return {.refusal = "this version does not train on " + lacking, .rank = {}};
-  return ask_trainer(p, c);
+  TrainerAnswer answer = ask_trainer(p, c);
+  if (p.trained_here || !answer.rank) return answer;  // a plan for here is judged by this count already
+  const double needed = answer.rank->estimate.needed(), there = p.machine.device.memory;
+  if (needed > there)
+    answer.refusal =
+        concat("this version's trainer would need ", gigabytes(needed), " of ", gigabytes(there), " GB");
+  return answer;
 }
 
 std::optional<ChangedRun> least_change_of_run(const PlanProblem& p, const Candidate& c) {

@@ -16,7 +16,8 @@ struct VocabularyForm;  // model/params.h
 struct TrainerAnswer {
   std::string refusal;  // the trainer's complaint, or the feature that it does not have; empty: the trainer
                         // can run the partition
-  /// The exact memory of its fullest rank (run_memory), if the trainer can run the partition.
+  /// The exact memory of its fullest rank (run_memory), if the trainer can run the partition, or only lacks
+  /// the memory for it.
   std::optional<WorstStage> rank;
 };
 /// Describes our trainer on this machine's processor for the closed forms.
@@ -38,9 +39,11 @@ struct ChangedRun {
 /// Nothing if the trainer does not run the plan, or none of its changes is enough.
 std::optional<ChangedRun> least_change_of_run(const PlanProblem&, const Candidate&);
 
+/// Why this version's trainer does not run the partition, however much memory there is; empty: it does.
+std::string trainer_refusal(const PlanProblem&, const Candidate&);
 TrainerAnswer ask_trainer(const PlanProblem&, const Candidate&);
 /// As ask_trainer(), but also refuses plans for a program that does not take our options, and what this
-/// version cannot train on the problem's devices (train/devices/trained_where.h).
+/// version cannot train on the problem's devices (train/devices/trained_where.h), or not in their memory.
 TrainerAnswer ask_trainer_there(const PlanProblem&, const Candidate&);
 
 /// What a plan needs on a device of its fullest stage: the trainer's own count if the problem is for it

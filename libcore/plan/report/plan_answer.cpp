@@ -68,7 +68,7 @@ std::string time_text(const PlanProblem& p, const Plan& plan) {
 
 std::string trainer_text(const PlanProblem& p, const TrainerAnswer& trainer) {
   const bool tunes = p.tuning.finetunes;
-  if (trainer.rank)
+  if (trainer.refusal.empty() && trainer.rank)
     return concat(tunes ? "megalith-finetune" : "megalith-pretrain", " runs plan 1 and takes ",
                   gigabytes(trainer.rank->estimate.needed()), " GB on its fullest rank\n");
   if (takes_megatrons_options(p.software))

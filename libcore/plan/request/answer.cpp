@@ -66,8 +66,7 @@ std::optional<Goal> goal_of(const PlanCommand& command, const PlanProblem& p) {
   return goal;
 }
 
-/// The job of the fastest plan, with our program where that runs it. For this machine's processor it is the
-/// fastest plan that our trainer supports, since no other trainer runs there.
+/// The job of the fastest plan, with our program where that runs it.
 std::string job_of(const Report& report, JobKind kind) {
   const PlanProblem& p = report.problem;
   if (!takes_megatrons_options(p.software))
@@ -76,11 +75,7 @@ std::string job_of(const Report& report, JobKind kind) {
   const std::string& refusal = report.trainer.front().refusal;
   if (p.tuning.finetunes && !refusal.empty())
     fail(ErrorKind::kUsage, "--emit writes a job of megalith-finetune, which does not run plan 1: ", refusal);
-  if (!p.trained_here) return job_text(p, report.result.plans.front().candidate, kind, refusal.empty());
-  for (size_t i = 0; i < report.result.plans.size(); ++i)
-    if (report.trainer[i].refusal.empty()) return job_text(p, report.result.plans[i].candidate, kind, true);
-  fail(ErrorKind::kUsage, "--emit: this version's trainer runs none of the ", report.result.plans.size(),
-       " best plans for this machine's processor; the first: ", report.trainer.front().refusal);
+  return job_text(p, report.result.plans.front().candidate, kind, refusal.empty());
 }
 
 /// The report of a search, with everything that the command asks about it.

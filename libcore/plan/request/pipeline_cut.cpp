@@ -44,8 +44,7 @@ void fix_stages(PlanRequest& request) {
   std::vector<int>& table = request.problem.stage_layers = table_of(command);
   std::optional<int>& pipeline = request.fixed.pipeline;
   const auto cut = command.plan.base().cut;
-  if (table.empty() && pipeline && cut && !names_an_end(command))
-    table = cut(command.model.layers, *pipeline);
+  if (table.empty() && pipeline && cut && !names_an_end(command)) table = cut(command.model, *pipeline);
   if (table.empty()) return;
   const auto stages = static_cast<int>(table.size());
   if (pipeline && *pipeline != stages)
@@ -102,6 +101,11 @@ void fix_chunks(PlanRequest& request, int layers) {
     fail(ErrorKind::kUsage, "V1: ", layers, " layers are not a multiple of pipeline ", *pipeline, " * ",
          *each, " of --num-layers-per-virtual-pipeline-stage");
   request.fixed.chunks = static_cast<int>(layers / together);
+  const PlanCommand& command = request.command;
+  if (*request.fixed.chunks > 1 && !request.problem.stage_layers.empty() && table_of(command).empty())
+    fail(ErrorKind::kUsage, "--num-layers-per-virtual-pipeline-stage ", *each, ": --software ",
+         command.plan.base().name, " divides ", command.model.layers, " layers over ", *pipeline,
+         " stages by a rule of its own, which is not planned with chunks; leave the option out");
 }
 
 }  // namespace

@@ -130,10 +130,10 @@ PlanRequest plan_request(PlanCommand asked) {
   refuse_unplanned(command);
   GivenWorld world = take_world(command);
   request.fixed = fixed_by(command);
+  if (command.model.vocab_size == 0) command.model.vocab_size = vocabulary(command.tokenizer);
   fix_pipeline(request);
   take_data_ranks(request, world);
   p.model = command.model;
-  if (p.model.vocab_size == 0) p.model.vocab_size = vocabulary(command.tokenizer);
   p.machine = machine_of(command, world);
   p.precision = precision_of(command);
   p.fp16 = command.train.fp16 || !p.machine.device.bfloat16;

@@ -177,12 +177,15 @@ class Search {
   }
 
   /// Numbers of chunks that divide the layers evenly. If the number of stages does not divide the layers,
-  /// numbers that divide the layers plus one each for the embedding and the head.
+  /// numbers that divide the layers plus one each for the embedding and the head, and leave a layer beside
+  /// these: the time model takes all chunks of a stage for equally long.
   std::vector<int> chunk_choices(int pipeline) const {
     if (fixed_.chunks) return {*fixed_.chunks};
     if (pipeline == 1 || !p_.stage_layers.empty()) return {1};
-    const int layers = p_.model.layers % pipeline == 0 ? p_.model.layers : p_.model.layers + 2;
-    return layers % pipeline == 0 ? divisors(layers / pipeline, p_.model.layers) : std::vector<int>{1};
+    if (p_.model.layers % pipeline == 0) return divisors(p_.model.layers / pipeline, p_.model.layers);
+    const int counted = p_.model.layers + 2;
+    if (counted % pipeline != 0) return {1};
+    return divisors(counted / pipeline, std::max(1, counted / pipeline - 1));
   }
 
   bool cut_is_given(const Candidate& c) const {
@@ -221,6 +224,10 @@ class Search {
     if (!priced) prices_.push_back(price_layer(p_, shape_of(c)));
     priced = true;
     if (!given && chunks == 1) cut(c);
+    if (const std::string refusal = refused_here(c); !refusal.empty()) {
+      if (++result_.rejected["M1"] == 1) result_.example["M1"] = refusal;
+      return;
+    }
     result_.candidates += static_cast<int64_t>(choices(c).size() * shardings_of(c).size());
     families_.push_back({c, prices_.size() - 1});
   }
@@ -229,6 +236,25 @@ class Search {
     Recomputed recompute;
     int layers;
   };
+  /// M1: why our trainer, the only one for this machine, runs a partition with none of the recomputations and
+  /// shardings that would be tried. Empty: it runs it with one, or the plan is for other devices.
+  std::string refused_here(Candidate c) {
+    if (!p_.trained_here) return {};
+    std::string first;
+    for (const Choice& choice : choices(c))
+      for (const Sharding sharding : shardings_of(c)) {
+        choose(choice, sharding, c);
+        const std::string refusal = trainer_refusal(p_, c);
+        if (refusal.empty()) return {};
+        if (first.empty()) first = refusal;
+      }
+    return first;
+  }
+  void choose(const Choice& choice, Sharding sharding, Candidate& c) const {
+    c.recompute = choice.recompute;
+    c.recompute_layers = choice.layers * (fixed_.recompute_layers ? c.chunks : 1);
+    c.sharding = sharding;
+  }
   const std::vector<Choice>& choices(const Candidate& c) {
     const int most = most_stage_layers(p_, c);
     const int step = step_of_recomputed(most, most_recomputed(p_.model.layers), c.chunks);
@@ -290,11 +316,9 @@ class Search {
     const std::span<const Sharding> kinds = shardings_of(c);
     std::vector<bool> slower(kinds.size());  // whether more recomputed layers are only slower
     for (const Choice& choice : choices(c)) {
-      c.recompute = choice.recompute;
-      c.recompute_layers = choice.layers * (fixed_.recompute_layers ? c.chunks : 1);
       for (size_t i = 0; i < kinds.size(); ++i) {
         if (slower[i]) continue;
-        c.sharding = kinds[i];
+        choose(choice, kinds[i], c);
         ++result_.priced;
         const double seconds = step_time(p_, c, price, layout).total() / samples;
         // R1: any other number counts as the next multiple of the chunks, which is tried itself.
@@ -302,6 +326,7 @@ class Search {
         const bool worse = mode == SearchMode::kBounded && seconds > best_.limit();
         slower[i] = worse && choice.recompute == Recomputed::kFull;
         if (mode == SearchMode::kBounded && (!listed || worse)) continue;
+        if (p_.trained_here && !trainer_refusal(p_, c).empty()) continue;  // M1
         const double bytes = needed(c, price, layout, seconds);
         const bool fits = bytes <= allowed_;
         if (fits && result_.fitting) ++*result_.fitting;

@@ -74,7 +74,7 @@ TEST(AutoplanOutputs, EmitsOurProgramForTheProcessor) {
       "--seq-length 64 --vocab-size 512 --world-size 2 --device-memory-gb 4 ";
   const CommandResult none = run_command(app("autoplan") + small + "--emit slurm --mtp-num-layers 1");
   EXPECT_EQ(none.code, 64) << none.out;
-  EXPECT_NE(none.err.find("this version's trainer has no option for the prediction of further tokens"),
+  EXPECT_NE(none.err.find("M1  this version's trainer has no option for the prediction of further tokens"),
             std::string::npos)
       << none.err;
   for (const char* kind : {"slurm", "k8s", "dlc"}) {

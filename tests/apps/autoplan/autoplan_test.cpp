@@ -674,6 +674,9 @@ TEST(Autoplan, RefusesStagesOfMoreLayersThanTheModelHas) {
   };
   refused("--num-layers-per-virtual-pipeline-stage 4194304 --pipeline-model-parallel-size 1024",
           "V1: 48 layers are not a multiple of pipeline 1024 * 4194304 of");
+  refused(
+      "--software nanotron --num-layers-per-virtual-pipeline-stage 12 --pipeline-model-parallel-size 2",
+      "12: --software nanotron divides 48 layers over 2 stages by a rule of its own, which is not planned");
   refused("--pipeline-layers 2147483648",
           "--pipeline-layers: \"2147483648\" is not a number of layers from 1 to 48 (--num-layers)");
   refused("--pipeline-layers 24,49", "--pipeline-layers: \"49\" is not a number of layers from 1 to 48");

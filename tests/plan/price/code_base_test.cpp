@@ -53,6 +53,24 @@ TEST(CodeBase, InternEvoGivesTheLastStagesMore) {
   EXPECT_EQ(cut_late(32, 1), std::vector<int>{});
 }
 
+// nanotron's rule by hand, for GPTs whose head has as many parameters as four layers: of 16 layers and a head
+// a half is 10 layers, which the eleventh exceeds; quarters end at 5, 10 and 15, which the sixth, the
+// eleventh and the sixteenth exceed, so that the last stage has the head alone.
+TEST(CodeBase, NanotronCutsByTheCostOfLayersAndHead) {
+  ModelShape m;
+  m.layers = 16;
+  m.hidden = 2048;
+  m.heads = 32;
+  m.kv_channels = 64;
+  m.ffn_hidden = 8192;
+  m.vocab_size = 131072;
+  EXPECT_EQ(cut_by_cost(m, 2), (std::vector<int>{11, 5}));
+  EXPECT_EQ(cut_by_cost(m, 4), std::vector<int>{});
+  EXPECT_EQ(cut_by_cost(m, 1), std::vector<int>{});
+  m.vocab_size = 0;
+  EXPECT_EQ(cut_by_cost(m, 2), (std::vector<int>{9, 7}));
+}
+
 /// A plan of one way to divide the work, and the problem it is of.
 struct Priced {
   PlanProblem problem;
@@ -83,7 +101,8 @@ const char* const kFrameworks[] = {"Megatron-DeepSpeed", "AA-Scaling",
                                    "Megatron-Bridge",    "Primus/Megatron",
                                    "torchtitan",         "fsdp",
                                    "nanotron",           "llmq",
-                                   "megatron-2020",      "megalith"};
+                                   "megatron-2020",      "megalith",
+                                   "Megatron-LM 0.14",   "ModelLink"};
 
 /// Rows of every code base, on devices of every kind, with layouts of every kind.
 std::vector<RunRow> rows() {
@@ -110,8 +129,9 @@ std::vector<RunRow> rows() {
                         {"heads", "32"},          {"vocab", "32000"},     {"seq", "2048"},
                         {"micro_batch", "1"},     {"global_batch", "288"}};
           for (const RunRow& part : {model, layout, device}) row.insert(part.begin(), part.end());
-          const bool interleaves = row.contains("vpp") && row["framework"] == "AA-Scaling";
-          if (!interleaves) out.push_back(row);  // scaling has no interleaved pipelines
+          const bool interleaves = row.contains("vpp"),
+                     never = row["framework"] == "AA-Scaling" || row["framework"] == "nanotron";
+          if (!interleaves || !never) out.push_back(row);  // neither has interleaved pipelines
         }
   return out;
 }
@@ -167,9 +187,10 @@ struct Off {
 };
 
 TEST(CodeBase, PublicRowsAreAsFarOffAsThePageSays) {
-  const std::map<std::string, Off> page = {{"llmq_4090", {19.2, 0}},        {"llmq_h100", {10.0, 0}},
-                                           {"modellink", {12.6, 0}},        {"torchtitan_3d", {12.5, 15.7}},
-                                           {"torchtitan_h200", {5.9, 1.2}}, {"torchtitan_long", {7.9, 14.6}}};
+  const std::map<std::string, Off> page = {{"llmq_4090", {19.8, 0}},         {"llmq_h100", {10.8, 0}},
+                                           {"modellink", {12.6, 0}},         {"nanotron", {19.8, 0}},
+                                           {"torchtitan_3d", {13.5, 15.7}},  {"torchtitan_h200", {6.3, 1.2}},
+                                           {"torchtitan_long", {11.2, 14.6}}};
   std::map<std::string, Off> sums;
   std::map<std::string, int> counts;
   int within = 0;
@@ -189,7 +210,7 @@ TEST(CodeBase, PublicRowsAreAsFarOffAsThePageSays) {
       EXPECT_LE(worst_stage(p, c).estimate.needed(), usable_memory(p)) << "it ran: " << cell(row, "source");
     }
   }
-  EXPECT_EQ(within, 51);
+  EXPECT_EQ(within, 66);
   ASSERT_EQ(sums.size(), page.size());
   for (const auto& [name, sum] : sums) {
     EXPECT_NEAR(sum.time / counts[name], page.at(name).time, 0.06) << name;

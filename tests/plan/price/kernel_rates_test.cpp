@@ -51,6 +51,18 @@ TEST(KernelRates, TilesThatAreNotFullCost) {
   EXPECT_GT(rates.grouped_product(128, 256 * 132, 4096, 1) / full, 1.5);
 }
 
+// The softmax between its products keeps attention from drawing the power at which the clock falls.
+TEST(KernelRates, LessPowerSlowsProductsDownAndNotFlashAttention) {
+  Ideal ideal;
+  ideal.p.software.attention = AttentionKernel::kFused;
+  const KernelRates before(ideal.p);
+  const double products = before.product_flops(), attention = before.flash_flops(128);
+  ideal.p.machine.device.watts /= 2;
+  const KernelRates after(ideal.p);
+  EXPECT_LT(after.product_flops(), 0.9 * products);
+  EXPECT_EQ(after.flash_flops(128), attention);
+}
+
 TEST(KernelRates, ProductsOfNothingTakeNoTime) {
   const Ideal ideal;
   const KernelRates rates(ideal.p);

@@ -107,6 +107,22 @@ TEST(Rules, L2CountsTheHeadAlone) {
   EXPECT_EQ(rule(p, c), "V1");  // 31 / (2 * 4)
 }
 
+// Megatron-Bridge's performance summary has runs of Llama 3.1 405B with pipeline 16 in 8 chunks, one layer in
+// each: the first has the embedding alone, the last the head.
+TEST(Rules, V1AnEndThatCountsMayBeAChunkOfItsOwn) {
+  PlanProblem p = gpt_22b(128);
+  p.model.layers = 126;
+  Candidate c{.tensor = 8, .pipeline = 16, .chunks = 8, .first_layers = 7, .last_layers = 7};
+  c.counts_embedding = c.counts_head = true;
+  EXPECT_EQ(rule(p, c), "");  // 128 / (16 * 8)
+  c.counts_head = false;
+  c.last_layers = 0;
+  p.model.layers = 127;
+  EXPECT_EQ(rule(p, c), "");
+  c.chunks = 16;
+  EXPECT_EQ(rule(p, c), "V1");  // 8 layers a stage
+}
+
 TEST(Rules, V1ChunksDivideTheLayersOfAPipeline) {
   EXPECT_EQ(rule(gpt_22b(64), {.tensor = 8, .pipeline = 8, .chunks = 4}), "V1");  // 6 layers per stage
   EXPECT_EQ(rule(gpt_22b(64), {.tensor = 8, .pipeline = 8, .chunks = 2}), "");

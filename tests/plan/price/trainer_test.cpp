@@ -77,6 +77,22 @@ TEST(Trainer, IsNamedOnlyWhereThisVersionTrains) {
       }
 }
 
+// The closed forms, by which plans for GPUs are judged, and the trainer's count differ by some per cent.
+TEST(Trainer, IsNotNamedWhereItsOwnCountExceedsTheDevice) {
+  PlanProblem p = on_this_processor(512, 8);
+  p.machine.device = find_accelerator("RTX4090-24GB");
+  p.precision = Precision::kHalf;
+  Candidate c{.micro_batch = 1};
+  ASSERT_FALSE(complete(p, c));
+  const double needed = ask_trainer(p, c).rank->estimate.needed();
+  p.machine.device.memory = needed;
+  EXPECT_EQ(ask_trainer_there(p, c).refusal, "");
+  p.machine.device.memory = needed / 2;
+  const TrainerAnswer answer = ask_trainer_there(p, c);
+  EXPECT_TRUE(answer.refusal.starts_with("this version's trainer would need ")) << answer.refusal;
+  EXPECT_EQ(answer.rank->estimate.needed(), needed);
+}
+
 // An asynchronous save copies everything that is saved: 12 bytes per parameter, for fp32 parameters and two
 // moments.
 TEST(Trainer, CountsTheCopyOfASave) {

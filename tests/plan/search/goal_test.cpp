@@ -69,8 +69,8 @@ PlanProblem gpt_13b() {
 Scale with(const PlanProblem& base, const Goal& goal, int devices) {
   const PlanProblem p = with_devices(base, devices);
   const Plan plan = search_plans(p, {}, 1).plans.at(0);
-  const double days = goal.tokens / plan.tokens_per_second(p) / 3600 / 24;
-  return {devices, plan, days, days * 24 * devices * goal.gpu_hour};
+  const double hours = goal.tokens / plan.tokens_per_second(p) / 3600;  // a budget may be exactly its cost
+  return {devices, plan, hours / 24, hours * devices * goal.gpu_hour};
 }
 
 TEST(Scaling, GivesNoDeadlineUpAtAPowerOfTwoThatIsNoFaster) {

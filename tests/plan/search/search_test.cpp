@@ -179,6 +179,11 @@ TEST(Search, PlansLlama405BAsItWasTrained) {
   const double mfu = model_flops_utilisation(p, best.candidate, best.time.total());
   EXPECT_GT(mfu, 0.36);
   EXPECT_LT(mfu, 0.45);
+  // Megatron-Bridge's runs on GB200: one layer in each chunk. Only asked for, since the first chunk has none.
+  const SearchResult asked = search_plans(p, {.tensor = 8, .pipeline = 16, .chunks = 8}, 1);
+  ASSERT_EQ(asked.plans.size(), 1u);
+  EXPECT_EQ(stage_layers(p, asked.plans.front().candidate, 0), 7);
+  EXPECT_LT(best.candidate.chunks, 8);
 }
 
 // R1: each chunk recomputes equally many layers, so with three chunks, 10 or 11 of 12 recomputed layers mean
@@ -431,6 +436,27 @@ TEST(Search, FindsThePlanOfThisMachineThatItsTrainerJustHasRoomFor) {
   EXPECT_TRUE(none.plans.empty());
   ASSERT_TRUE(none.closest);
   EXPECT_EQ(none.closest->memory.estimate.context, 0);
+}
+
+// M1: no other program runs on this machine's processor, so what our trainer refuses is no plan there.
+TEST(Search, ListsOnlyPlansOfThisMachineThatItsTrainerRuns) {
+  PlanProblem p = test::on_this_processor(512, 8);
+  p.trained_here = true;
+  p.machine.world = p.machine.local_world = 4;
+  for (const SearchMode mode : {SearchMode::kBounded, SearchMode::kExhaustive}) {
+    const SearchResult found = search_plans(p, {}, 1000, mode);
+    EXPECT_GT(found.plans.size(), 50u);
+    for (const Plan& plan : found.plans) EXPECT_EQ(ask_trainer(p, plan.candidate).refusal, "");
+    // The trainer shards gradients without a pipeline only (docs/distributed.md).
+    const Fixed sharded{.pipeline = 2, .sharding = Sharding::kGradients};
+    const SearchResult none = search_plans(p, sharded, 20, mode);
+    EXPECT_TRUE(none.plans.empty());
+    EXPECT_FALSE(none.closest);
+    EXPECT_GT(none.rejected.at("M1"), 0);
+    EXPECT_NE(none.example.at("M1").find("--sharding stage2 needs --pipeline-model-parallel-size 1"),
+              std::string::npos)
+        << none.example.at("M1");
+  }
 }
 
 TEST(Explain, AllDevicesMayBeTheLeast) {
