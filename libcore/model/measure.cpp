@@ -10,7 +10,7 @@ namespace megalith {
 namespace {
 
 /// Acts as a group of a given size, so that one process can measure one rank of many. It moves no data, but
-/// counts the bytes of the whole tensors that would be reduced, gathered and scattered.
+/// counts its calls and the bytes of the whole tensors that would be reduced, gathered and scattered.
 class SilentComm final : public Communicator {
  public:
   SilentComm(std::string name, int rank, int size) : rank_(rank), size_(size), name_(std::move(name)) {}
@@ -18,17 +18,18 @@ class SilentComm final : public Communicator {
   int size() const override { return size_; }
   const std::string& name() const override { return name_; }
   size_t bytes() const { return bytes_; }
+  int64_t calls() const { return calls_; }
 
-  void all_reduce(Stream&, View view, Reduce) override { bytes_ += view.bytes(); }
-  void all_gather(Stream&, View out, ConstView) override { bytes_ += out.bytes(); }
-  void reduce_scatter(Stream&, View, ConstView in, Reduce) override { bytes_ += in.bytes(); }
-  void all_to_all(Stream&, View out, ConstView) override { bytes_ += out.bytes(); }
-  void broadcast(Stream&, View view, int) override { bytes_ += view.bytes(); }
+  void all_reduce(Stream&, View view, Reduce) override { add(view.bytes()); }
+  void all_gather(Stream&, View out, ConstView) override { add(out.bytes()); }
+  void reduce_scatter(Stream&, View, ConstView in, Reduce) override { add(in.bytes()); }
+  void all_to_all(Stream&, View out, ConstView) override { add(out.bytes()); }
+  void broadcast(Stream&, View view, int) override { add(view.bytes()); }
   void gather_parts(Stream&, View whole, const Places& places) override { add_parts(whole, places); }
   void reduce_parts(Stream&, View whole, Reduce, const Places& places) override { add_parts(whole, places); }
   void set_send_slots(View, int) override {}
-  void send(Stream&, ConstView view, int) override { bytes_ += view.bytes(); }
-  void recv(Stream&, View view, int) override { bytes_ += view.bytes(); }
+  void send(Stream&, ConstView view, int) override { add(view.bytes()); }
+  void recv(Stream&, View view, int) override { add(view.bytes()); }
   std::vector<std::string> exchange(std::string_view mine) override {
     return std::vector<std::string>(static_cast<size_t>(size_), std::string(mine));
   }
@@ -38,13 +39,18 @@ class SilentComm final : public Communicator {
   void abort(const std::string&) override {}
 
  private:
+  void add(size_t bytes) {
+    ++calls_;
+    bytes_ += bytes;
+  }
   void add_parts(const View& whole, const Places& places) {
-    bytes_ += whole.bytes() / static_cast<size_t>(size_) * static_cast<size_t>(places.last - places.first);
+    add(whole.bytes() / static_cast<size_t>(size_) * static_cast<size_t>(places.last - places.first));
   }
 
   int rank_, size_;
   std::string name_;
   size_t bytes_ = 0;
+  int64_t calls_ = 0;
 };
 
 Cost total(Trace& trace) {
@@ -101,6 +107,7 @@ StageCost measure(const MeasureInput& input, Backend& dry) {
                  dout, tape);
   const size_t tape_peak = tape.arena.peak(), tensor_bytes = comm.bytes(),
                context_bytes = ascending.bytes() + descending.bytes();
+  const int64_t exchanges = comm.calls() + ascending.calls() + descending.calls();
 
   Stream silent(dry);
   Arena evaluation_scratch = Arena::counting("scratch");
@@ -116,6 +123,7 @@ StageCost measure(const MeasureInput& input, Backend& dry) {
           .grads = store.grads().bytes(),
           .tensor_bytes = tensor_bytes,
           .context_bytes = context_bytes,
+          .exchanges = exchanges,
           .parameters = store.parameters(),
           .forward = total(forward),
           .backward = total(backward),
