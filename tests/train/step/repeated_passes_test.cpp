@@ -248,9 +248,7 @@ constexpr long kInside = 2 * 3 - 1, kLast = 2 - 1;
 const ExchangingLayout kExchanging[] = {
     {"Tensor", {.tensor = 2, .data = 1}, false, false, 1, 2, kInside + kLast},
     {"TensorInPieces", {.tensor = 2, .data = 1}, false, false, 4, 2, kInside + kLast},
-    {"TensorSequence", {.tensor = 2, .data = 1}, true, false, 1, 2, kInside + kLast},
     {"TensorSequenceInPieces", {.tensor = 2, .data = 1}, true, true, 2, 2, kInside + kLast},
-    {"TensorInRankOrder", {.tensor = 2, .data = 1}, false, true, 4, 2, kInside + kLast},
     {"Context", {.context = 2, .data = 1}, false, false, 1, 1, kInside},
     {"TensorContext", {.tensor = 2, .context = 2, .data = 1}, false, true, 2, 1, kInside},
     {"TensorData", {.tensor = 2, .data = 2}, false, false, 2, 1, kInside},
