@@ -245,6 +245,8 @@ TEST_F(EmulatedCudaPretrain, WritesTheSamplesOfTheCpu) {
 
 /// Runs with as much device memory as the estimate says that they need, and what is left to the driver. The
 /// choice among algorithms, which comes before, must do with that, too.
+/// Without graphs, which the emulated device takes no memory for (repeated_passes_test.cpp counts their
+/// nodes).
 class EmulatedCudaMemory : public EmulatedCudaPretrain {
  protected:
   static constexpr size_t kReserve = size_t{32} << 20;
@@ -260,6 +262,7 @@ class EmulatedCudaMemory : public EmulatedCudaPretrain {
     config.train.micro_batch = 2;
     config.train.global_batch = 4;
     config.train.device = "cuda";
+    config.train.cuda_graphs = "none";
     config.finish();
     RunShape run = run_shape(config);
     run.vocabulary = gpu_vocabulary(kReserve);
@@ -268,7 +271,8 @@ class EmulatedCudaMemory : public EmulatedCudaPretrain {
   CommandResult train_in(size_t bytes, const std::string& options) const {
     const Variable memory("MEGALITH_EMULATOR_MEMORY", std::to_string(kReserve + bytes)),
         counts("MEGALITH_EMULATOR_COUNTS", dir_ / "counts.json");
-    return train("--device cuda --train-iters 3 --eval-interval 2 --eval-iters 1 " + options);
+    return train("--device cuda --cuda-graph-impl none --train-iters 3 --eval-interval 2 --eval-iters 1 " +
+                 options);
   }
   int64_t count(const char* kind) const { return Json::load(dir_ / "counts.json")[kind].as_int(); }
   const EmulatedDeviceForPrograms device_;
