@@ -22,6 +22,8 @@ const char* obstacle(const RunShape& run) {
   if (parallel.pipeline > 1) return "passes of a pipeline's stages wait for messages that are under way";
   if (exchanges(parallel) && run.nccl.channels == 0)
     return "ranks that share a GPU wait for each other's hosts within the passes";
+  if (exchanges(parallel) && !run.nccl.mixes_graphs)
+    return "NCCL_GRAPH_MIXING_SUPPORT=0 forbids other calls of NCCL after those of a graph";
   if (parallel.sharding == Sharding::kGradients) return "gradients are sharded: each backward pass sums them";
   return nullptr;
 }

@@ -381,6 +381,17 @@ TEST(RepeatedPasses, AreThoseThatWaitForNothingBesideThem) {
   shared.nccl.channels = 0;
   EXPECT_EQ(repeatable_passes(shared).text,
             "not used: ranks that share a GPU wait for each other's hosts within the passes");
+  // The sums of a step's figures are such calls.
+  RunShape unmixed = run_shape(test::tiny_config());
+  unmixed.train.global_batch = 12;
+  unmixed.nccl.mixes_graphs = false;
+  unmixed.parallel = {.data = 2};
+  EXPECT_TRUE(repeatable_passes(unmixed).any);
+  for (const ParallelConfig& parallel : {ParallelConfig{.tensor = 2, .data = 1}, {.context = 2, .data = 1}}) {
+    unmixed.parallel = parallel;
+    EXPECT_EQ(repeatable_passes(unmixed).text,
+              "not used: NCCL_GRAPH_MIXING_SUPPORT=0 forbids other calls of NCCL after those of a graph");
+  }
 }
 
 }  // namespace
