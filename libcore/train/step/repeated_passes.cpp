@@ -1,5 +1,6 @@
 #include "libcore/train/step/repeated_passes.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -26,6 +27,16 @@ const char* obstacle(const RunShape& run) {
     return "NCCL_GRAPH_MIXING_SUPPORT=0 forbids other calls of NCCL after those of a graph";
   if (parallel.sharding == Sharding::kGradients) return "gradients are sharded: each backward pass sums them";
   return nullptr;
+}
+
+/// The most kernels and copies of one call of a group. In NCCL's order it is one, after a copy where a
+/// sequence is gathered in pieces. A sum in rank order has a copy, two exchanges of messages and a kernel;
+/// that of a piece of a sequence has messages for each rank whose rows it has, and in one of these ranks the
+/// rest.
+int64_t nodes_of_exchange(const ParallelConfig& parallel) {
+  constexpr int64_t kInNcclsOrder = 2, kInRankOrder = 5, kOfRoot = 2;
+  if (!parallel.rank_order) return kInNcclsOrder;
+  return parallel.sequence ? std::max(kInRankOrder, parallel.tensor + kOfRoot) : kInRankOrder;
 }
 
 /// What kept a rank of the group from its graph: this one, else the first. Empty: nothing did.
@@ -55,16 +66,16 @@ RepeatablePasses repeatable_passes(const RunShape& run) {
 size_t graph_bytes(const RunShape& run, const StageCost& passes) {
   // Of ops' nodes. Only the gradient of an embedding table, which sorts its rows, has more than three.
   constexpr int64_t kOfOp = 3, kOfTable = 24;
-  // Pieces of a sequence are copied before their call. A sum in rank order is a copy, two exchanges of
-  // messages and a kernel.
-  const int64_t of_exchange = run.parallel.rank_order ? 5 : 2;
   const RepeatablePasses which = repeatable_passes(run);
   if (!which.any) return 0;
-  int64_t nodes = kOfTable + of_exchange * passes.exchanges;
-  for (const auto& [name, entry] : passes.ops) nodes += kOfOp * entry.calls;
-  const size_t inside = batch_shape(run).microbatches > 1 ? 1 : 0, last = which.last ? 1 : 0;
-  const size_t graphs = run.samples.short_ones ? kMostGraphs : inside + last;
-  return graphs * static_cast<size_t>(nodes) * kGraphNodeBytes;
+  const int64_t of_exchange = nodes_of_exchange(run.parallel);
+  int64_t inside = kOfTable + of_exchange * passes.exchanges;
+  for (const auto& [name, entry] : passes.ops) inside += kOfOp * entry.calls;
+  const int64_t last = which.last ? inside + of_exchange * passes.summed : 0;
+  const int64_t nodes = run.samples.short_ones              ? int64_t{kMostGraphs} * std::max(inside, last)
+                        : batch_shape(run).microbatches > 1 ? inside + last
+                                                            : last;
+  return static_cast<size_t>(nodes) * kGraphNodeBytes;
 }
 
 RepeatedPasses::RepeatedPasses(Batch& batch, Backend& backend, const RunShape& run, Groups& groups)

@@ -323,6 +323,30 @@ TEST(RepeatedPasses, TakeNoMoreMemoryThanTheEstimateCounts) {
   }
 }
 
+// By hand: a sum of eight ranks in rank order is a copy, two exchanges of messages and a kernel. Of a piece
+// of a sequence that has the rows of all eight, each rank exchanges eight times, and copies and adds once.
+TEST(RepeatedPasses, TakeMemoryForEachCallOfTheirExchanges) {
+  const auto nodes = [](const ParallelConfig& parallel, int64_t exchanges, int64_t summed) {
+    StageCost passes;
+    passes.exchanges = exchanges;
+    passes.summed = summed;
+    RunShape run = run_shape(test::tiny_config());
+    run.parallel = parallel;
+    run.train.global_batch = 12;
+    return (graph_bytes(run, passes) - graph_bytes(run, {})) / kGraphNodeBytes;
+  };
+  ParallelConfig parallel{.tensor = 8, .data = 1};
+  EXPECT_GE(nodes(parallel, 1, 0), 2 * 1U);  // in two graphs
+  parallel.rank_order = true;
+  EXPECT_GE(nodes(parallel, 1, 0), 2 * 4U);
+  parallel.sequence = true;
+  EXPECT_GE(nodes(parallel, 1, 0), 2 * 10U);
+  EXPECT_GE(nodes(parallel, 0, 1), 4U);  // in the graph of the last passes of a step
+  parallel.data = 2;
+  EXPECT_GE(nodes(parallel, 1, 0), 10U);
+  EXPECT_EQ(nodes(parallel, 0, 1), 0U);  // these passes are launched
+}
+
 TEST(RepeatedPasses, TakeMemoryForEachKind) {
   RunShape run = EmulatedTrainer::shape_of(test::three_microbatches());
   const size_t two = run_memory(run).graphs;
