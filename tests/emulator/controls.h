@@ -16,6 +16,10 @@ class Count {
   }
   void operator++() { ++value_; }
   void operator+=(long more) { value_ += more; }
+  void raise_to(long value) {
+    for (long now = value_; now < value && !value_.compare_exchange_weak(now, value);) {
+    }
+  }
   operator long() const { return value_; }  // NOLINT(google-explicit-constructor): it is one
 
  private:
@@ -31,11 +35,12 @@ struct CallCounts {
   Count copies_in, copies_out;
   Count kernels, products;  // a captured one counts once, when it is captured
   Count captures, graph_launches;
-  Count graph_nodes;         // of all graphs that were made
-  Count attentions;          // plans of cuDNN
-  Count unaligned_products;  // with a matrix whose columns do not all begin at multiples of 16 bytes
-  Count matrix_products;     // mma.sync
-  Count special_functions;   // of a thread: powers, logarithms, roots
+  Count graph_nodes;          // of all graphs that were made
+  Count graphs, most_graphs;  // that there are, and that there were at once
+  Count attentions;           // plans of cuDNN
+  Count unaligned_products;   // with a matrix whose columns do not all begin at multiples of 16 bytes
+  Count matrix_products;      // mma.sync
+  Count special_functions;    // of a thread: powers, logarithms, roots
   // Additional passes over shared memory: of ldmatrix and, on the counting device, of all accesses to what a
   // launch asked for.
   Count bank_conflicts;

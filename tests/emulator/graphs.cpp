@@ -112,6 +112,8 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsig
   if (const cudaError_t refused = refuse_in_capture(); refused != cudaSuccess) return refused;
   if (refuses_memory() || controls().graphless_device == chosen_device()) return cudaErrorMemoryAllocation;
   controls().counts.graph_nodes += static_cast<long>(graph->nodes.size());
+  controls().counts.graphs += 1;
+  controls().counts.most_graphs.raise_to(controls().counts.graphs);
   *exec = new EmulatedGraphExec{*graph, chosen_device()};
   return health();
 }
@@ -131,6 +133,7 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
   return health();
 }
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
+  controls().counts.graphs += -1;
   delete exec;
   return health();
 }

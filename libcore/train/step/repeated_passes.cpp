@@ -118,6 +118,7 @@ void RepeatedPasses::repeat(const Ctx& ctx, const Kind& kind, const std::functio
 bool RepeatedPasses::record(const Ctx& ctx, WorkRecorder::Recorded& graph,
                             const std::function<void()>& passes) {
   std::string own;
+  graph.reset();  // one that is out of date, whose memory the new one takes
   try {
     graph = recorder_->record_work(ctx.compute, passes);
   } catch (const Error& error) {

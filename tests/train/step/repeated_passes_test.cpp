@@ -313,6 +313,22 @@ TEST(RepeatedPasses, AreRecordedAgainByAllRanksOfAnExchange) {
   EXPECT_EQ(test::emulated_controls().counts.captures - before, 2 * (2 + 1));
 }
 
+// Each rank has one kind, that of the passes inside a step. Its graph is freed before the next one is made.
+TEST(RepeatedPasses, TakeNoMemoryForAGraphThatIsOutOfDate) {
+  const RanksOfGraphs ranks{.layout = {.data = 2}};
+  const auto grow = [](Trainer& trainer, int step) {
+    if (step == 1) trainer.stream().backend().reserve_scratch(trainer.stream(), size_t{64} << 20);
+  };
+  emulator::CallCounts& counts = test::emulated_controls().counts;
+  ASSERT_EQ(counts.graphs, 0);
+  counts.most_graphs = {};
+  const long captures = counts.captures;
+  ranks.train("local", 1, grow);
+  EXPECT_EQ(counts.captures - captures, 2 * 2);
+  EXPECT_EQ(counts.most_graphs, 2);
+  EXPECT_EQ(counts.graphs, 0);
+}
+
 // The device counts kernels, products, copies and calls of NCCL.
 TEST(RepeatedPasses, TakeNoMoreMemoryThanTheEstimateCounts) {
   for (const bool llama : {false, true}) {
