@@ -269,7 +269,7 @@ struct TrainConfig {
       "Where the model is trained; cuda: the first device; gpu: that device, or the CPU if there is none.",
       one_of({"cpu", "cuda", "gpu"}));
     v("cuda-graph-impl", cuda_graphs,
-      "On a GPU: local: passes of micro-batches that exchange nothing with other ranks are replayed as CUDA "
+      "On a GPU: local: passes of micro-batches that wait for no work beside them are replayed as CUDA "
       "graphs; transformer_engine: the same; none: each kernel is launched.",
       one_of({"none", "local", "transformer_engine"}));
     v("threads", threads, "Threads of the CPU kernels.", at_least(0),

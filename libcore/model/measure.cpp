@@ -25,6 +25,13 @@ std::map<std::string, Trace::Entry> joined(Trace& forward, Trace& backward) {
   return ops;
 }
 
+/// The parameters of which each tensor-parallel rank has a summand of the gradient.
+int64_t summed_over_tensor_ranks(const ParamTable& table) {
+  int64_t count = 0;
+  for (const Param& param : table.all()) count += param.grad_summed_over_tp && param.trainable ? 1 : 0;
+  return count;
+}
+
 Microbatch dry_microbatch(Arena& arena, int64_t s, int64_t b) {
   const Shape shape{s, b};
   return {.tokens = arena.make(DType::kI32, shape, "tokens"),
@@ -63,6 +70,7 @@ StageCost measure(const MeasureInput& input, Backend& dry) {
                  dout, tape);
   const size_t tape_peak = tape.arena.peak(), tensor_bytes = comm.bytes(),
                context_bytes = ascending.bytes() + descending.bytes();
+  const int64_t exchanges = comm.calls() + ascending.calls() + descending.calls();
 
   Stream silent(dry);
   Arena evaluation_scratch = Arena::counting("scratch");
@@ -78,6 +86,8 @@ StageCost measure(const MeasureInput& input, Backend& dry) {
           .grads = store.grads().bytes(),
           .tensor_bytes = tensor_bytes,
           .context_bytes = context_bytes,
+          .exchanges = exchanges,
+          .summed = summed_over_tensor_ranks(table),
           .parameters = store.parameters(),
           .forward = total(forward),
           .backward = total(backward),

@@ -28,6 +28,8 @@ struct StageCost {
   size_t values = 0, grads = 0;
   size_t tensor_bytes = 0;   // sizes of the whole tensors that the tensor group reduces, gathers and scatters
   size_t context_bytes = 0;  // sizes of the whole tensors that the context group gathers and sums
+  int64_t exchanges = 0;     // calls of both groups in one microbatch
+  int64_t summed = 0;        // gradients that the tensor group sums in a step's last microbatch
   int64_t parameters = 0;    // on this rank; a tied parameter counts once
   Cost forward, backward;    // all ops of one microbatch
   std::map<std::string, Trace::Entry> ops;  // of both passes, by name

@@ -102,8 +102,9 @@ TEST_F(EmulatedGraphs, FollowADynamicLossScale) {
   EXPECT_GT(launches(), 0);
 }
 
-// Two ranks, each with a device: the passes between the first and the last of a step exchange nothing.
-TEST_F(EmulatedGraphs, LeaveTheExchangesOfRanksToLaunches) {
+// Two ranks, each with a device: the first passes of a step gather parameters and the last ones sum
+// gradients, beside the passes.
+TEST_F(EmulatedGraphs, LeaveGathersAndSumsBesidePassesToLaunches) {
   const std::string options =
       kGpt2 + "--nproc 2 --use-distributed-optimizer --global-batch-size 16 --train-iters 4 --eval-iters 0 ";
   log_of(options + "--log-json launched.jsonl --cuda-graph-impl none", 1, 2);
@@ -111,8 +112,54 @@ TEST_F(EmulatedGraphs, LeaveTheExchangesOfRanksToLaunches) {
   EXPECT_TRUE(has(replayed, "and its first one, which gathers parameters")) << replayed;
   EXPECT_EQ(figures("replayed.jsonl"), figures("launched.jsonl"));
   EXPECT_EQ(launches(), 2 * (2 * 4 - 1));
-  const std::string cut = log_of(kGpt2 + "--nproc 2 --tensor-model-parallel-size 2 --train-iters 2", 1, 2);
-  EXPECT_TRUE(has(cut, " > CUDA graphs: not used: tensor-parallel ranks")) << cut;
+  const std::string stages =
+      log_of(kGpt2 + "--nproc 2 --pipeline-model-parallel-size 2 --train-iters 2", 1, 2);
+  EXPECT_TRUE(has(stages, " > CUDA graphs: not used: passes of a pipeline's stages")) << stages;
+}
+
+// The exchanges of tensor- and context-parallel ranks are in the graphs. A step of a rank waits once, as one
+// whose kernels are launched does.
+TEST_F(EmulatedGraphs, HoldTheExchangesOfRanks) {
+  struct Layout {
+    std::string options;
+    int kinds;  // of micro-batches that are replayed: context-parallel ranks sum gradients in the last one
+  };
+  const std::string tensor = "--nproc 2 --tensor-model-parallel-size 2 ";
+  for (const Layout& layout : {Layout{kGpt2 + tensor, 2},
+                               {kLlama + tensor + "--sequence-parallel --bf16 ", 2},
+                               {kLlama + "--nproc 2 --context-parallel-size 2 ", 1}}) {
+    const std::string options =
+        layout.options + "--global-batch-size 16 --train-iters 4 --eval-interval 2 --eval-iters 1 ";
+    log_of(options + "--log-json launched.jsonl --cuda-graph-impl none", 1, 2);
+    const int64_t kernels = calls_["kernels"].as_int(), waits = calls_["waits"].as_int();
+    for (const int order : {1, 2, 3}) {
+      const std::string replayed = log_of(options + "--log-json replayed.jsonl", order, 2);
+      EXPECT_TRUE(has(replayed, " > CUDA graphs: passes of micro-batches are replayed, with their exchanges"))
+          << replayed;
+      EXPECT_EQ(figures("replayed.jsonl"), figures("launched.jsonl")) << layout.options << order;
+      // By hand, of 8 micro-batches in each of 4 steps: 7, whose first one is launched, and the last ones, of
+      // which the first is, too.
+      EXPECT_EQ(launches(), 2 * (7 * 4 - 1 + (layout.kinds == 2 ? 4 - 1 : 0)));
+      EXPECT_LT(calls_["kernels"].as_int(), kernels / 2);
+      EXPECT_EQ(calls_["waits"].as_int(), waits) << layout.options << order;
+      std::filesystem::remove(dir_ / "replayed.jsonl");
+    }
+    std::filesystem::remove(dir_ / "launched.jsonl");
+  }
+}
+
+// NCCL asks that all ranks or none capture a call: where one device lacks the memory of a graph, none does.
+TEST_F(EmulatedGraphs, AreLeftOutByAllRanksOfAnExchangeIfOneLacksThem) {
+  const std::string options =
+      kGpt2 + "--nproc 2 --tensor-model-parallel-size 2 --train-iters 4 --eval-iters 0 ";
+  log_of(options + "--log-json launched.jsonl --cuda-graph-impl none", 1, 2);
+  const Variable lacking("MEGALITH_EMULATOR_GRAPHLESS", "1");
+  const std::string log = log_of(options + "--log-json left.jsonl", 2, 2);
+  EXPECT_TRUE(
+      has(log, "CUDA graphs are left out, since the device of another rank did not record the passes: "))
+      << log;
+  EXPECT_EQ(figures("left.jsonl"), figures("launched.jsonl"));
+  EXPECT_EQ(launches(), 0);
 }
 
 // The log has the lines of all steps, in order, although each is printed after the next step has begun.

@@ -35,6 +35,8 @@ Controls make_controls() {
     made.algorithms = static_cast<unsigned>(std::strtoul(algorithms, nullptr, 10));
   if (const char* const fastest = std::getenv("MEGALITH_EMULATOR_FASTEST"))
     made.fastest = static_cast<unsigned>(std::strtoul(fastest, nullptr, 10));
+  if (const char* const graphless = std::getenv("MEGALITH_EMULATOR_GRAPHLESS"))
+    made.graphless_device = static_cast<int>(std::strtol(graphless, nullptr, 10));
   if (const char* const taken = std::getenv("MEGALITH_EMULATOR_TAKEN")) {
     char* end = nullptr;
     made.taken_device = static_cast<int>(std::strtol(taken, &end, 10));

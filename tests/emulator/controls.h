@@ -16,6 +16,10 @@ class Count {
   }
   void operator++() { ++value_; }
   void operator+=(long more) { value_ += more; }
+  void raise_to(long value) {
+    for (long now = value_; now < value && !value_.compare_exchange_weak(now, value);) {
+    }
+  }
   operator long() const { return value_; }  // NOLINT(google-explicit-constructor): it is one
 
  private:
@@ -31,10 +35,12 @@ struct CallCounts {
   Count copies_in, copies_out;
   Count kernels, products;  // a captured one counts once, when it is captured
   Count captures, graph_launches;
-  Count attentions;          // plans of cuDNN
-  Count unaligned_products;  // with a matrix whose columns do not all begin at multiples of 16 bytes
-  Count matrix_products;     // mma.sync
-  Count special_functions;   // of a thread: powers, logarithms, roots
+  Count graph_nodes;          // of all graphs that were made
+  Count graphs, most_graphs;  // that there are, and that there were at once
+  Count attentions;           // plans of cuDNN
+  Count unaligned_products;   // with a matrix whose columns do not all begin at multiples of 16 bytes
+  Count matrix_products;      // mma.sync
+  Count special_functions;    // of a thread: powers, logarithms, roots
   // Additional passes over shared memory: of ldmatrix and, on the counting device, of all accesses to what a
   // launch asked for.
   Count bank_conflicts;
@@ -61,9 +67,10 @@ struct Controls {
   /// with which it refuses memory after so many allocations. 0: it does not fail.
   int fault = 0;
   long fault_after = 0;
-  size_t cublas = 130100;   // cuBLASLt's version
-  unsigned algorithms = 5;  // the most of its algorithms that cuBLASLt suggests (products.cpp)
-  unsigned fastest = 1;     // the fastest of those that are right: 0 or 1
+  int graphless_device = -1;  // which lacks the memory of a graph; -1: none does
+  size_t cublas = 130100;     // cuBLASLt's version
+  unsigned algorithms = 5;    // the most of its algorithms that cuBLASLt suggests (products.cpp)
+  unsigned fastest = 1;       // the fastest of those that are right: 0 or 1
   /// The status by which products with an epilogue are refused when they run; 0: none is.
   int refuses_epilogues = 0;
   double epilogue_time = 0;    // what an epilogue takes, in units of work

@@ -40,9 +40,10 @@ cudaError_t refuse_in_capture() {
 }
 
 void Capture::add(EmulatedStream* stream, EmulatedStream::Item item) {
-  if (item.outside) end_with("a call of NCCL is captured, which its fake cannot repeat");
   std::vector<size_t>& ends = ends_[stream];
-  graph_->nodes.push_back({std::move(item), std::exchange(ends, {graph_->nodes.size()})});
+  const size_t node = graph_->nodes.size();
+  if (item.outside) wait(stream, std::exchange(outside_, {node}));
+  graph_->nodes.push_back({std::move(item), std::exchange(ends, {node})});
 }
 
 void Capture::wait(EmulatedStream* stream, const std::vector<size_t>& ends) {
@@ -68,7 +69,8 @@ std::unique_ptr<EmulatedGraph> Capture::finish(cudaError_t& status) {
   status = broken_       ? cudaErrorStreamCaptureInvalidated
            : is_joined() ? cudaSuccess
                          : cudaErrorStreamCaptureUnjoined;
-  return status == cudaSuccess ? std::move(graph_) : nullptr;
+  std::unique_ptr<EmulatedGraph> graph = std::move(graph_);  // events may keep this object
+  return status == cudaSuccess ? std::move(graph) : nullptr;
 }
 
 }  // namespace megalith::emulator
@@ -99,11 +101,25 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   *graph = capture->finish(status).release();
   return status;
 }
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
+  const bool captures = stream != nullptr && stream->capture;
+  *status = !captures                      ? cudaStreamCaptureStatusNone
+            : stream->capture->is_broken() ? cudaStreamCaptureStatusInvalidated
+                                           : cudaStreamCaptureStatusActive;
+  return health();
+}
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long) {
   if (const cudaError_t refused = refuse_in_capture(); refused != cudaSuccess) return refused;
-  if (refuses_memory()) return cudaErrorMemoryAllocation;
+  if (refuses_memory() || controls().graphless_device == chosen_device()) return cudaErrorMemoryAllocation;
+  controls().counts.graph_nodes += static_cast<long>(graph->nodes.size());
+  controls().counts.graphs += 1;
+  controls().counts.most_graphs.raise_to(controls().counts.graphs);
   *exec = new EmulatedGraphExec{*graph, chosen_device()};
   return health();
+}
+cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream) {
+  if (const cudaError_t refused = refuse_in_capture(); refused != cudaSuccess) return refused;
+  return exec->device == Streams::get().device_of(stream) ? health() : cudaErrorInvalidResourceHandle;
 }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
   if (const cudaError_t refused = refuse_in_capture(); refused != cudaSuccess) return refused;
@@ -117,6 +133,7 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
   return health();
 }
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
+  controls().counts.graphs += -1;
   delete exec;
   return health();
 }

@@ -11,6 +11,8 @@
 #include "tests/emulator/streams.h"
 
 /// Work that was captured: each piece comes after those that its stream had, or had waited for, before it.
+/// Calls of other ranks come one after another, as they were captured: in another order on each rank they
+/// could wait for each other, since all runs on one stream here.
 struct EmulatedGraph {
   struct Node {
     EmulatedStream::Item item;
@@ -47,6 +49,7 @@ class Capture {
   EmulatedStream* origin_;
   std::unique_ptr<EmulatedGraph> graph_ = std::make_unique<EmulatedGraph>();
   std::map<EmulatedStream*, std::vector<size_t>> ends_;  // of each stream
+  std::vector<size_t> outside_;                          // the last call of other ranks, if there is one
   bool broken_ = false;
 };
 

@@ -85,6 +85,11 @@ void Streams::enqueue_outside(EmulatedStream* stream, const std::function<bool()
   put(stream_of(stream), {.run = run, .time = 1, .outside = true});
 }
 
+void Streams::capture_outside(EmulatedStream* stream, const std::function<std::function<bool()>()>& begin) {
+  if (!stream_of(stream).capture) end_with("captured work of other ranks comes after its capture has ended");
+  put(stream_of(stream), {.run = {}, .time = 1, .outside = true, .begin = begin});
+}
+
 void Streams::enqueue_graph(EmulatedStream* stream, const EmulatedGraph& graph) {
   EmulatedStream& on = stream_of(stream);
   std::vector<size_t> order;
@@ -93,7 +98,11 @@ void Streams::enqueue_graph(EmulatedStream* stream, const EmulatedGraph& graph) 
     reseed();
     order = graph.an_order(random_);
   }
-  for (const size_t node : order) put(on, graph.nodes[node].item);
+  for (const size_t node : order) {
+    EmulatedStream::Item item = graph.nodes[node].item;
+    if (item.begin) item.run = std::exchange(item.begin, nullptr)();
+    put(on, std::move(item));
+  }
 }
 
 void Streams::enqueue_host_function(EmulatedStream* stream, const std::function<void()>& work) {

@@ -15,14 +15,16 @@ class Capture;
 struct EmulatedGraph;
 
 /// A stream: its work that has not run yet, and its clock. An item returns false while it waits: for an
-/// event, or for the device of another rank (`outside`), whose host is another thread or process. The clock
-/// advances by `time` times Controls::work_seconds with each item, and to the time of an event when the
-/// stream waits for it, so it does not depend on the order of work.
+/// event, or for the device of another rank (`outside`), whose host is another thread or process. `begin`, if
+/// it is there, makes `run` when captured work is launched, each time anew, on the thread that launches it.
+/// The clock advances by `time` times Controls::work_seconds with each item, and to the time of an event when
+/// the stream waits for it, so it does not depend on the order of work.
 struct EmulatedStream {
   struct Item {
     std::function<bool()> run;
     double time;
     bool outside = false;
+    std::function<std::function<bool()>()> begin = {};
   };
   int device = 0;
   std::deque<Item> work = {};
@@ -54,6 +56,8 @@ class Streams {
   void enqueue_host_function(EmulatedStream* stream, const std::function<void()>& work);
   /// Work of the device in which devices of other ranks take part: `run` returns whether it is done.
   void enqueue_outside(EmulatedStream* stream, const std::function<bool()>& run);
+  /// The same on a captured stream: each launch of the graph runs what `begin` then makes.
+  void capture_outside(EmulatedStream* stream, const std::function<std::function<bool()>()>& begin);
   /// Captured work, in one of the orders that are allowed, on a stream that is not captured.
   void enqueue_graph(EmulatedStream* stream, const EmulatedGraph& graph);
   void finish(EmulatedStream* stream);

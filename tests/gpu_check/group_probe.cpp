@@ -90,7 +90,7 @@ class OneRank {
     stream_.fill(to, 0);
     stream_.synchronize();
     const auto begin = std::chrono::steady_clock::now();
-    group_->launch(stream_, calls, ++number_);
+    group_->launch(stream_, calls);
     stream_.synchronize();
     const double seconds = seconds_since(begin);
     require_all(stream_, to, 3, name);
@@ -101,7 +101,6 @@ class OneRank {
   std::unique_ptr<Backend> backend_;
   Stream stream_;
   std::unique_ptr<DeviceGroup> group_;
-  uint64_t number_ = 0;
 };
 
 // ---- several ranks

@@ -33,6 +33,23 @@ TEST(Measure, CountsWhatALayersTensorGroupMoves) {
   EXPECT_EQ(tensor_bytes(1, 1, false), 0u);
 }
 
+// Of the weights and biases of norms each rank has only the gradients from its own rows of a sequence: here
+// of two norms in each of three layers, and of the last one.
+TEST(Measure, CountsTheGradientsThatTensorRanksSum) {
+  const auto summed = [](int ranks, bool sequence, bool frozen) {
+    return measure({.model = test::tiny_gpt2(),
+                    .layers = {.count = 3},
+                    .split = {.rank = 0, .size = ranks, .sequence = sequence},
+                    .micro_batch = kBatch,
+                    .tuning = {.frozen = frozen}})
+        .summed;
+  };
+  EXPECT_EQ(summed(2, true, false), 2 * (2 * 3 + 1));
+  EXPECT_EQ(summed(2, true, true), 0);
+  EXPECT_EQ(summed(2, false, false), 0);
+  EXPECT_EQ(summed(1, true, false), 0);
+}
+
 // An adapter's backward pass has five matrix products: dy B; its products with A, which gives dx, and with x,
 // which gives A's gradient; x A^T, recomputed; and its product with dy, which gives B's gradient. Each takes
 // 2 * rank * width operations per row.

@@ -60,9 +60,10 @@ class DeviceGroup {
 
   /// Waits until all ranks have started the group, which is done in the background.
   virtual void await_start() = 0;
-  /// Enqueues calls that run together. pending() names them by `turn`, which rises from call to call.
-  virtual void launch(Stream&, std::span<const DeviceCall>, uint64_t turn) = 0;
-  /// The turn of the first calls whose work is not done; nothing if all is done.
+  /// Enqueues calls that run together, and returns their turn: the group's turns are 1, 2, 3 and so on. While
+  /// the stream's work is recorded (WorkRecorder) it returns 0, and each repetition of that work has a turn.
+  virtual uint64_t launch(Stream&, std::span<const DeviceCall>) = 0;
+  /// The first turn whose work is not done; nothing if all is done.
   virtual std::optional<uint64_t> pending() = 0;
   /// What has gone wrong in the background, in NCCL's words; empty if nothing has.
   virtual std::string problem() = 0;
@@ -70,7 +71,8 @@ class DeviceGroup {
   /// group is to have one rank.
   virtual std::unique_ptr<DeviceGroup> split(const DeviceSplit&) = 0;
   /// Ends the group once its work is done; finish() waits until it has ended on this rank, for which NCCL may
-  /// wait for the others.
+  /// wait for the others. Recorded work with calls of groups is not repeated any more, since NCCL would wait
+  /// for its end; nor is it after abort().
   virtual void begin_finish() = 0;
   virtual void finish() = 0;
   /// Ends groups of this one's device, and their work, at once: where one of them waits for other ranks, none

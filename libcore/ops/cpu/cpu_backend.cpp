@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "libcore/base/machine/huge_pages.h"
 #include "libcore/base/machine/isa.h"
 #include "libcore/base/refusals.h"
 #include "libcore/ops/backend/backend.h"
@@ -18,6 +17,7 @@
 #include "libcore/ops/cpu/attention.h"
 #include "libcore/ops/cpu/elements.h"
 #include "libcore/ops/cpu/gemm.h"
+#include "libcore/ops/cpu/host_blocks.h"
 #include "libcore/ops/cpu/kernels/kernels.h"
 #include "libcore/ops/cpu/queue.h"
 #include "libcore/ops/cpu/storage.h"
@@ -72,7 +72,7 @@ class CpuBackend final : public Backend {
  public:
   CpuBackend() : kernels_(kernels(chosen_isa())), gemm_(kernels_, team_), attention_(kernels_, team_) {}
   const char* name() const override { return "cpu"; }
-  Memory allocate(size_t bytes) override;
+  Memory allocate(size_t bytes) override { return allocate_block(bytes); }
   Stream make_stream() override { return Stream(*this); }
   Stream make_queue_stream() override;
 
@@ -160,31 +160,6 @@ class CpuBackend final : public Backend {
 };
 
 // ---- memory, streams
-
-Memory small_block(size_t bytes) {
-  constexpr size_t kAlign = 256;
-  const size_t rounded = std::max(kAlign, (bytes + kAlign - 1) / kAlign * kAlign);
-  void* const block = std::aligned_alloc(kAlign, rounded);
-  if (block == nullptr) throw std::bad_alloc();
-  std::memset(block, 0, rounded);
-  return {{block, [](void* p) { std::free(p); }}, bytes};
-}
-
-/// Allocates huge pages, since attention reads rows that are several small pages apart.
-Memory large_block(size_t bytes) {
-  auto pages = std::make_shared<HugePages>(bytes, HugePages::Backing::kReserved);
-  void* const block = pages->as<std::byte>().data();
-  return {{block, [pages = std::move(pages)](void*) mutable { pages.reset(); }}, bytes};
-}
-
-Memory CpuBackend::allocate(size_t bytes) {
-  try {
-    return bytes < 2 * HugePages::kLargePage ? small_block(bytes) : large_block(bytes);
-  } catch (const std::bad_alloc&) {
-    throw NoMemory(ErrorKind::kSystem,
-                   concat("cpu: no memory for ", bytes, " bytes: ", out_of_memory().what()));
-  }
-}
 
 Stream CpuBackend::make_queue_stream() {
   const std::lock_guard lock(mutex_);

@@ -54,15 +54,7 @@ __global__ void __launch_bounds__(kBlock, T::kBlocks) flash_forward(AttentionArg
   fill<T>(softmax.max, -INFINITY);
   fill<T>(softmax.sum, 0);
   copy_lines<T, T::kRows>(queries, lines_of<T>(a.q, place.q(s), s.q.position, s.queries, s.head), rows.first);
-  int key = rows.keys.first / T::kLines * T::kLines, stage = 0;
-  copy_keys<T>(lines, a, place, key);
-  for (; key <= rows.keys.last; key += T::kLines, stage ^= 1) {
-    wait_for_copies<0>();
-    __syncthreads();  // the tile is there, and all warps are done with the one before it
-    if (key + T::kLines <= rows.keys.last)
-      copy_keys<T>(lines + (stage ^ 1) * 2 * T::kLineElements, a, place, key + T::kLines);
-    if (rows.none_sees(key)) continue;
-    const Element<T>* const line = lines + stage * 2 * T::kLineElements;
+  each_key_tile<T>(lines, a, place, rows, [&](int key, const Element<T>* line) {
     KeptSums<T> kept = {};
     if (a.mask.key.scale != 0) draw<T, false>(kept, a, place, rows.mine, key);
     LineSums<T> scores;
@@ -73,7 +65,7 @@ __global__ void __launch_bounds__(kBlock, T::kBlocks) flash_forward(AttentionArg
     Weights<T> p;
     narrow_sums<T>(p, scores);
     add_lines<T>(out, p, line + T::kLineElements);
-  }
+  });
   RowNumbers<T> factors;
   MEGALITH_UNROLL for (int t = 0; t < T::kRowTiles; ++t)
       MEGALITH_UNROLL for (int half = 0; half < 2; ++half) {

@@ -162,15 +162,7 @@ __global__ void __launch_bounds__(kBlock, T::kBlocks) flash_query_grad(Attention
   copy_lines<T, T::kRows>(queries, lines_of<T>(a.q, place.q(s), s.q.position, s.queries, s.head), rows.first);
   copy_lines<T, T::kRows>(douts, lines_of<T>(a.dout, place.out(s), s.heads() * s.head, s.queries, s.head),
                           rows.first);
-  int key = rows.keys.first / T::kLines * T::kLines, stage = 0;
-  copy_keys<T>(lines, a, place, key);
-  for (; key <= rows.keys.last; key += T::kLines, stage ^= 1) {
-    wait_for_copies<0>();
-    __syncthreads();  // the tile is there, and all warps are done with the one before it
-    if (key + T::kLines <= rows.keys.last)
-      copy_keys<T>(lines + (stage ^ 1) * 2 * T::kLineElements, a, place, key + T::kLines);
-    if (rows.none_sees(key)) continue;
-    const Element<T>* const line = lines + stage * 2 * T::kLineElements;
+  each_key_tile<T>(lines, a, place, rows, [&](int key, const Element<T>* line) {
     KeptSums<T> kept = {};
     if (a.mask.key.scale != 0) draw<T, false>(kept, a, place, rows.mine, key);
     LineSums<T> p, ds;
@@ -184,7 +176,7 @@ __global__ void __launch_bounds__(kBlock, T::kBlocks) flash_query_grad(Attention
     Weights<T> weights;
     narrow_sums<T>(weights, ds);
     add_lines<T>(dq, weights, line);
-  }
+  });
   RowNumbers<T> factors;
   fill<T>(factors, a.scale);
   store_rows<T>(dq, factors, queries + my_rows,

@@ -246,6 +246,25 @@ __device__ void copy_keys(Element<T>* to, const auto& a, const HeadPlace& place,
   commit_copies();
 }
 
+/// Calls `use(key, line)` for each tile of keys that some query of the warp sees, in order: the tile begins
+/// with `key`, and lies at `line` in shared memory with the values after it. Meanwhile the next tile is
+/// copied to the other half of `lines`, which has room for two. The first wait is also for what was copied
+/// before.
+template <class T>
+__device__ __forceinline__ void each_key_tile(Element<T>* lines, const auto& a, const HeadPlace& place,
+                                              const QueryRows<T>& rows, const auto& use) {
+  int key = rows.keys.first / T::kLines * T::kLines, stage = 0;
+  copy_keys<T>(lines, a, place, key);
+  for (; key <= rows.keys.last; key += T::kLines, stage ^= 1) {
+    wait_for_copies<0>();
+    __syncthreads();  // the tile is there, and all warps are done with the one before it
+    if (key + T::kLines <= rows.keys.last)
+      copy_keys<T>(lines + (stage ^ 1) * 2 * T::kLineElements, a, place, key + T::kLines);
+    if (rows.none_sees(key)) continue;
+    use(key, static_cast<const Element<T>*>(lines + stage * 2 * T::kLineElements));
+  }
+}
+
 // ---- dropout
 
 /// For each tile of 16 rows, whether the mask keeps the thread's sums: bit 4 n + i is that of sum i of the

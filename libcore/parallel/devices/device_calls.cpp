@@ -16,8 +16,7 @@ DeviceCalls::~DeviceCalls() {
 }
 
 void DeviceCalls::launch(Stream& stream, std::span<const DeviceCall> calls, const Call& call) {
-  group_->launch(stream, calls, ++turns_);
-  launched_.push_back({turns_, call});
+  if (const uint64_t turn = group_->launch(stream, calls); turn != 0) launched_.push_back({turn, call});
   pending_turn();  // forgets what is done
 }
 
@@ -28,7 +27,10 @@ uint64_t DeviceCalls::pending_turn() {
 }
 
 std::optional<DeviceCalls::Pending> DeviceCalls::pending() {
-  if (pending_turn() == 0 || launched_.empty()) return std::nullopt;
+  const uint64_t turn = pending_turn();
+  if (turn == 0) return std::nullopt;
+  if (launched_.empty() || launched_.front().turn != turn)
+    return Pending{members_.name, turn, "replay of recorded calls"};
   const Call& call = launched_.front().call;
   return Pending{call.communicator, call.number, describe(call.what)};
 }

@@ -43,10 +43,10 @@ class DeviceCalls {
   struct Pending {
     std::string communicator;
     uint64_t number = 0;
-    std::string call;  // "all_reduce of 8 fp32 (sum)"
+    std::string call;  // "all_reduce of 8 fp32 (sum)"; "replay of recorded calls", whose number is the turn
   };
   std::optional<Pending> pending();
-  /// Which of the group's calls that is, counted from 1; 0 if there is none.
+  /// Which of the group's turns that is (DeviceGroup::launch); 0 if there is none.
   uint64_t pending_turn();
 
  private:
@@ -58,7 +58,6 @@ class DeviceCalls {
   const Members members_;
   std::unique_ptr<DeviceGroup> group_;
   std::deque<Launched> launched_;
-  uint64_t turns_ = 0;
 };
 
 }  // namespace megalith

@@ -14,7 +14,7 @@ struct MemoryEstimate {
   double logits = 0;         // of the last stage
   double transient = 0;      // gathered inputs and parameters, pipeline messages, workspace
   double save_copy = 0;      // the copy for an asynchronous save (PlanProblem::save_copy)
-  double context = 0;        // driver, kernels and communication buffers
+  double context = 0;        // driver, kernels, communication buffers and CUDA graphs
   double fragmentation = 0;  // what a caching allocator reserves but cannot use
 
   double cached = 0;  // memory that the allocator keeps from another phase of the step, and returns before

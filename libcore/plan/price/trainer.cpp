@@ -61,7 +61,7 @@ MemoryEstimate estimate_of(const RunShape& run, const Coord& at) {
           .transient = bytes(memory.links + memory.scratch + memory.workspace + memory.batch + samples +
                              memory.scalars),
           .save_copy = bytes(memory.save_copy),
-          .context = bytes(memory.nccl)};
+          .context = bytes(memory.nccl + memory.graphs)};
 }
 
 }  // namespace

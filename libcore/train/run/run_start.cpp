@@ -175,6 +175,7 @@ RunShape agreed_shape(const RankInput& in, const PretrainConfig& config, const R
   }
   shape.save_copy = rank0_value(in.world, shape.save_copy);
   shape.vocabulary = rank0_value(in.world, shape.vocabulary);
+  shape.nccl = rank0_value(in.world, shape.nccl);
   shape.task_bytes = rank0_value(in.world, shape.task_bytes);
   return shape;
 }

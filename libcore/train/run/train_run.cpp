@@ -201,10 +201,22 @@ void TrainRun::begin_step() {
   const auto began = std::chrono::steady_clock::now();
   const RunProgress::Next next = progress_.next(begun_.empty() ? nullptr : &begun_.back().next);
   if (config_.train.clip_after_warmup) trainer_->set_clip(next.warming_up ? 0 : config_.train.clip_grad);
-  trainer_->begin_step(in_.data.train.read, next.first,
-                       {.value = next.rate, .if_skipped = next.rate_if_skipped},
-                       [this] { return end_.wanted(); });
+  try {
+    trainer_->begin_step(in_.data.train.read, next.first,
+                         {.value = next.rate, .if_skipped = next.rate_if_skipped},
+                         [this] { return end_.wanted(); });
+  } catch (const Error& error) {
+    finish_before(error);
+    throw;
+  }
   begun_.push_back({.next = next, .began = began, .stage_seconds = trainer_->stage_seconds()});
+}
+
+/// The steps before one that cannot begin are logged before its error is: samples that cannot be read leave
+/// them as they are. With a device or a rank that has failed they may not end.
+void TrainRun::finish_before(const Error& error) {
+  if (error.kind() == ErrorKind::kDevice || error.kind() == ErrorKind::kComm) return;
+  while (!begun_.empty()) finish_step();
 }
 
 /// Whether the next step may begin before the result of the one that has just begun is read. It may not where

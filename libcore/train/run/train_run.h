@@ -37,6 +37,7 @@ class TrainRun {
   void run_steps();
   int64_t begun() const { return progress_.iteration() + static_cast<int64_t>(begun_.size()); }
   void begin_step();
+  void finish_before(const Error& error);
   bool reads_late() const;
   bool finish_steps(size_t late);
   void finish_step();

@@ -12,6 +12,7 @@
 #include "libcore/train/step/chunk_input.h"
 #include "libcore/train/step/optimizer.h"
 #include "libcore/train/step/rank_state.h"
+#include "libcore/train/step/repeated_passes.h"
 #include "libcore/train/step/shards.h"
 
 namespace megalith {
@@ -25,6 +26,7 @@ void add_chunk(RunMemory& memory, const RunShape& run, const Coord& at, int chun
   memory.training_scratch = std::max(memory.training_scratch, cost.scratch);
   memory.scratch = std::max({memory.scratch, cost.scratch, cost.evaluation_scratch});
   if (on_gpu(run)) memory.workspace = std::max({memory.workspace, cost.workspace, cuda::kMinWorkspace});
+  if (on_gpu(run)) memory.graphs = std::max(memory.graphs, graph_bytes(run, cost));
   memory.forward += cost.forward;
   memory.backward += cost.backward;
 }
@@ -184,6 +186,7 @@ std::string RunMemory::text() const {
                 bytes(scratch), ", batch ", bytes(batch), ", samples ", bytes(host),
                 workspace > 0 ? concat(", kernels' scratch ", bytes(workspace)) : std::string(),
                 nccl > 0 ? concat(", NCCL's buffers ", bytes(nccl)) : std::string(),
+                graphs > 0 ? concat(", CUDA graphs ", bytes(graphs)) : std::string(),
                 staging > 0 ? concat(", page-locked ", bytes(staging)) : std::string(),
                 save_copy > 0 ? concat(", a save's copy ", bytes(save_copy)) : std::string(),
                 tasks > 0 ? concat(", --eval-tasks ", bytes(tasks)) : std::string(), ": ", bytes(total()));

@@ -35,6 +35,7 @@ struct RunMemory {
   size_t workspace = 0;         // scratch memory of a GPU's kernels, and of sums in rank order; 0 on the CPU
   StreamScratch streams = {};   // the same, by stream
   size_t nccl = 0;              // NCCL's buffers (nccl_bytes); 0 on the CPU and for one rank
+  size_t graphs = 0;            // of the passes that a GPU repeats (graph_bytes); 0 on the CPU
   size_t staging = 0;           // host memory through which copies to a GPU pass; 0 on the CPU
   size_t save_copy = 0;         // host memory for a copy of what this rank saves (RunShape::save_copy)
   size_t tasks = 0;             // RunShape::task_bytes, during an evaluation
@@ -44,7 +45,7 @@ struct RunMemory {
   size_t activations() const { return executor.tape * static_cast<size_t>(executor.tapes); }
   size_t total() const {
     return weights + grads + optimizer + activations() + links + scratch + batch + host + scalars +
-           workspace + nccl + staging + save_copy + tasks;
+           workspace + nccl + graphs + staging + save_copy + tasks;
   }
   /// The parts of the total that are in the memory of a GPU and in that of the machine.
   size_t on_device() const { return total() - beside_device(); }

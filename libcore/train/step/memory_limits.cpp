@@ -291,8 +291,15 @@ Found with_sharding(const Change& from, const Fits& fits) {
 }  // namespace
 
 std::string least_change(const RunShape& run, const std::function<bool(const RunShape&)>& fits) {
-  const Found found = with_sharding({run}, fits);
-  return found ? found->options : std::string();
+  constexpr char kNoGraphs[] = "--cuda-graph-impl none";
+  Change without{run};
+  if (on_gpu(run)) without.run.train.cuda_graphs = "none";
+  const Found found = with_sharding(without, fits);
+  if (!found) return {};
+  Change with = *found;
+  with.run.train.cuda_graphs = run.train.cuda_graphs;
+  if (is_possible(with, fits)) return found->options;
+  return found->options.empty() ? kNoGraphs : concat(kNoGraphs, ' ', found->options);
 }
 
 SaveCopy wanted_save_copy(const CheckpointConfig& config) {

@@ -47,7 +47,8 @@ void require_device_memory(const RunShape&, const std::vector<ModelRank>&, const
 
 /// The options that change the run least and make it fit, as on a command line; empty if none do. Tried in
 /// this order, each with all before it: no copy for saves, smaller micro-batches, recomputation of attention,
-/// of as few whole layers as possible, and sharding. The batch of a step stays.
+/// of as few whole layers as possible, and sharding. The batch of a step stays. CUDA graphs are left out
+/// where they do not fit beside these changes.
 std::string least_change(const RunShape&, const std::function<bool(const RunShape&)>& fits);
 
 /// What a save should copy if there is enough memory. kNone with --no-async-save, and without --save in our

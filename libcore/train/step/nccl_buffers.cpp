@@ -54,6 +54,8 @@ NcclSizes nccl_sizes_here() {
   sizes.ll = variable("NCCL_LL_BUFFSIZE", sizes.ll);
   sizes.ll128 = variable("NCCL_LL128_BUFFSIZE", sizes.ll128);
   sizes.simple = variable("NCCL_BUFFSIZE", sizes.simple);
+  const char* const mixing = std::getenv("NCCL_GRAPH_MIXING_SUPPORT");
+  sizes.mixes_graphs = mixing == nullptr || parse_int(mixing) != 0;
   return sizes;
 }
 

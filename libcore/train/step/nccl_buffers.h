@@ -15,10 +15,13 @@ namespace megalith {
 struct NcclSizes {
   int64_t channels = 32;
   int64_t ll = int64_t{512} << 10, ll128 = int64_t{4800} << 10, simple = int64_t{4} << 20;
+  /// Whether a communicator may have calls after a graph with calls of it. Else NCCL does not guarantee the
+  /// results, whatever the streams wait for (its documentation of NCCL_GRAPH_MIXING_SUPPORT).
+  bool mixes_graphs = true;
 };
 /// The sizes with the variables of this process: NCCL_MAX_NCHANNELS, NCCL_MAX_CTAS, NCCL_MIN_NCHANNELS,
 /// NCCL_MIN_CTAS, NCCL_LL_BUFFSIZE, NCCL_LL128_BUFFSIZE, NCCL_BUFFSIZE. Those that are no positive numbers do
-/// not count.
+/// not count. NCCL_GRAPH_MIXING_SUPPORT=0 lets mixes_graphs be false.
 NcclSizes nccl_sizes_here();
 
 /// Bytes of a device that NCCL takes for the connections of a rank's communicators, if all ranks reach each

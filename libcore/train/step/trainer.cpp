@@ -43,7 +43,7 @@ Trainer::Trainer(const RunShape& run, Backend& backend, Communicator& world)
                                                         .first_moments = first_moment_dtype(train)});
   executor_ = std::make_unique<Executor>(stages_, pipeline_links(), memory_.executor, links_, backend);
   batch_ = std::make_unique<Batch>(batch_arena_, batch_shape(run, groups_.at), &backend);
-  repeated_ = std::make_unique<RepeatedPasses>(*batch_, backend, run);
+  repeated_ = std::make_unique<RepeatedPasses>(*batch_, backend, run, groups_);
   executor_->set_repeater(repeated_.get());
   scalars_ = scalar_arena_.make(DType::kF64, {StepScalar::kCount}, "scalars of a step");
 }

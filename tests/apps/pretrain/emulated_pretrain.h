@@ -1,12 +1,26 @@
 #pragma once
 
+#include <cmath>
+#include <cstddef>
 #include <string>
+#include <vector>
 
 #include "tests/apps/pretrain/pretrain_app.h"
 #include "tests/support/emulated_cuda.h"
 #include "tests/support/environment.h"
 
 namespace megalith::test {
+
+/// The greatest |a - b| / |a|.
+inline double worst_difference(const std::vector<double>& a, const std::vector<double>& b) {
+  if (a.size() != b.size()) return INFINITY;
+  double worst = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const double difference = std::abs(a[i] - b[i]) / std::abs(a[i]);
+    if (!(difference <= worst)) worst = difference;
+  }
+  return worst;
+}
 
 /// Lets programs load emulated devices, whose work runs in this order, during its lifetime. No file keeps a
 /// choice of algorithms.

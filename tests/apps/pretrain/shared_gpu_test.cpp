@@ -67,6 +67,19 @@ TEST_F(SharedGpuApp, TrainWithEqualBitsInEveryOrderOfWork) {
   EXPECT_EQ(norms(4, tensor), one);
 }
 
+// All ranks know that they share the device, also those that did not ask for its memory.
+TEST_F(SharedGpuApp, CaptureNoPassesInWhichTheyWaitForEachOther) {
+  const EmulatedGpus gpus(1);
+  const Variable counts("MEGALITH_EMULATOR_COUNTS", dir_ / "counts.json");
+  for (const std::string layout : {"--tensor-model-parallel-size 2", "--context-parallel-size 2"}) {
+    const CommandResult result = share(2, layout);
+    EXPECT_EQ(result.code, 0) << result.all();
+    EXPECT_NE(result.all().find("CUDA graphs: not used: ranks that share a GPU"), std::string::npos)
+        << result.all();
+    EXPECT_EQ(Json::load(dir_ / "counts.json")["captures"].as_int(), 0) << layout;
+  }
+}
+
 TEST_F(SharedGpuApp, SaveAndResumeUnderAnotherLayout) {
   const EmulatedGpus gpus(2);
   const auto by = [this](const std::string& layout) {

@@ -45,8 +45,9 @@ bool gets_all(const SharedCall& call) {
 struct FakeComm::Work {
   std::vector<Call> calls;
   cudaStream_t stream;
-  uint64_t turn;  // of its first collective call
-  bool stuck;     // by a fault
+  uint64_t turn = 0;      // of its first collective call
+  bool stuck = false;     // by a fault
+  bool captured = false;  // begin_work() makes other work of it for each launch of its graph
   std::vector<bool> given, done;
   Clock::time_point begin = {};
 };
@@ -115,12 +116,31 @@ long FakeComm::begin(NcclFaults::Where where) const {
 
 ncclResult_t FakeComm::launch(std::vector<Call> calls) {
   if (!ready_ || finalized_ || split_) return ncclInvalidUsage;
+  const cudaStream_t stream = calls.front().stream;
   for (const Call& call : calls) {
     check(call);
-    count(call);
     connect(call);
-    if (call.stream != calls.front().stream) end_with("nccl: a group of calls on several streams");
+    if (call.stream != stream) end_with("nccl: a group of calls on several streams");
   }
+  std::shared_ptr<Work> work;
+  if (stream != nullptr && stream->capture) {
+    for (Call& call : calls) call.shared.captured = captures_ + 1;
+    ++captures_;
+    work = std::make_shared<Work>();
+    work->calls = std::move(calls);
+    work->stream = stream;
+    work->captured = true;
+  } else {
+    work = begin_work(calls);
+  }
+  const std::lock_guard lock(mutex_);
+  deferred_.push_back(std::move(work));
+  return ncclInProgress;
+}
+
+/// Calls as the device's next work of the communicator.
+std::shared_ptr<FakeComm::Work> FakeComm::begin_work(const std::vector<Call>& calls) {
+  for (const Call& call : calls) count(call);
   const long number = begin(NcclFaults::kCall);
   const std::lock_guard lock(mutex_);
   const bool fails = faults_.is(NcclFaults::kRemote, number);
@@ -131,15 +151,27 @@ ncclResult_t FakeComm::launch(std::vector<Call> calls) {
   work->given.resize(calls.size());
   work->done.resize(calls.size());
   for (const Call& call : calls) collectives_ += call.shared.kind != SharedCall::kMessage;
-  work->calls = std::move(calls);
+  work->calls = calls;
   failed_ = failed_ || fails;
-  deferred_.push_back(std::move(work));
-  return ncclInProgress;
+  return work;
 }
 
 void FakeComm::put(const std::shared_ptr<Work>& work) {
-  Streams::get().enqueue_outside(work->stream,
-                                 [self = shared_from_this(), work] { return self->run(*work); });
+  const auto run = [](const std::shared_ptr<FakeComm>& self, const std::shared_ptr<Work>& made) {
+    return [self, made] { return self->run(*made); };
+  };
+  if (!work->captured) return Streams::get().enqueue_outside(work->stream, run(shared_from_this(), work));
+  Streams::get().capture_outside(work->stream, [=, self = shared_from_this(), held = graphs_] {
+    const std::shared_ptr<Work> launched = self->begin_work(work->calls);
+    const std::lock_guard lock(self->mutex_);
+    self->order_.push_back(launched);
+    return run(self, launched);
+  });
+}
+
+void FakeComm::require_no_graph(const char* what) const {
+  if (graphs_.use_count() > 1)
+    end_with("nccl: " + setup_.name + ": " + what + " before the graphs of its calls are destroyed");
 }
 
 /// Whether a peer has aborted the communicator, or its process has ended before it left in order.
@@ -174,7 +206,8 @@ ncclResult_t FakeComm::state() {
     for (int rank = 0; finalized_ && rank < size(); ++rank)
       if (!world_.place(rank).left) return ncclInProgress;
     begun.swap(deferred_);
-    order_.insert(order_.end(), begun.begin(), begun.end());
+    for (const auto& work : begun)
+      if (!work->captured) order_.push_back(work);
   }
   for (const auto& work : begun) put(work);  // without the lock: streams hold theirs while they run this work
   return ncclSuccess;
@@ -218,6 +251,7 @@ void FakeComm::finish_split() {
 }
 
 ncclResult_t FakeComm::finalize() {
+  require_no_graph("finalized");
   begin(NcclFaults::kEnd);
   const std::lock_guard lock(mutex_);
   finalized_ = true;
@@ -239,6 +273,7 @@ ncclResult_t FakeComm::destroy() {
 }
 
 void FakeComm::abort() {
+  require_no_graph("aborted");
   const std::lock_guard lock(mutex_);
   aborted_ = true;
   world_.place(rank()).aborted = true;

@@ -20,8 +20,10 @@ namespace megalith::emulator {
 /// has come, a message when its other end has; calls of one communicator run one after another, in the order
 /// in which the host made them, whatever their streams; those of a group run together; a communicator that
 /// does not block takes up its work only while its host asks for its state; the end of a peer's process, and
-/// a peer that aborts, are reported there. Stricter than NCCL: no message is buffered, and ranks whose calls
-/// disagree end.
+/// a peer that aborts, are reported there. Calls may be captured: each launch of the graph is a call then.
+/// Stricter than NCCL: no message is buffered, and ranks whose calls disagree end, also where NCCL only asks
+/// that a call is captured by all ranks or by none. A communicator that ends before the graphs of its calls
+/// ends the process, since NCCL would wait for them for ever.
 class FakeComm : public std::enable_shared_from_this<FakeComm> {
  public:
   struct Setup {
@@ -72,6 +74,8 @@ class FakeComm : public std::enable_shared_from_this<FakeComm> {
     ncclComm_t* made;
   };
   long begin(NcclFaults::Where) const;
+  void require_no_graph(const char* what) const;
+  std::shared_ptr<Work> begin_work(const std::vector<Call>& calls);
   void check(const Call& call) const;
   void count(const Call& call);
   void connect(const Call& call);
@@ -93,7 +97,8 @@ class FakeComm : public std::enable_shared_from_this<FakeComm> {
   std::deque<std::shared_ptr<Work>> order_, deferred_;
   bool ready_ = false, finalized_ = false;
   int polls_ = 0;
-  uint64_t collectives_ = 0, splits_ = 0;
+  uint64_t collectives_ = 0, splits_ = 0, captures_ = 0;
+  const std::shared_ptr<int> graphs_ = std::make_shared<int>();  // each graph with a call has copies
   long calls_ = 0, bytes_ = 0;
   std::set<std::pair<int, int>> connected_;  // kind (see log_connection()) and peer of each connection
   std::unique_ptr<Split> split_;

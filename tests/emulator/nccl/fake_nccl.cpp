@@ -10,6 +10,7 @@
 
 #include <nccl.h>
 
+#include "tests/emulator/graphs.h"
 #include "tests/emulator/nccl/fake_comm.h"
 #include "tests/emulator/report.h"
 #include "tests/emulator/streams.h"
@@ -84,6 +85,7 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank,
                                     ncclConfig_t* config) {
   if (rank < 0 || rank >= ranks) return ncclInvalidArgument;
+  if (refuse_in_capture() != cudaSuccess) return ncclUnhandledCudaError;
   if (own_rank < 0) own_rank = rank;
   *comm = new ncclComm{
       std::make_shared<FakeComm>(FakeComm::Setup{.world = id.internal,
@@ -98,6 +100,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id
 }
 
 ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* made, ncclConfig_t* config) {
+  if (refuse_in_capture() != cudaSuccess) return ncclUnhandledCudaError;
   if (comm->comm->refuses(NcclFaults::kStart)) return ncclInternalError;
   return comm->comm->split(color, key, made, *config);
 }
@@ -119,6 +122,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
 }
 
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
+  if (capture_of_thread()) end_with("nccl: a communicator is aborted while its thread captures");
   if (group.refused) end_with("nccl: a group of calls is still open after one of them was refused");
   comm->comm->abort();
   group.aborted.push_back(comm);

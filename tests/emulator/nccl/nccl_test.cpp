@@ -234,6 +234,105 @@ TEST(FakeNccl, RefusesCallsBeforeTheCommunicatorHasStarted) {
   ncclCommAbort(comm);
 }
 
+/// The work that a rank captures, as a graph.
+cudaGraphExec_t captured(const NcclRank& rank, const std::function<void()>& work) {
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t exec = nullptr;
+  EXPECT_EQ(cudaStreamBeginCapture(rank.stream, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+  work();
+  EXPECT_EQ(cudaStreamEndCapture(rank.stream, &graph), cudaSuccess);
+  EXPECT_EQ(cudaGraphInstantiate(&exec, graph, 0), cudaSuccess);
+  cudaGraphDestroy(graph);
+  return exec;
+}
+
+/// An all-reduce of one number that a rank captures.
+cudaGraphExec_t captured_sum(const NcclRank& rank, float* tensor) {
+  return captured(rank, [&] {
+    rank.sum(tensor, 1);
+    EXPECT_EQ(NcclRank::await(rank.comm), ncclSuccess);
+  });
+}
+
+// 1 + 3 = 4, and 4 + 4 twice; then the host's call, and the graph once more. Messages wait for both ends.
+TEST(FakeNccl, RepeatsCapturedCalls) {
+  run_ranks(2, [](NcclRank& rank, int number) {
+    float *const tensor = rank.put({number == 0 ? 1.0F : 3.0F}), *const in = rank.put({0});
+    const cudaGraphExec_t sum = captured_sum(rank, tensor),
+                          messages = captured(rank, [&] {
+                            ncclGroupStart();
+                            ncclSend(tensor, 1, ncclFloat32, 1 - number, rank.comm, rank.stream);
+                            ncclRecv(in, 1, ncclFloat32, 1 - number, rank.comm, rank.stream);
+                            EXPECT_EQ(ncclGroupEnd(), ncclInProgress);
+                            EXPECT_EQ(NcclRank::await(rank.comm), ncclSuccess);
+                          });
+    EXPECT_EQ(rank.get(tensor, 1)[0], number == 0 ? 1 : 3);
+    for (int i = 0; i < 2; ++i) EXPECT_EQ(cudaGraphLaunch(sum, rank.stream), cudaSuccess);
+    EXPECT_EQ(rank.get(tensor, 1)[0], 8);
+    rank.sum(tensor, 1);
+    NcclRank::await(rank.comm);
+    EXPECT_EQ(cudaGraphLaunch(sum, rank.stream), cudaSuccess);
+    EXPECT_EQ(cudaGraphLaunch(messages, rank.stream), cudaSuccess);
+    EXPECT_EQ(rank.get(in, 1)[0], 32);
+    for (const cudaGraphExec_t exec : {sum, messages}) cudaGraphExecDestroy(exec);
+  });
+}
+
+TEST(FakeNccl, StartsAndSplitsNoCommunicatorInACapture) {
+  run_ranks(2, [](NcclRank& rank, int) {
+    const auto refuses = [&](const std::function<ncclResult_t(ncclConfig_t&)>& call) {
+      cudaGraph_t graph = nullptr;
+      ncclConfig_t config{.blocking = 0};
+      EXPECT_EQ(cudaStreamBeginCapture(rank.stream, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+      EXPECT_EQ(call(config), ncclUnhandledCudaError);
+      EXPECT_EQ(cudaStreamEndCapture(rank.stream, &graph), cudaErrorStreamCaptureInvalidated);
+    };
+    ncclComm_t made = nullptr;
+    refuses([&](ncclConfig_t& config) { return ncclCommInitRankConfig(&made, 1, new_id(), 0, &config); });
+    refuses([&](ncclConfig_t& config) { return ncclCommSplit(rank.comm, 0, 0, &made, &config); });
+    EXPECT_EQ(made, nullptr);
+  });
+}
+
+// NCCL asks that a call is captured by all of its ranks or by none.
+TEST_F(FakeNcclDeathTest, EndsRanksOfWhichOneCapturesACall) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  EXPECT_EXIT(run_ranks(2,
+                        [](NcclRank& rank, int number) {
+                          float* const tensor = rank.put({1});
+                          if (number == 0)
+                            rank.sum(tensor, 1);
+                          else
+                            cudaGraphLaunch(captured_sum(rank, tensor), rank.stream);
+                          NcclRank::await(rank.comm);
+                          rank.get(tensor, 1);
+                        }),
+              kEndsMisused, "disagree .NCCL would hang.: .*captured as call 1");
+}
+
+// NCCL waits for the end of these graphs, and so would the host for ever.
+TEST_F(FakeNcclDeathTest, EndsAHostWhoseCommunicatorsEndBeforeTheGraphsOfTheirCalls) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  const auto end = [](ncclResult_t (*ends)(ncclComm_t)) {
+    run_ranks(2, [ends](NcclRank& rank, int) {
+      captured_sum(rank, rank.put({1}));
+      ends(rank.comm);
+    });
+  };
+  EXPECT_EXIT(end(ncclCommFinalize), kEndsMisused, "finalized before the graphs of its calls are destroyed");
+  EXPECT_EXIT(end(ncclCommAbort), kEndsMisused, "aborted before the graphs of its calls are destroyed");
+}
+
+TEST_F(FakeNcclDeathTest, EndsAHostThatAbortsACommunicatorWhileItCaptures) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  EXPECT_EXIT(run_ranks(2,
+                        [](NcclRank& rank, int) {
+                          cudaStreamBeginCapture(rank.stream, cudaStreamCaptureModeThreadLocal);
+                          ncclCommAbort(rank.comm);
+                        }),
+              kEndsMisused, "aborted while its thread captures");
+}
+
 TEST_F(FakeNcclDeathTest, EndsRanksWhoseCallsDisagree) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   EXPECT_EXIT(run_ranks(2,

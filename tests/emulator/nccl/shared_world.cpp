@@ -25,7 +25,8 @@ std::string describe(const SharedCall& call) {
                                     "reduce",     "broadcast",  "message"};
   return kNames[call.kind] + (" of " + std::to_string(call.elements)) + " elements of type " +
          std::to_string(call.type) + ", reduction " + std::to_string(call.reduce) + ", root " +
-         std::to_string(call.root);
+         std::to_string(call.root) +
+         (call.captured == 0 ? "" : ", captured as call " + std::to_string(call.captured));
 }
 
 SharedWorld::SharedWorld(const std::string& name, int size) : name_(name), size_(size) {

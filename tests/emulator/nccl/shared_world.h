@@ -12,6 +12,9 @@ struct SharedCall {
   enum Kind : int { kAllReduce, kAllGather, kReduceScatter, kReduce, kBroadcast, kMessage };
   int kind = kMessage, type = 0, reduce = 0, root = 0;
   uint64_t elements = 0;
+  // Which of the communicator's captured calls it is, from 1; 0: it was launched. All ranks launch a call, or
+  // all launch graphs of the same capture.
+  uint64_t captured = 0;
   bool operator==(const SharedCall&) const = default;
 };
 

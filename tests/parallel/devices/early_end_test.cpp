@@ -16,6 +16,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/io/files/file.h"
+#include "libcore/ops/backend/recorded_work.h"
 #include "libcore/ops/backend/workspace_sizes.h"
 #include "libcore/ops/linear.h"
 #include "tests/parallel/devices/device_rank.h"
@@ -222,6 +223,45 @@ TEST_F(DeviceRanks, ACallThatNoDeviceEndsIsNamedAfterTheTimeout) {
   Processes processes(2, 1500ms);
   for (const RankEnd& end : processes.run([](Communicator& gloo) { reduce_without_end(gloo); }))
     expect_end(end, 1.5 + 5, {"all_reduce, call 4", "timed out after 1.5 s"});
+}
+
+/// Sums once, records a sum, and repeats it: the first repetition is the group's second call.
+void repeat_a_sum(Communicator& gloo) {
+  DeviceRank rank(gloo);
+  const View tensor = rank.zeros(DType::kF32, 100);
+  const auto sum = [&] { rank.world->all_reduce(rank.compute, tensor, Reduce::kSum); };
+  sum();
+  auto& recorder = dynamic_cast<WorkRecorder&>(*rank.backend);
+  const WorkRecorder::Recorded recorded = recorder.record_work(rank.compute, sum);
+  for (int i = 0; i < 4; ++i) {
+    recorder.repeat(rank.compute, recorded);
+    rank.compute.synchronize();
+  }
+}
+
+TEST_F(DeviceRanks, ARepeatedCallThatNoDeviceEndsIsNamedAfterTheTimeout) {
+  expect_fine(2, repeat_a_sum);
+  const Variable fault("MEGALITH_NCCL_FAULT", "hang:1:2");
+  Processes processes(2, 1500ms);
+  for (const RankEnd& end : processes.run(repeat_a_sum))
+    expect_end(end, 1.5 + 5, {"replay, call 3", "timed out after 1.5 s"});
+}
+
+// It dies when it launches a graph.
+TEST_F(DeviceRanks, ARankThatIsKilledInARepeatedCallEndsTheOthers) {
+  const Variable fault("MEGALITH_NCCL_FAULT", "kill:1:2");
+  const auto ends = Processes(2).run(repeat_a_sum);
+  expect_end(ends[0], 5,
+             {"world: rank 0 on host h0: replay, call 3",
+              "the connection to rank 1 on host h1 is lost: its process ended"});
+}
+
+// The rank aborts its groups in the middle of a capture, which ends it.
+TEST_F(DeviceRanks, WhatNcclRefusesWhileItIsRecordedEndsAllRanks) {
+  const Variable fault("MEGALITH_NCCL_FAULT", "refuse:1:1");
+  for (const RankEnd& end : Processes(2).run(repeat_a_sum))
+    expect_end(end, 5,
+               {"world: rank 1 on host h1: all_reduce, call 2: enqueue: NCCL 2.28.9: internal error"});
 }
 
 TEST_F(DeviceRanks, WhatNcclReportsEndsAllRanks) {

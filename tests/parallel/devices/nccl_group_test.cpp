@@ -10,8 +10,10 @@
 
 #include <gtest/gtest.h>
 
+#include "libcore/base/error.h"
 #include "libcore/ops/backend/cuda_plugin.h"
 #include "libcore/ops/backend/nccl_plugin.h"
+#include "libcore/ops/backend/recorded_work.h"
 #include "tests/support/emulated_cuda.h"
 #include "tests/support/environment.h"
 
@@ -86,7 +88,7 @@ TEST(NcclGroups, AddInRankOrderIfAsked) {
     run(3, in_rank_order, [=](GroupRank& one, int rank) {
       const View tensor = one.put(std::vector<float>(3, rank == 0 ? 1.0F : 0x1p-24F));
       const DeviceCall call{.kind = DeviceCall::kSum, .in = tensor, .out = tensor};
-      one.group->launch(one.stream, {&call, 1}, 1);
+      one.group->launch(one.stream, {&call, 1});
       const std::vector<float> sums = one.get(tensor);
       if (in_rank_order)
         EXPECT_EQ(sums, (std::vector<float>{1, 1, 1}));
@@ -102,10 +104,10 @@ TEST(NcclGroups, NameTheFirstCallThatIsNotDone) {
     const DeviceCall call{.kind = DeviceCall::kMax, .in = tensor, .out = tensor};
     EXPECT_FALSE(one.group->pending());
     while (rank == 1 && !named) std::this_thread::yield();
-    one.group->launch(one.stream, {&call, 1}, 7);
-    one.group->launch(one.stream, {&call, 1}, 8);
+    EXPECT_EQ(one.group->launch(one.stream, {&call, 1}), 1U);
+    EXPECT_EQ(one.group->launch(one.stream, {&call, 1}), 2U);
     if (rank == 0) {
-      EXPECT_EQ(one.group->pending(), std::optional<uint64_t>(7));
+      EXPECT_EQ(one.group->pending(), std::optional<uint64_t>(1));
       named = true;
     }
     one.stream.synchronize();
@@ -119,12 +121,70 @@ TEST(NcclGroups, EndWithoutTheirWorkWhenAborted) {
   run(2, false, [&](GroupRank& one, int rank) {
     const View tensor = one.put({1, 2});
     const DeviceCall call{.kind = DeviceCall::kSum, .in = tensor, .out = tensor};
-    if (rank == 0) one.group->launch(one.stream, {&call, 1}, 1);  // rank 1 never comes
-    for (++ready; ready < 2;) std::this_thread::yield();  // an abort is an error of a rank that starts
+    if (rank == 0) one.group->launch(one.stream, {&call, 1});  // rank 1 never comes
+    for (++ready; ready < 2;) std::this_thread::yield();       // an abort is an error of a rank that starts
     DeviceGroup* const own = one.group.get();
     own->abort({&own, 1});
     EXPECT_EQ(one.get(tensor), (std::vector<float>{1, 2}));
-    EXPECT_ANY_THROW(one.group->launch(one.stream, {&call, 1}, 2));
+    EXPECT_ANY_THROW(one.group->launch(one.stream, {&call, 1}));
+  });
+}
+
+// A recorded call has no turn, each repetition has one. When the group ends, its graphs are of no use.
+TEST(NcclGroups, RepeatRecordedCalls) {
+  for (const bool in_rank_order : {false, true})
+    run(2, in_rank_order, [](GroupRank& one, int) {
+      auto& recorder = dynamic_cast<WorkRecorder&>(*one.backend);
+      const View tensor = one.put({1, 2});
+      const DeviceCall call{.kind = DeviceCall::kSum, .in = tensor, .out = tensor};
+      EXPECT_EQ(one.group->launch(one.stream, {&call, 1}), 1U);
+      const WorkRecorder::Recorded recorded = recorder.record_work(one.stream, [&] {
+        EXPECT_EQ(one.group->launch(one.stream, {&call, 1}), 0U);
+      });
+      EXPECT_EQ(one.get(tensor), (std::vector<float>{2, 4}));
+      for (int i = 0; i < 2; ++i) EXPECT_TRUE(recorder.repeat(one.stream, recorded));
+      EXPECT_EQ(one.group->launch(one.stream, {&call, 1}), 4U);
+      EXPECT_EQ(one.get(tensor), (std::vector<float>{16, 32}));
+      EXPECT_FALSE(one.group->pending());
+      one.group->begin_finish();
+      EXPECT_FALSE(recorder.repeat(one.stream, recorded));
+    });
+}
+
+// The host may ask for pending calls while it records, when CUDA allows no question about events.
+TEST(NcclGroups, AnswerWhileTheyAreRecorded) {
+  run(2, false, [](GroupRank& one, int) {
+    auto& recorder = dynamic_cast<WorkRecorder&>(*one.backend);
+    const View tensor = one.put({1});
+    const DeviceCall call{.kind = DeviceCall::kSum, .in = tensor, .out = tensor};
+    one.group->launch(one.stream, {&call, 1});
+    const WorkRecorder::Recorded recorded = recorder.record_work(one.stream, [&] {
+      one.group->launch(one.stream, {&call, 1});
+      EXPECT_EQ(one.group->pending(), std::optional<uint64_t>(1));
+    });
+    EXPECT_TRUE(recorder.repeat(one.stream, recorded));
+    EXPECT_EQ(one.get(tensor), std::vector<float>{4});
+  });
+}
+
+// A rank that fails while it records aborts its groups, which ends the capture.
+TEST(NcclGroups, AreAbortedWhileTheyAreRecorded) {
+  std::atomic<int> launched = 0;
+  run(2, false, [&](GroupRank& one, int) {
+    auto& recorder = dynamic_cast<WorkRecorder&>(*one.backend);
+    const View tensor = one.put({1});
+    const DeviceCall call{.kind = DeviceCall::kSum, .in = tensor, .out = tensor};
+    EXPECT_THROW(recorder.record_work(one.stream,
+                                      [&] {
+                                        one.group->launch(one.stream, {&call, 1});
+                                        // An abort is an error of a rank that still calls.
+                                        for (++launched; launched < 2;) std::this_thread::yield();
+                                        DeviceGroup* const own = one.group.get();
+                                        own->abort({&own, 1});
+                                        fail(ErrorKind::kComm, "lost");
+                                      }),
+                 Error);
+    EXPECT_EQ(one.get(tensor), std::vector<float>{1});  // the stream works
   });
 }
 

@@ -16,6 +16,7 @@
 #include "libcore/io/files/file.h"
 #include "libcore/json/json.h"
 #include "libcore/train/run/pretrain.h"
+#include "tests/support/emulated_cuda.h"
 #include "tests/train/run/loop_fixture.h"
 
 namespace megalith {
@@ -68,6 +69,25 @@ TEST_F(Loop, RunsToTheEndAndSaysSo) {
   EXPECT_EQ(figures("run", "valid").size(), 5U);
   EXPECT_EQ(figures("run", "test").size(), 1U);
   EXPECT_EQ(figures("run", "end")[0]["reason"].as_string(), "done");
+}
+
+// A GPU has done the step before when the samples of the next one, the fourth, are found to be bad.
+TEST_F(Loop, LogsTheStepsBeforeOneWhoseSamplesCannotBeRead) {
+  const test::OwnEmulatedGpus gpus;
+  PretrainConfig c = config("run");
+  c.train.device = "cuda";
+  c.train.log_interval = 1;
+  c.train.eval_iters = 0;
+  DataSets data = tiny_data();
+  data.train.read = [](int64_t index, const SampleView& out) {
+    if (index == 13) fail(ErrorKind::kData, "sample 13 is bad");
+    tiny_sample(index, out);
+  };
+  EXPECT_EQ(complaint(c, ErrorKind::kData, data), "sample 13 is bad");
+  EXPECT_TRUE(logged("the result of a step is read after the next one has begun"));
+  EXPECT_TRUE(logged(" iteration        3/      20 | consumed samples:           12 | "));
+  EXPECT_FALSE(logged(" iteration        4/"));
+  EXPECT_EQ(figures("run", "train").size(), 3U);
 }
 
 // While the loss scale can fall, overflows do not count as failures. When it has reached its minimum, three

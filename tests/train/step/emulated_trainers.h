@@ -19,7 +19,7 @@ struct EmulatedTrainers {
   explicit EmulatedTrainers(const ParallelConfig& parallel) : config(tiny_config()) {
     config.model.layers = 4;
     config.parallel = parallel;
-    config.parallel.world = parallel.tensor * parallel.data;
+    config.parallel.world = parallel.tensor * parallel.data * parallel.context;
     config.train.device = "cuda";
     config.finish();
   }

@@ -140,8 +140,8 @@ TEST(RunMemory, OfAGpuCountsTheScratchOfItsKernels) {
   EXPECT_EQ(gpu.batch, 3 * 5 * 256U);
   EXPECT_EQ(cpu.host, (4 + 3) * 256U + (2 * 4 + 3) * 256U);
   EXPECT_EQ(gpu.host, (5 + 3) * 256U + 2 * (2 * 5 + 3) * 256U);
-  EXPECT_EQ(gpu.total(),
-            cpu.total() + gpu.workspace + gpu.staging + (gpu.batch - cpu.batch) + (gpu.host - cpu.host));
+  EXPECT_EQ(gpu.total(), cpu.total() + gpu.workspace + gpu.graphs + gpu.staging + (gpu.batch - cpu.batch) +
+                             (gpu.host - cpu.host));
   EXPECT_EQ(gpu.on_device() + gpu.host + gpu.staging, gpu.total());
   EXPECT_EQ(gpu.beside_device(), gpu.host + gpu.staging);
   config.model.hidden = 128;

@@ -1,5 +1,9 @@
 #include "libcore/train/step/nccl_buffers.h"
 
+#include <optional>
+#include <string>
+#include <utility>
+
 #include <gtest/gtest.h>
 
 #include "libcore/train/step/memory.h"
@@ -58,6 +62,16 @@ TEST(NcclBytes, FollowTheVariablesOfNccl) {
   }
   const Variable ll("NCCL_LL_BUFFSIZE", "2097152"), ll128("NCCL_LL128_BUFFSIZE", "1048576");
   EXPECT_EQ(bytes(), 32 * (2 + 8) * kMiB);
+}
+
+TEST(NcclBytes, KnowWhetherNcclMixesGraphsAndOtherCalls) {
+  for (const auto& [value, mixes] : {std::pair<std::optional<std::string>, bool>{std::nullopt, true},
+                                     {"0", false},
+                                     {"1", true},
+                                     {"none", true}}) {
+    const Variable support("NCCL_GRAPH_MIXING_SUPPORT", value);
+    EXPECT_EQ(nccl_sizes_here().mixes_graphs, mixes) << value.value_or("unset");
+  }
 }
 
 TEST(NcclBytes, AreANamedPartOfWhatARunOnGpusNeeds) {

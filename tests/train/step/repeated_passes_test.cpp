@@ -42,6 +42,22 @@ Outcome train(PretrainConfig config, const std::string& graphs, unsigned order,
   return outcome;
 }
 
+/// Counts the nodes of graphs that are made during its lifetime.
+class GraphNodes {
+ public:
+  /// Each of so many ranks has made graphs that take about what the estimate counts, and no more.
+  void expect_within(size_t estimated, long ranks) const {
+    const long nodes = (test::emulated_controls().counts.graph_nodes - before_) / ranks;
+    const size_t made = static_cast<size_t>(nodes) * kGraphNodeBytes;
+    EXPECT_GT(made, 0U);
+    EXPECT_LE(made, estimated);
+    EXPECT_GE(3 * made, estimated);
+  }
+
+ private:
+  const long before_ = test::emulated_controls().counts.graph_nodes;
+};
+
 long launches() {
   return test::emulated_controls().counts.graph_launches;
 }
@@ -163,36 +179,205 @@ TEST(RepeatedPasses, AreEnqueuedWhileTheyAreTraced) {
   EXPECT_EQ(traced, train(test::three_microbatches(), "none", 1));
 }
 
-// The first micro-batch of a step waits for parameters, and the last one sums gradients, over both ranks.
-// What is between them is repeated.
-TEST(RepeatedPasses, LeaveOutPassesThatExchangeTensors) {
-  ParallelConfig parallel{.data = 2};
-  parallel.sharding = Sharding::kOptimizer;
-  const auto outcome = [&](const std::string& graphs, unsigned order) {
-    test::EmulatedTrainers trainers(parallel);
-    trainers.config.train.cuda_graphs = graphs;
-    trainers.config.train.global_batch = 4 * 2 * trainers.config.train.micro_batch;
-    trainers.config.finish();
+/// What rank 1 sees of two steps of four micro-batches. Devices lie in `layout`, whose exchanges are cut in
+/// up to `pieces` pieces.
+struct RanksOfGraphs {
+  ParallelConfig layout;
+  int pieces = 1;
+
+  Outcome train(const std::string& graphs, unsigned order,
+                const std::function<void(Trainer&, int step)>& before_step = {}) const {
+    test::EmulatedTrainers trainers(layout);
+    PretrainConfig& config = trainers.config;
+    config.model.layers = 2;
+    config.model.seq_length = config.model.max_positions = 12;
+    config.train.cuda_graphs = graphs;
+    const int batch = 4 * layout.data * config.train.micro_batch;
+    config.train.global_batch = batch;
+    config.finish();
+    trainers.cut = {.most = pieces, .least_bytes = 1};
     Outcome of_rank;
     trainers.run(order, [&](Trainer& trainer, int rank) {
       std::vector<double> losses;
-      for (int step = 0; step < 3; ++step)
-        losses.push_back(trainer.step(test::tiny_sample, 16 * step, 1e-2).loss);
+      for (int step = 0; step < 2; ++step) {
+        if (before_step) before_step(trainer, step);
+        losses.push_back(trainer.step(test::tiny_sample, batch * step, 1e-2).loss);
+      }
+      losses.push_back(trainer.evaluate(test::tiny_sample, 100));
       std::vector<float> values = test::EmulatedTrainers::read(trainer, trainer.store().values());
+      trainer.check_memory();
       if (rank == 1) of_rank = {losses, std::move(values)};
     });
     return of_rank;
-  };
-  const Outcome eager = outcome("none", 1);
+  }
+};
+
+// The first micro-batch of a step waits for parameters, and the last one sums gradients, over both ranks.
+// What is between them is repeated.
+TEST(RepeatedPasses, LeaveOutPassesThatExchangeBesideThem) {
+  RanksOfGraphs ranks{.layout = {.data = 2}};
+  ranks.layout.sharding = Sharding::kOptimizer;
+  const Outcome eager = ranks.train("none", 1);
   const emulator::CallCounts before = test::emulated_controls().counts;
-  EXPECT_EQ(outcome("local", 2), eager);
+  EXPECT_EQ(ranks.train("local", 2), eager);
   const emulator::CallCounts after = test::emulated_controls().counts;
   EXPECT_EQ(after.captures - before.captures, 2);  // by each rank
   EXPECT_EQ(after.graph_launches - before.graph_launches,
-            2 * (1 + 2 + 2));  // one of 2 kinds is enqueued first
+            2 * (1 + 2));  // the first of those inside is enqueued
 }
 
-TEST(RepeatedPasses, AreThoseThatExchangeNothing) {
+/// A layout whose passes exchange tensors, and the graphs of a rank: kinds, and launches in two steps.
+struct ExchangingLayout {
+  const char* name;
+  ParallelConfig parallel;
+  bool sequence, rank_order;
+  int pieces;
+  long kinds, launches;
+
+  RanksOfGraphs ranks() const {
+    RanksOfGraphs made{.layout = parallel, .pieces = pieces};
+    made.layout.sequence = sequence;
+    made.layout.rank_order = rank_order;
+    return made;
+  }
+};
+
+// By hand: of four micro-batches the last one is a kind of its own, which only ranks without copies repeat.
+// The first of each kind is enqueued.
+constexpr long kInside = 2 * 3 - 1, kLast = 2 - 1;
+const ExchangingLayout kExchanging[] = {
+    {"Tensor", {.tensor = 2, .data = 1}, false, false, 1, 2, kInside + kLast},
+    {"TensorInPieces", {.tensor = 2, .data = 1}, false, false, 4, 2, kInside + kLast},
+    {"TensorSequenceInPieces", {.tensor = 2, .data = 1}, true, true, 2, 2, kInside + kLast},
+    {"Context", {.context = 2, .data = 1}, false, false, 1, 1, kInside},
+    {"TensorContext", {.tensor = 2, .context = 2, .data = 1}, false, true, 2, 1, kInside},
+    {"TensorData", {.tensor = 2, .data = 2}, false, false, 2, 1, kInside},
+};
+
+class RepeatedExchanges : public testing::TestWithParam<ExchangingLayout> {};
+INSTANTIATE_TEST_SUITE_P(All, RepeatedExchanges, testing::ValuesIn(kExchanging),
+                         [](const auto& instance) { return instance.param.name; });
+
+// Each repetition of a pass is a call of NCCL's on each rank, which the fake compares with the other ranks'.
+TEST_P(RepeatedExchanges, HaveTheBitsOfExchangesThatAreEnqueued) {
+  const RanksOfGraphs ranks = GetParam().ranks();
+  const long world = ranks.layout.tensor * ranks.layout.context * ranks.layout.data;
+  const Outcome eager = ranks.train("none", 1);
+  size_t estimated = 0;
+  const auto note = [&](Trainer& trainer, int) {
+    if (trainer.groups().world.rank() == 0) estimated = trainer.memory().graphs;
+  };
+  for (const unsigned order : {1U, 2U}) {
+    const GraphNodes nodes;
+    const emulator::CallCounts before = test::emulated_controls().counts;
+    EXPECT_EQ(ranks.train("local", order, note), eager) << order;
+    nodes.expect_within(estimated, world);
+    const emulator::CallCounts after = test::emulated_controls().counts;
+    EXPECT_EQ(after.captures - before.captures, world * GetParam().kinds);
+    EXPECT_EQ(after.graph_launches - before.graph_launches, world * GetParam().launches);
+  }
+}
+
+/// No graph can be made on this device during the lifetime.
+class GraphlessDevice {
+ public:
+  explicit GraphlessDevice(int device) { test::emulated_controls().graphless_device = device; }
+  ~GraphlessDevice() { test::emulated_controls().graphless_device = -1; }
+  GraphlessDevice(const GraphlessDevice&) = delete;
+  GraphlessDevice& operator=(const GraphlessDevice&) = delete;
+};
+
+// NCCL asks that a call is captured by all ranks or by none: the rank whose graph was made does not use it.
+TEST(RepeatedPasses, AreEnqueuedByAllRanksOfAnExchangeIfOneLacksAGraph) {
+  for (const ParallelConfig& layout : {ParallelConfig{.tensor = 2, .data = 1}, {.context = 2, .data = 1}}) {
+    const RanksOfGraphs ranks{.layout = layout};
+    const Outcome eager = ranks.train("none", 1);
+    const GraphlessDevice one(1);
+    const emulator::CallCounts before = test::emulated_controls().counts;
+    EXPECT_EQ(ranks.train("local", 2), eager);
+    const emulator::CallCounts after = test::emulated_controls().counts;
+    EXPECT_EQ(after.captures - before.captures, 2);
+    EXPECT_EQ(after.graph_launches, before.graph_launches);
+  }
+}
+
+// Both ranks get larger scratch memory before the second step, and record the passes inside a step again.
+TEST(RepeatedPasses, AreRecordedAgainByAllRanksOfAnExchange) {
+  const RanksOfGraphs ranks{.layout = {.tensor = 2, .data = 1}};
+  const auto grow = [](Trainer& trainer, int step) {
+    if (step == 1) trainer.stream().backend().reserve_scratch(trainer.stream(), size_t{64} << 20);
+  };
+  const Outcome eager = ranks.train("none", 1);
+  const long before = test::emulated_controls().counts.captures;
+  EXPECT_EQ(ranks.train("local", 3, grow), eager);
+  EXPECT_EQ(test::emulated_controls().counts.captures - before, 2 * (2 + 1));
+}
+
+// Each rank has one kind, that of the passes inside a step. Its graph is freed before the next one is made.
+TEST(RepeatedPasses, TakeNoMemoryForAGraphThatIsOutOfDate) {
+  const RanksOfGraphs ranks{.layout = {.data = 2}};
+  const auto grow = [](Trainer& trainer, int step) {
+    if (step == 1) trainer.stream().backend().reserve_scratch(trainer.stream(), size_t{64} << 20);
+  };
+  emulator::CallCounts& counts = test::emulated_controls().counts;
+  ASSERT_EQ(counts.graphs, 0);
+  counts.most_graphs = {};
+  const long captures = counts.captures;
+  ranks.train("local", 1, grow);
+  EXPECT_EQ(counts.captures - captures, 2 * 2);
+  EXPECT_EQ(counts.most_graphs, 2);
+  EXPECT_EQ(counts.graphs, 0);
+}
+
+// The device counts kernels, products, copies and calls of NCCL.
+TEST(RepeatedPasses, TakeNoMoreMemoryThanTheEstimateCounts) {
+  for (const bool llama : {false, true}) {
+    const GraphNodes nodes;
+    EmulatedTrainer run(test::three_microbatches(llama));
+    for (int step = 0; step < 2; ++step) run.trainer.step(test::tiny_sample, 6 * step, 1e-2);
+    nodes.expect_within(run.trainer.memory().graphs, 1);
+  }
+}
+
+// By hand: a sum of eight ranks in rank order is a copy, two exchanges of messages and a kernel. Of a piece
+// of a sequence that has the rows of all eight, each rank exchanges eight times, and copies and adds once.
+TEST(RepeatedPasses, TakeMemoryForEachCallOfTheirExchanges) {
+  const auto nodes = [](const ParallelConfig& parallel, int64_t exchanges, int64_t summed) {
+    StageCost passes;
+    passes.exchanges = exchanges;
+    passes.summed = summed;
+    RunShape run = run_shape(test::tiny_config());
+    run.parallel = parallel;
+    run.train.global_batch = 12;
+    return (graph_bytes(run, passes) - graph_bytes(run, {})) / kGraphNodeBytes;
+  };
+  ParallelConfig parallel{.tensor = 8, .data = 1};
+  EXPECT_GE(nodes(parallel, 1, 0), 2 * 1U);  // in two graphs
+  parallel.rank_order = true;
+  EXPECT_GE(nodes(parallel, 1, 0), 2 * 4U);
+  parallel.sequence = true;
+  EXPECT_GE(nodes(parallel, 1, 0), 2 * 10U);
+  EXPECT_GE(nodes(parallel, 0, 1), 4U);  // in the graph of the last passes of a step
+  parallel.data = 2;
+  EXPECT_GE(nodes(parallel, 1, 0), 10U);
+  EXPECT_EQ(nodes(parallel, 0, 1), 0U);  // these passes are launched
+}
+
+TEST(RepeatedPasses, TakeMemoryForEachKind) {
+  RunShape run = EmulatedTrainer::shape_of(test::three_microbatches());
+  const size_t two = run_memory(run).graphs;
+  EXPECT_EQ(two % (2 * kGraphNodeBytes), 0U);
+  run.samples.short_ones = true;
+  EXPECT_EQ(run_memory(run).graphs, 4 * two);  // eight kinds
+  run.samples.short_ones = false;
+  run.train.cuda_graphs = "none";
+  EXPECT_EQ(run_memory(run).graphs, 0U);
+  run.train.cuda_graphs = "local";
+  run.train.device = "cpu";
+  EXPECT_EQ(run_memory(run).graphs, 0U);
+}
+
+TEST(RepeatedPasses, AreThoseThatWaitForNothingBesideThem) {
   struct Case {
     ParallelConfig parallel;
     std::string graphs, text;
@@ -207,9 +392,15 @@ TEST(RepeatedPasses, AreThoseThatExchangeNothing) {
        {Case{{.data = 1}, "local", "passes of micro-batches are replayed", true, true, true},
         {{.data = 1}, "transformer_engine", "passes of micro-batches are replayed", true, true, true},
         {{.data = 1}, "none", "not used: --cuda-graph-impl none", false, false, false},
-        {{.tensor = 2}, "local", "not used: tensor-parallel", false, false, false},
-        {{.context = 2}, "local", "not used: context-parallel", false, false, false},
-        {{.pipeline = 2}, "local", "not used: pipeline stages", false, false, false},
+        {{.tensor = 2, .data = 1}, "local", "replayed, with their exchanges", true, true, true},
+        {{.context = 2, .data = 1},
+         "local",
+         "with their exchanges, but for each step's last one",
+         true,
+         true,
+         false},
+        {{.tensor = 2, .data = 2}, "local", "exchanges, but for each step's last one", true, true, false},
+        {{.pipeline = 2}, "local", "not used: passes of a pipeline's stages", false, false, false},
         {{.data = 2}, "local", "but for each step's last one", true, true, false},
         {{.data = 2}, "local", "not used: the passes of each micro-batch", false, false, false, 4},
         {sharded({.data = 2}, Sharding::kOptimizer), "local", "and its first one", true, false, false},
@@ -224,6 +415,22 @@ TEST(RepeatedPasses, AreThoseThatExchangeNothing) {
     EXPECT_EQ(passes.any, c.any) << passes.text;
     EXPECT_EQ(passes.first, c.first) << passes.text;
     EXPECT_EQ(passes.last, c.last) << passes.text;
+  }
+  RunShape shared = run_shape(test::tiny_config());
+  shared.parallel = {.tensor = 2, .data = 1};
+  shared.nccl.channels = 0;
+  EXPECT_EQ(repeatable_passes(shared).text,
+            "not used: ranks that share a GPU wait for each other's hosts within the passes");
+  // The sums of a step's figures are such calls.
+  RunShape unmixed = run_shape(test::tiny_config());
+  unmixed.train.global_batch = 12;
+  unmixed.nccl.mixes_graphs = false;
+  unmixed.parallel = {.data = 2};
+  EXPECT_TRUE(repeatable_passes(unmixed).any);
+  for (const ParallelConfig& parallel : {ParallelConfig{.tensor = 2, .data = 1}, {.context = 2, .data = 1}}) {
+    unmixed.parallel = parallel;
+    EXPECT_EQ(repeatable_passes(unmixed).text,
+              "not used: NCCL_GRAPH_MIXING_SUPPORT=0 forbids other calls of NCCL after those of a graph");
   }
 }
 

@@ -140,11 +140,13 @@ class CudaBackend final : public Backend, public LateCopies, public WorkRecorder
   }
   void await(Stream& stream, const Event& event) override { enter(stream).await(native(event)); }
   Recorded record_work(Stream& stream, const std::function<void()>& work) override {
-    return capture(enter(stream), work);
+    return graphs_.capture(enter(stream), work);
   }
   bool repeat(Stream& stream, const Recorded& recorded) override {
-    return launch_captured(enter(stream), recorded);
+    enter(stream);
+    return Graphs::launch(stream, recorded);
   }
+  Graphs& graphs() { return graphs_; }
 
   bool fuses_epilogues() const override { return true; }
   void run(Stream&, const Gemm&) override;
@@ -207,6 +209,7 @@ class CudaBackend final : public Backend, public LateCopies, public WorkRecorder
   std::mutex mutex_;  // guards queues_ and origin_
   std::vector<std::unique_ptr<Queue>> queues_;
   std::optional<TimeOrigin> origin_;
+  Graphs graphs_;
 };
 
 Queue& CudaBackend::enter(const Stream& stream) const {
@@ -403,6 +406,10 @@ GemmRunner& products_of(Backend& backend) {
 
 std::unique_ptr<OtherAttention>& other_attention(Backend& backend) {
   return static_cast<CudaBackend&>(backend).other_attention();
+}
+
+Graphs& graphs_of(Backend& backend) {
+  return static_cast<CudaBackend&>(backend).graphs();
 }
 
 const HostWaits& waits_of(const Backend& backend) {

@@ -12,6 +12,7 @@
 namespace megalith::cuda {
 
 class GemmRunner;
+class Graphs;
 class OtherAttention;
 struct HostWaits;
 
@@ -25,6 +26,7 @@ int device_of(const Backend&);
 GemmRunner& products_of(Backend&);
 /// What computes attention of some kinds in place of the kernels here; null: nothing does.
 std::unique_ptr<OtherAttention>& other_attention(Backend&);
+Graphs& graphs_of(Backend&);
 /// How the host waits for a further Queue of the backend.
 const HostWaits& waits_of(const Backend&);
 /// From now on the host waits for the backend's streams through `watch`, which must live until another one is

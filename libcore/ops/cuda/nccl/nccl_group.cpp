@@ -11,6 +11,7 @@
 #include "libcore/base/error.h"
 #include "libcore/ops/backend/rank_order.h"
 #include "libcore/ops/cuda/backend/cuda_backend.h"
+#include "libcore/ops/cuda/graph.h"
 #include "libcore/ops/cuda/nccl/nccl_comm.h"
 #include "libcore/ops/cuda/nccl/nccl_library.h"
 #include "libcore/ops/cuda/queue.h"
@@ -73,11 +74,12 @@ ncclConfig_t config_of([[maybe_unused]] const char* name) {
 /// What a group shares with those that are split from it.
 struct Setting {
   DeviceWatch* watch;
+  Graphs* graphs;  // of the backend
   int device;
   bool in_rank_order;
 };
 
-class NcclGroup final : public DeviceGroup {
+class NcclGroup final : public DeviceGroup, public CapturedCalls {
  public:
   NcclGroup(const Setting& setting, int rank, int size)
       : setting_(setting), rank_(rank), size_(size), comm_(*setting.watch) {}
@@ -87,7 +89,8 @@ class NcclGroup final : public DeviceGroup {
 
   void start(const DeviceGroupStart& start);
   void await_start() override;
-  void launch(Stream&, std::span<const DeviceCall>, uint64_t turn) override;
+  uint64_t launch(Stream&, std::span<const DeviceCall>) override;
+  void repeated(Stream& stream) override { note(stream); }
   std::optional<uint64_t> pending() override;
   std::string problem() override { return comm_.problem(); }
   std::unique_ptr<DeviceGroup> split(const DeviceSplit&) override;
@@ -100,6 +103,7 @@ class NcclGroup final : public DeviceGroup {
     uint64_t turn;
     Event done;
   };
+  uint64_t note(Stream&);
   void enter() const { require_success(cudaSetDevice(setting_.device), "choose a device"); }
   void enqueue(cudaStream_t, std::span<const DeviceCall>) const;
   ncclResult_t put(const DeviceCall&, cudaStream_t) const;
@@ -112,6 +116,7 @@ class NcclGroup final : public DeviceGroup {
   NcclComm comm_;
   ncclResult_t started_ = ncclInProgress;
   std::deque<Launched> launched_;  // whose work was not done when last asked
+  uint64_t turns_ = 0;
 };
 
 // ---- start and end
@@ -149,6 +154,7 @@ std::unique_ptr<DeviceGroup> NcclGroup::split(const DeviceSplit& wanted) {
 void NcclGroup::begin_finish() {
   if (!comm_) return;
   enter();
+  setting_.graphs->drop_calls();
   comm_.check(library_.finalize(comm_.get()), "end");
 }
 
@@ -166,6 +172,7 @@ NcclGroup::~NcclGroup() {
 /// In a group of calls NCCL first tells the kernels of all communicators to end, and then frees memory.
 void NcclGroup::abort(std::span<DeviceGroup* const> groups) noexcept {
   cudaSetDevice(setting_.device);
+  setting_.graphs->drop_calls();
   library_.begin_group();
   for (DeviceGroup* const group : groups) {
     NcclComm& comm = static_cast<NcclGroup*>(group)->comm_;
@@ -177,7 +184,7 @@ void NcclGroup::abort(std::span<DeviceGroup* const> groups) noexcept {
 
 // ---- calls
 
-void NcclGroup::launch(Stream& stream, std::span<const DeviceCall> calls, uint64_t turn) {
+uint64_t NcclGroup::launch(Stream& stream, std::span<const DeviceCall> calls) {
   if (!comm_) fail(ErrorKind::kInternal, "a call of a group that has ended");
   enter();
   Queue& queue = queue_of(stream);
@@ -185,7 +192,13 @@ void NcclGroup::launch(Stream& stream, std::span<const DeviceCall> calls, uint64
     for (const DeviceCall& call : calls) reduce_in_rank_order(queue, call);
   else
     enqueue(queue.stream(), calls);
-  launched_.push_back({turn, stream.backend().record(stream)});
+  return setting_.graphs->capture_calls(*this, queue) ? 0 : note(stream);
+}
+
+/// Calls, or a repetition of captured ones, have been enqueued on the stream.
+uint64_t NcclGroup::note(Stream& stream) {
+  launched_.push_back({++turns_, stream.backend().record(stream)});
+  return turns_;
 }
 
 void NcclGroup::enqueue(cudaStream_t stream, std::span<const DeviceCall> calls) const {
@@ -229,7 +242,8 @@ ncclResult_t NcclGroup::put(const DeviceCall& call, cudaStream_t stream) const {
 }
 
 std::optional<uint64_t> NcclGroup::pending() {
-  while (!launched_.empty() && is_done(launched_.front().done)) launched_.pop_front();
+  while (!setting_.graphs->is_capturing() && !launched_.empty() && is_done(launched_.front().done))
+    launched_.pop_front();
   return launched_.empty() ? std::nullopt : std::optional(launched_.front().turn);
 }
 
@@ -314,8 +328,10 @@ std::string new_nccl_id() {
 }
 
 std::unique_ptr<DeviceGroup> start_nccl_group(const DeviceGroupStart& start) {
-  const Setting setting{
-      .watch = &start.watch, .device = device_of(start.backend), .in_rank_order = start.in_rank_order};
+  const Setting setting{.watch = &start.watch,
+                        .graphs = &graphs_of(start.backend),
+                        .device = device_of(start.backend),
+                        .in_rank_order = start.in_rank_order};
   auto group = std::make_unique<NcclGroup>(setting, start.rank, start.size);
   group->start(start);
   return group;
