@@ -79,12 +79,12 @@ bool EmulatedBlock::any(bool value) {
 }
 
 void EmulatedBlock::make_thread(Fiber& fiber, size_t colour) {
-  fiber.context = Context(std::allocator_arg, boost::context::fixedsize_stack(kStack + colour),
-                          [this](Context&& scheduler) {
-                            scheduler_ = std::move(scheduler);
-                            run_kernels();
-                            return std::move(scheduler_);
-                          });
+  fiber.context =
+      Context(std::allocator_arg, boost::context::fixedsize_stack(kStack + colour), [this](Context&& before) {
+        *left_ = std::move(before);
+        run_kernels();
+        return std::move(scheduler_);
+      });
 }
 
 void EmulatedBlock::run_kernels() {
@@ -96,18 +96,37 @@ void EmulatedBlock::run_kernels() {
   }
 }
 
+void EmulatedBlock::pass_to(Context& next, Context& self) {
+  left_ = &self;
+  Context before = std::move(next).resume();
+  *left_ = std::move(before);
+}
+
+void EmulatedBlock::begin_turn() {
+  current_ = warp_first_ + in_order(turn_, warp_threads_);
+  threadIdx.x = static_cast<unsigned>(current_);
+  accesses_.begin_thread(lane());
+}
+
+void EmulatedBlock::pause(Place place) {
+  Fiber& self = fibers_[current_];
+  self.waits_at = place;
+  if (++turn_ == warp_threads_) return pass_to(scheduler_, self.context);
+  begin_turn();
+  pass_to(fibers_[current_].context, self.context);
+}
+
+// None of the threads has ended: after a step all threads of a warp wait at the same kind of place, and a
+// block of which one has ended is not stepped again.
 EmulatedBlock::Place EmulatedBlock::step_warp(size_t first) {
-  const size_t threads = std::min(kWarp, threads_ - first);
-  for (size_t i = 0; i < threads; ++i) {
-    current_ = first + in_order(i, threads);
-    threadIdx.x = static_cast<unsigned>(current_);
-    accesses_.begin_thread(lane());
-    Fiber& fiber = fibers_[current_];
-    if (fiber.waits_at != kEnded) fiber.context = std::move(fiber.context).resume();
-  }
+  warp_first_ = first;
+  warp_threads_ = std::min(kWarp, threads_ - first);
+  turn_ = 0;
+  begin_turn();
+  pass_to(fibers_[current_].context, scheduler_);
   accesses_.end_warp();
   const Place place = fibers_[first].waits_at;
-  for (size_t i = 0; i < threads; ++i)
+  for (size_t i = 0; i < warp_threads_; ++i)
     if (fibers_[first + i].waits_at != place)
       end_with("the threads of a warp wait at different places, or some have ended");
   return place;

@@ -22,8 +22,9 @@ struct KernelIndex {
 };
 
 /// Runs the threads of one block, each as a fiber. A fiber runs to its next barrier or shuffle; a shuffle
-/// waits for the warp, a barrier for the block. Ends the process if the threads of a warp or a block wait
-/// at different places.
+/// waits for the warp, a barrier for the block. A thread that waits resumes the next one of its warp itself,
+/// and the last one the scheduler: half of the switches that a return to the scheduler after each thread
+/// would take. Ends the process if the threads of a warp or a block wait at different places.
 class EmulatedBlock {
  public:
   static EmulatedBlock& running();
@@ -95,10 +96,12 @@ class EmulatedBlock {
 
   void make_thread(Fiber& fiber, size_t colour);
   void run_kernels();
-  void pause(Place place) {
-    fibers_[current_].waits_at = place;
-    scheduler_ = std::move(scheduler_).resume();
-  }
+  /// The running thread waits here. Resumes the next thread of the warp, or the scheduler.
+  void pause(Place place);
+  /// Makes the thread whose turn it is in its warp the running one.
+  void begin_turn();
+  /// Leaves what runs now, to be resumed through `self`, and resumes `next`.
+  void pass_to(Context& next, Context& self);
   /// Runs each warp to its next barrier; false when all have ended.
   bool step();
   /// Runs each thread of a warp to the place where it waits. Returns the kind of place, which must be the
@@ -116,6 +119,10 @@ class EmulatedBlock {
   size_t current_ = 0;
   WarpAccesses accesses_;
   long special_functions_ = 0;  // of the block so far
+
+  Context* left_ = nullptr;                   // where what is resumed keeps the context of what resumed it
+  size_t warp_first_ = 0, warp_threads_ = 0;  // of the warp that runs
+  size_t turn_ = 0;                           // how many of its threads have run
 };
 
 }  // namespace megalith::emulator

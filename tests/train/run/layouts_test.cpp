@@ -8,6 +8,7 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -37,20 +38,24 @@ using test::layouts;
 using test::shared;
 using test::TempDir;
 
-// Vocabularies whose padding differs by the number of tensor ranks. With the large one, which is GPT-2's, the
-// head takes nearly all of a run's time.
-constexpr int64_t kGpt2Vocab = 50257, kSmallVocab = 1025;
+/// A run's vocabulary and steps. The padding of both vocabularies differs by the number of tensor ranks. With
+/// the large one, which is GPT-2's, the head takes nearly all of a run's time.
+struct Extent {
+  int64_t vocab = 1025, steps = 20;
+};
+constexpr int64_t kGpt2Vocab = 50257;
 
 /// Four layers, dropout on, 8 samples per step.
-PretrainConfig one_rank(const Family& family, int64_t vocab = kGpt2Vocab) {
+PretrainConfig one_rank(const Family& family, const Extent& extent = {}) {
   PretrainConfig config = test::tiny_config();
   config.model.layers = 4;
   config.model.heads = 4;
   config.model.seq_length = config.model.max_positions = 16;  // can be split over tensor and context ranks
-  config.model.vocab_size = vocab;
+  config.model.vocab_size = extent.vocab;
   test::set_family(config.model, family);
   config.train.micro_batch = 1;
   config.train.global_batch = 8;
+  config.train.iters = extent.steps;
   config.train.lr = 2e-3;
   config.train.eval_interval = 10;
   config.train.eval_iters = 1;
@@ -60,8 +65,8 @@ PretrainConfig one_rank(const Family& family, int64_t vocab = kGpt2Vocab) {
   return config;
 }
 
-PretrainConfig config_of(const Family& family, const Layout& layout, int64_t vocab = kGpt2Vocab) {
-  return shared(one_rank(family, vocab), layout);
+PretrainConfig config_of(const Family& family, const Layout& layout, const Extent& extent = {}) {
+  return shared(one_rank(family, extent), layout);
 }
 
 /// The run's figures: the lines of --log-json by iteration.
@@ -105,10 +110,10 @@ void expect_same(const std::map<int64_t, double>& got, const std::map<int64_t, d
   }
 }
 
-const Curve& reference(const Family& family, int64_t vocab = kGpt2Vocab) {
-  static std::map<std::pair<std::string, int64_t>, Curve> curves;
-  auto [at, made] = curves.try_emplace({family.name, vocab});
-  if (made) at->second = run(one_rank(family, vocab));
+const Curve& reference(const Family& family, const Extent& extent = {}) {
+  static std::map<std::tuple<std::string, int64_t, int64_t>, Curve> curves;
+  auto [at, made] = curves.try_emplace({family.name, extent.vocab, extent.steps});
+  if (made) at->second = run(one_rank(family, extent));
   return at->second;
 }
 
@@ -117,10 +122,10 @@ INSTANTIATE_TEST_SUITE_P(All, Layouts, testing::ValuesIn(test::family_layouts())
 
 /// Every rank also calls check_memory() at its end, which checks that every arena is as large as run_memory()
 /// predicted.
-void expect_one_ranks_run(const Family& family, const Layout& layout, int64_t vocab) {
+void expect_one_ranks_run(const Family& family, const Layout& layout, const Extent& extent = {}) {
   SCOPED_TRACE(std::string(family.name) + " " + layout.name);
-  const Curve curve = run(config_of(family, layout, vocab)), &whole = reference(family, vocab);
-  ASSERT_EQ(curve.loss.size(), 20U);
+  const Curve curve = run(config_of(family, layout, extent)), &whole = reference(family, extent);
+  ASSERT_EQ(curve.loss.size(), static_cast<size_t>(extent.steps));
   expect_same(curve.loss, whole.loss, kLayoutTolerance, "loss");
   expect_same(curve.grad_norm, whole.grad_norm, 10 * kLayoutTolerance, "gradient norm");
   expect_same(curve.valid, whole.valid, kLayoutTolerance, "validation loss");
@@ -128,26 +133,27 @@ void expect_one_ranks_run(const Family& family, const Layout& layout, int64_t vo
 
 TEST_P(Layouts, TrainAsOneRankDoes) {
   const auto& [family, layout] = GetParam();
-  expect_one_ranks_run(family, layout, kSmallVocab);
+  expect_one_ranks_run(family, layout);
 }
 
 TEST(Layouts, TrainQwen3AsOneRankDoes) {
   const std::vector<Layout> some = test::some_layouts();
   EXPECT_EQ(some.size(), 6U);
-  for (const Layout& layout : some) expect_one_ranks_run(test::kQwen3, layout, kSmallVocab);
+  for (const Layout& layout : some) expect_one_ranks_run(test::kQwen3, layout);
 }
 
 // A rank counts layers over the whole model.
 TEST(Layouts, TrainSmolLm3AsOneRankDoes) {
   const Layout all{.name = "pp4", .pipeline = 4};
   const Layout some{.name = "pp2_vpp2_cp2", .pipeline = 2, .context = 2, .layers_per_chunk = 1};
-  for (const Layout& layout : {all, some}) expect_one_ranks_run(test::kSmolLm3, layout, kSmallVocab);
+  for (const Layout& layout : {all, some}) expect_one_ranks_run(test::kSmolLm3, layout);
 }
 
-// Only tensor ranks divide the vocabulary and change its padding.
+// Only tensor ranks divide the vocabulary and change its padding. Ten steps, of which each takes as long as
+// ten with the small vocabulary; the layouts' 20 steps are those of TrainAsOneRankDoes.
 TEST(Layouts, DivideGpt2sVocabularyAndTrainAsOneRankDoes) {
   for (const auto& [family, layout] : test::family_layouts())
-    if (layout.tensor > 1) expect_one_ranks_run(family, layout, kGpt2Vocab);
+    if (layout.tensor > 1) expect_one_ranks_run(family, layout, {.vocab = kGpt2Vocab, .steps = 10});
 }
 
 // A pipeline adds all numbers in the same order as one rank, except for a table tied over its two ends, whose
@@ -211,10 +217,11 @@ std::string text_of(const Layout& layout) {
 
 TEST(Layouts, OfEveryKindTrainAsOneRankDoes) {
   if (!large_tests_wanted()) GTEST_SKIP() << kOnlyAmongLargeTests;
+  constexpr Extent kExtent{.vocab = kGpt2Vocab};
   for (const Family& family : {kGpt2, kLlama})
     for (const Layout& layout : every_layout()) {
       SCOPED_TRACE(std::string(family.name) + ": " + text_of(layout));
-      const Curve curve = run(config_of(family, layout)), &whole = reference(family);
+      const Curve curve = run(config_of(family, layout, kExtent)), &whole = reference(family, kExtent);
       expect_same(curve.loss, whole.loss, kLayoutTolerance, "loss");
       expect_same(curve.valid, whole.valid, kLayoutTolerance, "validation loss");
     }
@@ -269,11 +276,11 @@ TEST(Layouts, InFp16SkipTheSameStepsAndFollowOneRank) {
 /// Runs ten iterations in one layout, saves, and runs ten more in the other layout.
 Curve resume(const Family& family, const Layout& first, const Layout& second) {
   const TempDir dir;
-  PretrainConfig config = config_of(family, first, kSmallVocab);
+  PretrainConfig config = config_of(family, first);
   config.checkpoint.save = config.checkpoint.load = (dir.path() / "checkpoint").string();
   config.train.exit_interval = 10;
   run(config);
-  PretrainConfig other = config_of(family, second, kSmallVocab);
+  PretrainConfig other = config_of(family, second);
   other.checkpoint.load = config.checkpoint.save;
   return run(other);
 }
@@ -296,7 +303,7 @@ INSTANTIATE_TEST_SUITE_P(All, Resume, testing::ValuesIn([] {
 
 TEST_P(Resume, UnderAnotherLayoutResumesAsOneRun) {
   const auto& [first, second] = GetParam();
-  const Curve curve = resume(kGpt2, first, second), whole = run(one_rank(kGpt2, kSmallVocab));
+  const Curve curve = resume(kGpt2, first, second), whole = run(one_rank(kGpt2));
   ASSERT_EQ(curve.loss.size(), 10U);
   expect_same(curve.loss, whole.loss, kLayoutTolerance, "loss");
 }
@@ -308,14 +315,15 @@ TEST(Resume, UnderTheSameLayoutIsBitwiseOneRun) {
       if (layout.tensor * layout.pipeline * layout.context * layout.data > 4) continue;
       SCOPED_TRACE(std::string(family.name) + " " + layout.name);
       const TempDir dir;
-      PretrainConfig config = config_of(family, layout, kSmallVocab);
+      constexpr Extent kExtent{.steps = 10};
+      PretrainConfig config = config_of(family, layout, kExtent);
       config.checkpoint.save = (dir.path() / "checkpoint").string();
-      config.checkpoint.save_interval = 10;
+      config.checkpoint.save_interval = 5;
       const Curve whole = run(config);
-      PretrainConfig half = config_of(family, layout, kSmallVocab);
-      half.checkpoint.load = config.checkpoint.save + "/iter_0000010";
+      PretrainConfig half = config_of(family, layout, kExtent);
+      half.checkpoint.load = config.checkpoint.save + "/iter_0000005";
       const Curve broken = run(half);
-      ASSERT_EQ(broken.loss.size(), 10U);
+      ASSERT_EQ(broken.loss.size(), 5U);
       for (const auto& [iteration, loss] : broken.loss)
         EXPECT_EQ(loss, whole.loss.at(iteration)) << iteration;
     }
