@@ -15,7 +15,7 @@ constexpr int kHeldByTeam = 2;  // vectors of a row that a thread holds
 /// which is stored in `sum` and used as it is stored.
 template <class T, int kHeld>
 __device__ void hold_joined(Wide<T> (&held)[kHeld], const NormArgs& a, int64_t row, const RowShare& share) {
-  hold(held, static_cast<const T*>(a.x) + place_of(a.part, row, a.columns), share);
+  hold(held, static_cast<const T*>(a.x) + row * a.columns, share);
   if (a.residual == nullptr) return;
   Wide<T> residual[kHeld];
   hold(residual, static_cast<const T*>(a.residual) + row * a.columns, share);
@@ -86,7 +86,7 @@ __global__ void __launch_bounds__(kTeamThreads, 1) team_norm(NormArgs a, TeamCut
     const RowShare share = share_of(place, row, vectors);
     hold_joined(held, a, row, share);
     const RowScale scale = scale_of(held, share, a, place.warps);
-    put_normed(static_cast<T*>(a.y) + place_of(a.part, row, a.columns), held, w, b, share, scale);
+    put_normed(static_cast<T*>(a.y) + row * a.columns, held, w, b, share, scale);
     if (share.vectors == 0 || place.lane != 0) continue;
     if (a.mean != nullptr) a.mean[row] = scale.mean;
     if (a.rstd != nullptr) a.rstd[row] = scale.rstd;
@@ -137,7 +137,7 @@ __device__ Floats<2> add_row(GradShare<T>& grad, const RowShare& share, const Ro
 template <class T>
 __device__ void put_dx(const NormGradArgs& a, int64_t row, const GradShare<T>& grad, const RowShare& share,
                        const RowScale& scale, const Floats<2>& means) {
-  T* const dx = static_cast<T*>(a.dx) + place_of(a.part, row, a.columns);  // may share dy's or add's memory
+  T* const dx = static_cast<T*>(a.dx) + row * a.columns;  // may share dy's or add's memory
   MEGALITH_UNROLL for (int j = 0; j < kHeldByTeam; ++j) {
     if (!share.has(j)) continue;
     Floats<kPer<T>> d = widened(grad.add[j]);
@@ -174,10 +174,9 @@ __global__ void __launch_bounds__(kTeamThreads, 1)
     const RowShare share = share_of(place, row, vectors);
     if (number % 32 == 0) scales.read(a, row, place.end);
     const RowScale scale = scales.of(number);
-    const int64_t at = place_of(a.part, row, a.columns);
-    hold(grad.dy, static_cast<const T*>(a.dy) + at, share);
-    hold(grad.x, static_cast<const T*>(a.x) + at, share);
-    if (a.add != nullptr) hold(grad.add, static_cast<const T*>(a.add) + at, share);
+    hold(grad.dy, static_cast<const T*>(a.dy) + row * a.columns, share);
+    hold(grad.x, static_cast<const T*>(a.x) + row * a.columns, share);
+    if (a.add != nullptr) hold(grad.add, static_cast<const T*>(a.add) + row * a.columns, share);
     Floats<2> means = team_sums(add_row<kCentred>(grad, share, scale), place.warps);
     means = {{kCentred ? means.at[0] / count : 0.0f, means.at[1] / count}};
     put_dx(a, row, grad, share, scale, means);
@@ -309,6 +308,7 @@ bool launch_team_norm(cudaStream_t stream, Storage storage, const NormArgs& args
   with_storage(storage, [&](auto element) {
     using T = decltype(element);
     const int64_t vectors = args.columns / kPer<T>, size = rows_of_team(args);
+    if (args.part.of != 1) return;  // rows of a part are heads, which are short
     if (!wide_rows<T>(args.columns, args.x, args.y, args.sum, args.residual, args.w, args.b)) return;
     if (!team_holds<kHeldByTeam>(vectors) || args.rows > kMaxGrid) return;
     const TeamCut cut{team_warps<kHeldByTeam>(vectors), size, blocks_for(args.rows, size)};
@@ -328,6 +328,7 @@ bool launch_team_norm_grad(cudaStream_t stream, Storage storage, const NormGradA
     using T = decltype(element);
     const int64_t vectors = args.columns / kPer<T>;
     const RowCut rows = norm_grad_cut(args.rows, sums);
+    if (args.part.of != 1) return;  // rows of a part are heads, which are short
     if (!wide_rows<T>(args.columns, args.dx, args.dy, args.x, args.w, args.add)) return;
     if (!team_holds<kHeldByTeam>(vectors)) return;
     const TeamCut cut{team_warps<kHeldByTeam>(vectors), rows.size, rows.blocks};
