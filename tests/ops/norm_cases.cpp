@@ -29,7 +29,7 @@ Values normed_part(const NormCase& c, Values y, const Values& x) {
   return y;
 }
 
-/// One number for each row goes in; those of the rows that the case takes come out.
+/// The numbers of the rows that the case takes, from numbers for each row.
 Values of_part(const NormCase& c, const Values& all) {
   Values out;
   for (size_t row = 0; row < all.size(); ++row)

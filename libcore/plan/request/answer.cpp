@@ -36,10 +36,10 @@ PlanAnswer simulated(const PlanRequest& request, const PlanProblem& problem) {
   if (const std::string beyond = beyond_our_trainer(problem.model); !beyond.empty())
     fail(ErrorKind::kUsage, "--simulate simulates a step of this version's trainer, which has no option for ",
          beyond);
+  const auto worlds = simulate_worlds(problem, request.fixed, simulated_worlds(command.plan.simulate));
   if (problem.precision == Precision::kHalf && !command.train.bf16 && !command.train.fp16)
     log("--simulate: the step is in ", precision_text(problem),
         ", as all plans for GPUs are; a run needs the option --", precision_text(problem), " for that");
-  const auto worlds = simulate_worlds(problem, request.fixed, simulated_worlds(command.plan.simulate));
   const bool some = std::any_of(worlds.begin(), worlds.end(), [](const auto& world) { return world.plan; });
   return {command.plan.json ? simulation_json(problem, worlds)
                             : simulation_text(problem, worlds, command.columns),

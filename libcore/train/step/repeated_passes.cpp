@@ -64,7 +64,7 @@ RepeatablePasses repeatable_passes(const RunShape& run) {
 }
 
 size_t graph_bytes(const RunShape& run, const StageCost& passes) {
-  // Of ops' nodes. Only the gradient of an embedding table, which sorts its rows, has more than three.
+  // Nodes of an op. Only the gradient of an embedding table, which sorts its rows, has more than three.
   constexpr int64_t kOfOp = 3, kOfTable = 24;
   const RepeatablePasses which = repeatable_passes(run);
   if (!which.any) return 0;
