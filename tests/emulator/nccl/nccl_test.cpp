@@ -291,6 +291,10 @@ TEST(FakeNccl, StartsAndSplitsNoCommunicatorInACapture) {
     refuses([&](ncclConfig_t& config) { return ncclCommInitRankConfig(&made, 1, new_id(), 0, &config); });
     refuses([&](ncclConfig_t& config) { return ncclCommSplit(rank.comm, 0, 0, &made, &config); });
     EXPECT_EQ(made, nullptr);
+    float* const tensor = rank.put({1});
+    rank.sum(tensor, 1);
+    EXPECT_EQ(NcclRank::await(rank.comm), ncclSuccess);
+    EXPECT_EQ(rank.get(tensor, 1), std::vector<float>{2});
   });
 }
 
