@@ -43,6 +43,9 @@ class Translator {
 
  private:
   static bool is_combined(const RunKey* key) { return key && key->use == KeyUse::kCombined; }
+  /// Whether the file's layout is that of the program. megalith-generate has options of its own for it, since
+  /// files for training are read there, too, and a text is the same in every layout.
+  bool lays_out() const { return trains_ || tunes_ || plans_; }
 
   void take(const FileOption& option) {
     const std::string path = option.path();
@@ -50,9 +53,9 @@ class Translator {
     if (tunes_ && take_of_tuning(option)) return;
     if (key && !key->remedy.empty()) return check(option, *key);
     if (is_combined(key)) return;
-    const bool alone = alone_ && option.group == "parallel_config";
+    const bool unused = (alone_ || !lays_out()) && option.group == "parallel_config";
     if (key && key->use == KeyUse::kRenamed)
-      return alone || option.is_empty() ? name(path) : put(key->option, option);
+      return unused || option.is_empty() ? name(path) : put(key->option, option);
     if (key && (key->use == KeyUse::kForeign || !file_.knows(option.key)))
       name(path);
     else
@@ -182,6 +185,7 @@ class Translator {
   }
 
   void parallel() {
+    if (!lays_out()) return;
     const FileOption* const shard = key("parallel_config.optimizer_shard");
     const FileOption* const whole = key("parallel.enable_parallel_optimizer");
     const auto shards = flag("parallel_config.optimizer_shard");
