@@ -127,7 +127,7 @@ TEST_F(GpuCheck, TakesNineMinutesAndFifteenMoreForSeveralGpus) {
 /// The same over the emulated device, which has as much memory as this.
 class GpuCheckEmulated : public GpuCheck {
  protected:
-  static constexpr const char* kMemory = "83886080";  // 80 MiB: the profile's operands take an eighth each
+  static constexpr const char* kMemory = "100663296";  // 96 MiB: the profile's operands take an eighth each
   const EmulatedPlugin plugin_;
   const Variable cudnn_{"MEGALITH_EMULATOR_CUDNN", "right"}, memory_{"MEGALITH_EMULATOR_MEMORY", kMemory},
       order_{"MEGALITH_EMULATOR_ORDER", "2"};
