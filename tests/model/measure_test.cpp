@@ -33,11 +33,13 @@ TEST(Measure, CountsWhatALayersTensorGroupMoves) {
   EXPECT_EQ(tensor_bytes(1, 1, false), 0u);
 }
 
-// Of the weights and biases of norms each rank has only the gradients from its own rows of a sequence: here
-// of two norms in each of three layers, and of the last one.
+// A rank has the gradients of norms' weights and biases from its own rows of a sequence only: here of two norms
+// in each of three layers, and of the last one.
 TEST(Measure, CountsTheGradientsThatTensorRanksSum) {
-  const auto summed = [](int ranks, bool sequence, bool frozen) {
-    return measure({.model = test::tiny_gpt2(),
+  ModelConfig model = test::tiny_gpt2();
+  model.seq_length = 8;
+  const auto summed = [&](int ranks, bool sequence, bool frozen) {
+    return measure({.model = model,
                     .layers = {.count = 3},
                     .split = {.rank = 0, .size = ranks, .sequence = sequence},
                     .micro_batch = kBatch,

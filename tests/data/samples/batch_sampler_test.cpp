@@ -46,7 +46,7 @@ TEST(BatchSampler, AsksForMegatronsNumberOfSamples) {
   EXPECT_EQ(requested_samples(by_samples)[0], 7999);
   RunLength endless = run;
   endless.train_iters = int64_t{1} << 61;  // times 8 it would be 0 in 64 bits
-  EXPECT_EQ(requested_samples(endless), (std::array<int64_t, 3>{INT64_MAX, INT64_MAX, 80}));
+  EXPECT_EQ(requested_samples(endless), (std::array<int64_t, 3>{INT64_MAX, 614891469123651760, 80}));
   EXPECT_EQ(consumed_valid_samples(run, 0), 0);
   EXPECT_EQ(consumed_valid_samples(run, 299), 0);
   EXPECT_EQ(consumed_valid_samples(run, 600), 160);
