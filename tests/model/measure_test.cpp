@@ -33,8 +33,8 @@ TEST(Measure, CountsWhatALayersTensorGroupMoves) {
   EXPECT_EQ(tensor_bytes(1, 1, false), 0u);
 }
 
-// A rank has the gradients of norms' weights and biases from its own rows of a sequence only: here of two norms
-// in each of three layers, and of the last one.
+// A rank has the gradients of norms' weights and biases from its own rows of a sequence only: here of two
+// norms in each of three layers, and of the last one.
 TEST(Measure, CountsTheGradientsThatTensorRanksSum) {
   ModelConfig model = test::tiny_gpt2();
   model.seq_length = 8;
