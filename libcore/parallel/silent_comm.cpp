@@ -16,7 +16,7 @@ std::unique_ptr<Communicator> SilentComm::split(const GroupName& name, int, int)
 }
 
 void SilentComm::add_parts(const View& whole, const Places& places) {
-  bytes_ += whole.bytes() / static_cast<size_t>(size_) * static_cast<size_t>(places.last - places.first);
+  add(whole.bytes() / static_cast<size_t>(size_) * static_cast<size_t>(places.last - places.first));
 }
 
 }  // namespace megalith
