@@ -139,7 +139,8 @@ void expect_kept(const std::string& options) {
 
 // 20 faults: kills and full disks of ranks, and a stop, which takes five seconds. The steps between so few
 // vary from seed to seed, and with them the goodput; what a fault costs does not: the steps since the last
-// save, which may be the one before while that is being written, and those of the moment until the others end.
+// save, which may be the one before while that is being written, and those of the moment until the others
+// end.
 TEST_F(BenchScript, RestartsAfterEveryFault) {
   SKIP_WITHOUT_GLOO();
   expect_kept("--ranks 2 --faults 18 --stops 1 --disks 6 --lost 25");

@@ -30,8 +30,8 @@ void tell_documents(DataSet& set, int32_t eod, bool mask_loss);
 enum class LabelsInLoss { kAll, kSome };
 
 /// Makes the set one that an evaluation reads as a whole. Call this last. `labels`: their number in a sample.
-/// If only some are in the loss, each sample is read once more for their number. Returns the bytes of memory in
-/// which the set keeps these numbers.
+/// If only some are in the loss, each sample is read once more for their number. Returns the bytes of memory
+/// in which the set keeps these numbers.
 size_t read_as_a_whole(DataSet& set, int64_t labels, LabelsInLoss in_loss);
 
 }  // namespace megalith

@@ -174,8 +174,8 @@ class Opened {
     const bool masked = config.data.fim.on || config.data.eod_mask_loss;
     if (config.train.full_validation)
       for (DataSet* const set : validation_sets())
-        sets.held += read_as_a_whole(*set, config.model.seq_length,
-                                     masked ? LabelsInLoss::kSome : LabelsInLoss::kAll);
+        sets.held +=
+            read_as_a_whole(*set, config.model.seq_length, masked ? LabelsInLoss::kSome : LabelsInLoss::kAll);
   }
 
   /// The hash of the texts that the run reads; empty if it reads none.
