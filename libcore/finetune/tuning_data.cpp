@@ -115,7 +115,7 @@ double TuningData::fill(int64_t rows) const {
 size_t TuningData::bytes() const {
   // what the allocator takes for a small array: at least 32 bytes, in steps of 16, and 8 of its own
   const auto allocated = [](size_t n) { return std::max<size_t>(32, (n + 8 + 15) / 16 * 16); };
-  size_t bytes = packs_.capacity() * sizeof packs_[0] + rows_.capacity() * sizeof rows_[0] +
+  size_t bytes = packs_.capacity() * sizeof(std::vector<int32_t>) + rows_.capacity() * sizeof rows_[0] +
                  counted_.capacity() * sizeof counted_[0] + Orders::kMost * packs_.size() * sizeof(int32_t);
   for (const std::vector<int32_t>& one : packs_) bytes += allocated(one.capacity() * sizeof one[0]);
   return bytes;

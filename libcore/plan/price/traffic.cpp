@@ -119,7 +119,8 @@ struct Counter {
     return p.sends_parts() ? scatter({tensors.hidden / p.element(), p.element(), c.tensor}) : cut_gather();
   }
   Count cut_sum() const {
-    const double row = tensors.hidden / p.element() / static_cast<double>(m.seq_length / c.context);
+    const int64_t tokens = m.seq_length / c.context;
+    const double row = tensors.hidden / p.element() / static_cast<double>(tokens);
     Count out;
     for (const RowPiece& piece : pieces_of_hidden())
       out.add(1, sum({static_cast<double>(piece.end - piece.begin) * row, p.element(), c.tensor}));
