@@ -1,3 +1,5 @@
+#include <utility>
+
 #include "libcore/checkpoint/families/family.h"
 
 namespace megalith {

@@ -11,7 +11,7 @@
 
 namespace megalith {
 
-/// How a family's config.json names its members. Null: it has no such member.
+/// How a family's config.json names its members. Null: the family has no such member.
 struct ConfigKeys {
   const char *layers, *hidden, *heads, *ffn, *positions, *epsilon, *activation, *attention_dropout;
   const char* groups = nullptr;             // the number of heads of keys and values; null: as many as heads
@@ -29,9 +29,9 @@ struct ConfigDefaults {
   double dropout = 0;
   bool tied = false;  // tie_word_embeddings
   int head = 0;       // the size of a head; 0: hidden / heads
-  int groups = 0;     // heads of keys and values, unless the member is null; 0: as many as heads
+  int groups = 0;     // heads of keys and values; 0, or if the member is null: as many as heads
   double rotary_base = 10000;
-  bool pads = false;  // a padding id, which may be beyond a small vocabulary; null is written then
+  bool pads = false;  // there is a pad_token_id, perhaps beyond the vocabulary; null is written instead
 };
 
 /// Which linear layers have biases.
@@ -46,7 +46,7 @@ enum class BiasRule : uint8_t {
 enum class WindowRule : uint8_t {
   kNone,
   kAll,     // if "sliding_window" is not null; 4096 tokens if the file lacks it
-  kByFlag,  // as kAll, but only if "use_sliding_window" is set, and from layer "max_window_layers" on, or 28
+  kByFlag,  // as kAll, if "use_sliding_window" is set; layers below "max_window_layers" (28) have no window
 };
 
 /// A flag of config.json that must have this value; a file that lacks it means this value, too.
@@ -55,17 +55,17 @@ struct FixedFlag {
   bool value;
 };
 
-/// How llama.cpp holds the family. No architecture: it is not written for llama.cpp.
+/// How GGUF files hold the family. Null architecture: the family is not written as GGUF.
 struct GgufForm {
   const char* architecture = nullptr;
   bool joined = false;      // QKV is one tensor, and the first layer of the MLP is not gated
   bool neighbours = false;  // rotary angles apply to neighbours in a head, so that rows must be interleaved
 };
 
-/// A family of models, as data: which parts it is made of, and what its files call them. All that is known of
-/// a family is its row; code that reads it asks for a part and never for a family.
+/// A family of models, as data: which parts it is made of, and what its files call them. The row is all that
+/// is known of a family; code that reads it tests the parts, never the name.
 struct Family {
-  const char* title;  // as in messages: "Qwen 3"
+  const char* title;  // as in messages: "Qwen3"
   NameMap names;      // names.family is config.json's "model_type"
   const ConfigKeys* keys;
   ConfigDefaults defaults;
@@ -73,14 +73,14 @@ struct Family {
   Normalization norm;
   bool gated;               // --swiglu; the activation must be silu
   bool head_norms = false;  // --qk-layernorm
-  /// Every so manieth layer is not rotated, unless config.json says another interval; 0: all are rotated.
+  /// N: every N-th layer is not rotated, unless config.json has another interval; 0: all are rotated.
   int no_rope_interval = 0;
   BiasRule biases = BiasRule::kNone;
   WindowRule window = WindowRule::kNone;
   std::vector<FixedFlag> fixed = {};
   GgufForm gguf = {};
-  /// transformers 5 splits texts by the family's own rules, whatever the tokenizer's files say; the
-  /// pre-tokenizer that agrees (known_split()). Null: it reads the files.
+  /// Name (known_split()) of the pre-tokenizer that transformers 5 uses for the family, whatever the
+  /// tokenizer's files say. Null: transformers follows the files.
   const char* tokenizer_rules = nullptr;
 };
 

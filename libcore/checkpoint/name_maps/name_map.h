@@ -70,7 +70,7 @@ struct NameMap {
 /// The name of the head's weight there.
 const char* head_name(const NameMap&);
 const NameMap& gpt2_names();
-/// LLaMA's names, with those of parameters that only families with its names have (checkpoint/families).
+/// LLaMA's names, and those of parameters that only later families with its names have, such as Qwen3.
 const NameMap& llama_names();
 
 /// A tensor of the other format.
