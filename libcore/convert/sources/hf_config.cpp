@@ -104,7 +104,7 @@ void set_rope(ModelConfig& c, const Settings& s, double base) {
 }
 
 // Sets which layers are not rotated. A list has precedence over the interval.
-void set_plain_layers(ModelConfig& c, int interval, const Settings& s) {
+void set_no_rope_layers(ModelConfig& c, int interval, const Settings& s) {
   if (interval == 0) return;
   c.no_rope_freq = s.count("no_rope_layer_interval", interval);
   const Json* list = s.find("no_rope_layers");  // 0: the layer is not rotated
@@ -205,7 +205,7 @@ ModelConfig read_config(const Family& family, const Settings& s, const Json& jso
   c.hidden_dropout = k.hidden_dropout ? s.number(k.hidden_dropout, d.dropout) : 0;
   c.init_std = s.number("initializer_range", 0.02);
   if (family.position == PositionEmbedding::kRope) set_rope(c, s, d.rotary_base);
-  set_plain_layers(c, family.no_rope_interval, s);
+  set_no_rope_layers(c, family.no_rope_interval, s);
   set_function(c, family, s);
   set_biases(c, family.biases, s);
   set_heads(c, family, s, json);
@@ -261,7 +261,7 @@ void add_rotation(Json::Object& members, const ModelConfig& c) {
     members.push_back({"rope_scaling", rope});  // for transformers 4
 }
 
-void add_plain_layers(Json::Object& members, const ModelConfig& c) {
+void add_no_rope_layers(Json::Object& members, const ModelConfig& c) {
   if (c.no_rope_freq == 0) return;
   Json::Array list;
   for (int layer = 0; layer < c.layers; ++layer) list.emplace_back(c.rotates(layer) ? 1 : 0);
@@ -294,7 +294,7 @@ Json::Object members_of(const Family& family, const ModelConfig& c) {
   if (family.position == PositionEmbedding::kRope) add_rotation(members, c);
   if (family.biases == BiasRule::kByFlags)
     members.insert(members.end(), {{"attention_bias", c.linear_bias}, {"mlp_bias", c.linear_bias}});
-  add_plain_layers(members, c);
+  add_no_rope_layers(members, c);
   add_window(members, family.window, c);
   if (family.defaults.pads) members.push_back({"pad_token_id", Json()});
   return members;

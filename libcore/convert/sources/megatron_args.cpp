@@ -97,7 +97,7 @@ int window_of(const Settings& s) {
 }
 
 // Reads --no-rope-freq: every N-th layer, or a list in which 1 marks a layer that is not rotated.
-int plain_layers_of(const Settings& s, int layers) {
+int no_rope_freq_of(const Settings& s, int layers) {
   const Json* said = s.find("no_rope_freq");
   if (!said) return 0;
   if (said->is_int() && said->as_int() >= 0 && said->as_int() <= layers)
@@ -116,7 +116,7 @@ void set_positions(ModelConfig& c, const Settings& s) {
   c.rotary_base = s.number("rotary_base", 10000);
   c.rotary_percent = s.number("rotary_percent", 1);
   c.rotary_interpolation = s.number("rotary_seq_len_interpolation_factor", 1);
-  c.no_rope_freq = plain_layers_of(s, c.layers);
+  c.no_rope_freq = no_rope_freq_of(s, c.layers);
   c.rope_scaling = s.flag("use_rope_scaling", false);
   c.rope_factor = s.number("rope_scaling_factor", c.rope_factor);
   c.max_positions = s.count("max_position_embeddings");
