@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "libcore/base/error.h"
 #include "libcore/base/process.h"
@@ -93,6 +94,7 @@ class Forward {
   Matrix attention(Matrix qkv, bool rotated) const;
   Matrix activated(const Matrix& x) const;
   Floats vector(const std::string& name) const;
+  std::array<Floats, 2> norm_vectors(const std::array<std::string, 2>& names) const;
 
   const ModelView& view_;
   const ModelConfig& config_;
@@ -104,6 +106,13 @@ Floats Forward::vector(const std::string& name) const {
   Floats values(static_cast<size_t>(shape.elements()));
   view_.file->read(Box::whole(name, shape), {values.data(), DType::kF32, shape});
   return values;
+}
+
+// A norm's weight and bias; zeros if it has no bias.
+std::array<Floats, 2> Forward::norm_vectors(const std::array<std::string, 2>& names) const {
+  Floats weight = vector(names[0]);
+  Floats bias = names[1].empty() ? Floats(weight.size()) : vector(names[1]);
+  return {std::move(weight), std::move(bias)};
 }
 
 Matrix Forward::embed(std::span<const int32_t> tokens) {
@@ -123,8 +132,7 @@ Matrix Forward::embed(std::span<const int32_t> tokens) {
 }
 
 Matrix Forward::normed(const Matrix& x, const std::array<std::string, 2>& names) const {
-  const Floats weight = vector(names[0]);
-  const Floats bias = names[1].empty() ? Floats(weight.size()) : vector(names[1]);
+  const auto [weight, bias] = norm_vectors(names);
   Matrix y = x;
   for (int64_t t = 0; t < y.rows; ++t)
     norm_row({y.row(t), static_cast<size_t>(y.columns)}, weight, bias, config_);
@@ -136,7 +144,7 @@ void Forward::norm_heads(Matrix& qkv, const LayerView& names) const {
   const auto head = static_cast<size_t>(config_.kv_channels);
   const auto each = [&](const std::array<std::string, 2>& norm, int begin, int end) {
     if (norm[0].empty()) return;
-    const Floats weight = vector(norm[0]), bias = norm[1].empty() ? Floats(head) : vector(norm[1]);
+    const auto [weight, bias] = norm_vectors(norm);
     for (int64_t t = 0; t < qkv.rows; ++t)
       for (int h = begin; h < end; ++h)
         norm_row({qkv.row(t) + int64_t{h} * config_.kv_channels, head}, weight, bias, config_);
