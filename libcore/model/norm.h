@@ -57,7 +57,7 @@ class Norm {
   Param* bias_ = nullptr;
 };
 
-/// The norms of queries and keys (Megatron's --qk-layernorm; Qwen 3): each head of a packed QKV is normalized
+/// The norms of queries and keys (Megatron's --qk-layernorm; Qwen3): each head of a packed QKV is normalized
 /// by itself, before the rotation. All query heads of a layer share one weight, all key heads another one.
 /// Each tensor rank has both whole and computes the part of their gradients that comes from its heads.
 class HeadNorms {
