@@ -102,26 +102,25 @@ std::vector<Outcome> run_norm_grad(Bed& bed, const NormCase& c) {
   const View dw_view = c.keep ? bed.put(DType::kF32, {c.h}, dw) : View{};
   const View db_view = c.keep ? bed.put(DType::kF32, {c.h}, db) : View{};
   const View add_view = c.residual ? bed.put(c.dtype, shape, add) : View{};
-  if (c.centred)
-    run(bed.stream(), LayerNormGrad{.dx = dx,
-                                    .dw = dw_view,
-                                    .db = db_view,
-                                    .dy = dx,
-                                    .x = x_view,
-                                    .w = w_view,
-                                    .mean = mean,
-                                    .rstd = rstd,
-                                    .add = add_view,
-                                    .part = c.part});
-  else
-    run(bed.stream(), RmsNormGrad{.dx = dx,
-                                  .dw = dw_view,
-                                  .dy = dx,
-                                  .x = x_view,
-                                  .w = w_view,
-                                  .rstd = rstd,
-                                  .add = add_view,
-                                  .part = c.part});
+  const auto run_op = [&](auto op) {
+    op.dx = dx;
+    op.dw = dw_view;
+    op.dy = dx;
+    op.x = x_view;
+    op.w = w_view;
+    op.rstd = rstd;
+    op.add = add_view;
+    op.part = c.part;
+    run(bed.stream(), op);
+  };
+  if (c.centred) {
+    LayerNormGrad op{};
+    op.db = db_view;
+    op.mean = mean;
+    run_op(op);
+  } else {
+    run_op(RmsNormGrad{});
+  }
   const auto result = [&](const Values& in, const Values& weight, const Values& bias) {
     return normed_part(c, reference_norm(norm, in, weight, bias).y, in);
   };
