@@ -8,11 +8,11 @@
 
 #include <gtest/gtest.h>
 
-#include "libcore/checkpoint/name_maps/name_map.h"
 #include "libcore/checkpoint/native/params_io.h"
 #include "libcore/checkpoint/safetensors/safetensors.h"
 #include "libcore/checkpoint/views/renamed_file.h"
 #include "libcore/checkpoint/views/weights_folder.h"
+#include "libcore/convert/sources/hf_config.h"
 #include "libcore/generate/generate.h"
 #include "libcore/json/json.h"
 #include "tests/support/files.h"
@@ -25,39 +25,12 @@ namespace {
 class GoldenTest : public testing::TestWithParam<const char*> {
  protected:
   std::string folder() const { return test::test_data(concat("parity/goldens/", GetParam())); }
-  bool llama() const { return golden_["kind"].as_string() != "gpt2"; }
-  const NameMap& names() const { return llama() ? llama_names() : gpt2_names(); }
+  const NameMap& names() const { return hf_.family->names; }
   int number(const char* key) const { return static_cast<int>(golden_[key].as_int()); }
 
   ModelConfig config() const {
-    ModelConfig config;
-    config.layers = number("layers");
-    config.hidden = number("hidden");
-    config.heads = number("heads");
-    config.query_groups = number("kv_heads");
-    config.group_query = config.query_groups != config.heads;
-    config.ffn_hidden = number("ffn");
+    ModelConfig config = hf_.config;
     config.seq_length = number("seq");
-    config.max_positions = 2 * config.seq_length;
-    config.vocab_size = number("vocab");
-    config.attention_dropout = config.hidden_dropout = 0;
-    if (llama()) {
-      config.position = PositionEmbedding::kRope;
-      config.norm = Normalization::kRmsNorm;
-      config.swiglu = config.untied_head = true;
-      config.linear_bias = false;
-    }
-    if (golden_["kind"].as_string() == "qwen3") {
-      config.kv_channels = number("head_dim");
-      config.qk_layernorm = true;
-      config.untied_head = false;
-    }
-    if (golden_["kind"].as_string() == "smollm3") {
-      config.no_rope_freq = number("interval");
-      config.rotary_base = 2e6;
-      config.untied_head = false;
-    }
-    config.finish();
     return config;
   }
   std::unique_ptr<test::TinyModel> model() const {
@@ -83,6 +56,7 @@ class GoldenTest : public testing::TestWithParam<const char*> {
   }
 
   Json golden_ = Json::load(folder() + ".json");
+  HfModel hf_ = parse_hf_config(Json::load(folder() + "/config.json"), folder());
 };
 INSTANTIATE_TEST_SUITE_P(Families, GoldenTest,
                          testing::Values("train-gpt2", "train-gpt2-clip", "train-llama", "train-llama-clip",
