@@ -75,12 +75,18 @@ SampleReader reader_of(const Golden& golden) {
 
 class TrainingParity : public testing::TestWithParam<const char*> {};
 
+// Gives the trainer the golden's weights.
+void load_weights(const Golden& golden, Trainer& trainer) {
+  const RenamedTensorFile file(std::make_unique<WeightsFolder>(golden.folder), golden.names(),
+                               golden.model().config);
+  load_params(file, trainer.params(), trainer.stream());
+  trainer.optimizer().take_values(trainer.stream());
+}
+
 void expect_curve(const Golden& golden, const PretrainConfig& config, Communicator& world) {
   const std::unique_ptr<Backend> backend = make_cpu_backend();
   Trainer trainer({config.model, config.parallel, config.train}, *backend, world);
-  load_params(RenamedTensorFile(std::make_unique<WeightsFolder>(golden.folder), golden.names(), config.model),
-              trainer.params(), trainer.stream());
-  trainer.optimizer().take_values(trainer.stream());
+  load_weights(golden, trainer);
   const SampleReader read = reader_of(golden);
   const auto& losses = golden.json["losses"].as_array();
   const auto& norms = golden.json["grad_norms"].as_array();
@@ -117,10 +123,7 @@ double first_loss(const Golden& golden, const PretrainConfig& config) {
   const std::unique_ptr<Backend> backend = make_cpu_backend();
   const std::unique_ptr<Communicator> world = make_self_comm();
   Trainer trainer({config.model, config.parallel, config.train}, *backend, *world);
-  const RenamedTensorFile file(std::make_unique<WeightsFolder>(golden.folder), golden.names(),
-                               golden.model().config);
-  load_params(file, trainer.params(), trainer.stream());
-  trainer.optimizer().take_values(trainer.stream());
+  load_weights(golden, trainer);
   return trainer.step(reader_of(golden), 0, config.train.lr).loss;
 }
 
