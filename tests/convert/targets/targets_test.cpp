@@ -147,6 +147,24 @@ TEST(MegatronTarget, RefusesALayoutThatDoesNotDivideTheModel) {
   }
 }
 
+// The model has 3 layers, of which the second one is not rotated.
+TEST(MegatronTarget, RefusesLayersWithoutRotationThatMegatronCannotHave) {
+  const TempDir dir;
+  const ModelSource source(test::test_data("parity/goldens/train-smollm3"));
+  try {
+    export_megatron({.source = source}, dir / "x", {});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kData);
+    EXPECT_NE(std::string(error.what())
+                  .find("must divide the number of layers; the model has 3 layers, and "
+                        "its --no-rope-freq is 2"),
+              std::string::npos)
+        << error.what();
+  }
+  EXPECT_FALSE(fs::exists(dir / "x"));
+}
+
 TEST(Targets, HaveTheModelsActivationOrRefuseIt) {
   const TempDir dir;
   fs::copy(convert_golden("gpt2"), dir / "gpt2");
