@@ -4,6 +4,8 @@ tokenizer's tests, and the text that transformers' pipeline("text-generation") c
 
   python tools/golden/make_generate_goldens.py tests [KIND …]      (torch 2.15.0, transformers 5.23.0; qwen3: 5.24.0)
 
+With KIND …, makes only these.
+
 generate-NAME/ holds config.json and model.safetensors; the tokenizer is tests/text/goldens/trained/tokenizer.json.
 """
 import json

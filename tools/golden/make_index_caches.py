@@ -5,9 +5,10 @@
 
 Made with megatron-core 0.16.1, and for --megatron-core head with the megatron/core of Megatron-LM d98e8a64 in PYTHONPATH
 (with the helpers_cpp library of the wheel); numpy 2.4.6, torch 2.15.0 (CPU), Python 3.11. MEGATRON_LM is a checkout of
-Megatron-LM of the same version (core_v0.16.1, d98e8a64), whose fim_dataset.py the jobs with --fim-data take. A run writes the lines of
-the version that it imports and keeps those of the other. A line 'case VERSION WORDS', then 'file NAME SHA256' for each file. The tokenizer's files are not read: only the class of the
-tokenizer's library is replaced, not what makes the names.
+Megatron-LM of the same version (core_v0.16.1, d98e8a64); the jobs with --fim-data use its fim_dataset.py. A run writes the lines
+of the version that it imports and keeps those of the other one. A line 'case VERSION WORDS' is followed by a line
+'file NAME SHA256' for each file. The tokenizer's files are not read: only the class of the tokenizer's library is replaced, not
+what makes the names.
 """
 import argparse, hashlib, importlib.util, logging, os, pathlib, shlex, sys, tempfile, types, warnings
 

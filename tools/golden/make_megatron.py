@@ -3,8 +3,8 @@
 
     python tools/golden/make_megatron.py tests/convert/goldens/megatron [qwen3]
 
-With qwen3, only its two are made. Made with torch 2.15.0, megatron-core 0.16.1. The weights are numbers that a test can compute (value() below), laid out
-as each version laid them out:
+With the word qwen3, makes only its two. Made with torch 2.15.0, megatron-core 0.16.1. The weights are numbers that a test can
+compute (value() below), laid out as each version laid them out:
 
 v0/ v1/             checkpoint_version 0 (fp16, TP 2) and 1.0, oldest names
 v0_stream/          a release without args, in torch's stream format of before 1.6
@@ -285,7 +285,7 @@ def llama(**a):
 
 
 def main_forms(out):
-    """All but those of Qwen 3 and of torch_dist."""
+    """All but those of Qwen3 and of torch_dist."""
     save(f"{out}/v0", gpt2(), names=OLDEST, version=None, tp=2, legacy=True, order="kind", dtype="fp16")
     save(f"{out}/v0_stream", gpt2(), names=OLDEST, version=None, legacy=True, order="kind", args=False, stream=True)
     save(f"{out}/v1", gpt2(1), names=OLDEST, version=1.0, legacy=True, order="element")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Make tests/parity/goldens/train-*: tiny GPT-2, LLaMA, Mistral, Qwen3 and SmolLM3 models as Hugging Face folders, and what transformers
-and torch compute from them: logits, a greedy continuation, and 20 steps of AdamW.
+"""Make tests/parity/goldens/train-*: tiny GPT-2, LLaMA, Mistral, Qwen3 and SmolLM3 models as Hugging Face folders, and
+what transformers and torch compute from them: logits, a greedy continuation, and 20 steps of AdamW.
 
   python tools/golden/make_train_goldens.py tests/parity/goldens [NAME …]      (torch 2.15.0, transformers 5.23.0;
                                                                   train-mistral, -qwen3, -smollm3: transformers 5.24.0)
