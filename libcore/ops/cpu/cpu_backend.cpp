@@ -1,17 +1,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <mutex>
-#include <new>
 #include <numeric>
 #include <utility>
 #include <vector>
 
 #include "libcore/base/machine/isa.h"
-#include "libcore/base/refusals.h"
 #include "libcore/ops/backend/backend.h"
 #include "libcore/ops/cpu/arguments.h"
 #include "libcore/ops/cpu/attention.h"
@@ -159,7 +156,7 @@ class CpuBackend final : public Backend {
   std::vector<std::unique_ptr<Queue>> queues_;
 };
 
-// ---- memory, streams
+// ---- streams
 
 Stream CpuBackend::make_queue_stream() {
   const std::lock_guard lock(mutex_);
