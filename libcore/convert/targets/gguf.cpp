@@ -47,7 +47,7 @@ const Family& family_for(const ModelConfig& config) {
   const Family& family = family_of(config);
   if (config.rope_scaling || config.rotary_interpolation != 1 || config.sliding_window > 0)
     fail(ErrorKind::kData,
-         "a model with lengthened rotary positions or a sliding window cannot be written for "
+         "a model with rotary scaling or a sliding window cannot be written for "
          "llama.cpp; write --to hf and use llama.cpp's own converter");
   if (family.gguf.architecture) return family;
   fail(ErrorKind::kData, "a ", family.names.architecture,
