@@ -144,9 +144,10 @@ void check_index_memory(const IndexMemory& memory, const PretrainConfig& config)
       memory.building > 0 ? concat(", ", text(memory.building), " while it is built") : std::string());
   const auto left = available_memory();
   if (!left) return;
-  const size_t model = memory_beside_data(config);
-  require_index_memory(memory, *left,
-                       model <= *left ? model : 0);  // a model that is too large is named later
+  // The model is measured only where the order takes some of its memory. One that is too large by itself is
+  // refused later, with what to change.
+  const size_t model = memory.held > 0 || memory.building > *left ? memory_beside_data(config) : 0;
+  require_index_memory(memory, *left, model <= *left ? model : 0);
 }
 
 /// What a process reads before it trains. Must not be moved, because the sets refer to its members.
