@@ -304,11 +304,11 @@ int64_t rows_of_team(const NormArgs& a) {
 }  // namespace
 
 bool launch_team_norm(cudaStream_t stream, Storage storage, const NormArgs& args) {
+  if (args.part.of != 1) return false;  // rows of a part are heads, which are short
   bool launched = false;
   with_storage(storage, [&](auto element) {
     using T = decltype(element);
     const int64_t vectors = args.columns / kPer<T>, size = rows_of_team(args);
-    if (args.part.of != 1) return;  // rows of a part are heads, which are short
     if (!wide_rows<T>(args.columns, args.x, args.y, args.sum, args.residual, args.w, args.b)) return;
     if (!team_holds<kHeldByTeam>(vectors) || args.rows > kMaxGrid) return;
     const TeamCut cut{team_warps<kHeldByTeam>(vectors), size, blocks_for(args.rows, size)};
@@ -320,6 +320,7 @@ bool launch_team_norm(cudaStream_t stream, Storage storage, const NormArgs& args
 
 bool launch_team_norm_grad(cudaStream_t stream, Storage storage, const NormGradArgs& args,
                            const NormWeightGrads& weights, void* workspace) {
+  if (args.part.of != 1) return false;  // as in launch_team_norm()
   bool launched = false;
   const bool centred = args.mean != nullptr, wanted = weights.dw != nullptr || weights.db != nullptr;
   const int sums = centred ? 2 : 1;
@@ -328,7 +329,6 @@ bool launch_team_norm_grad(cudaStream_t stream, Storage storage, const NormGradA
     using T = decltype(element);
     const int64_t vectors = args.columns / kPer<T>;
     const RowCut rows = norm_grad_cut(args.rows, sums);
-    if (args.part.of != 1) return;  // rows of a part are heads, which are short
     if (!wide_rows<T>(args.columns, args.dx, args.dy, args.x, args.w, args.add)) return;
     if (!team_holds<kHeldByTeam>(vectors)) return;
     const TeamCut cut{team_warps<kHeldByTeam>(vectors), rows.size, rows.blocks};

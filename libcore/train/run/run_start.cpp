@@ -235,7 +235,7 @@ LrSchedule take_optimizer_state(const StartPoint& start, const CheckpointConfig&
 }
 
 namespace {
-/// The samples after which the last step that is left begins or ends; nothing if no step is left.
+/// The number of samples that the run has consumed after its last step; nothing if no step is left.
 std::optional<int64_t> end_of_steps(const TrainConfig& train, const TrainState& state) {
   const int64_t left = train.eval_only ? 0 : *train.iters - state.iteration;
   if (left <= 0) return std::nullopt;
@@ -272,14 +272,13 @@ void require_whole_batches(const PretrainConfig& config, const DataSets& data, c
 void require_enough_data(const RankInput& in, const TrainState& state) {
   const TrainConfig& train = in.config.train;
   const DataSet& data = in.data.train;
-  const int64_t left = *train.iters - state.iteration;
-  if (left <= 0 || train.eval_only) return;
+  const std::optional<int64_t> wanted = end_of_steps(train, state);
+  if (!wanted) return;
   if (data.size == 0 && !in.tuning && !in.config.data.has_own_paths())
     fail(ErrorKind::kUsage, "--split ", quote(in.config.data.split),
          " leaves no training data; give --split a larger share for it, the first number");
-  const int64_t wanted = state.consumed_train + train.samples_of_steps(left, state.consumed_train);
-  if (data.size < wanted)
-    fail(ErrorKind::kUsage, "the run needs ", format_count(wanted),
+  if (data.size < *wanted)
+    fail(ErrorKind::kUsage, "the run needs ", format_count(*wanted),
          " training samples, but the data sets have ", format_count(data.size),
          "; lower --train-iters, or give --data-path weights so that data is reused");
 }

@@ -25,8 +25,10 @@ void add_chunk(RunMemory& memory, const RunShape& run, const Coord& at, int chun
   memory.executor.tape = std::max(memory.executor.tape, cost.tape);
   memory.training_scratch = std::max(memory.training_scratch, cost.scratch);
   memory.scratch = std::max({memory.scratch, cost.scratch, cost.evaluation_scratch});
-  if (on_gpu(run)) memory.workspace = std::max({memory.workspace, cost.workspace, cuda::kMinWorkspace});
-  if (on_gpu(run)) memory.graphs = std::max(memory.graphs, graph_bytes(run, cost));
+  if (on_gpu(run)) {
+    memory.workspace = std::max({memory.workspace, cost.workspace, cuda::kMinWorkspace});
+    memory.graphs = std::max(memory.graphs, graph_bytes(run, cost));
+  }
   memory.forward += cost.forward;
   memory.backward += cost.backward;
 }

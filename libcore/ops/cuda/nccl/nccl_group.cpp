@@ -242,8 +242,8 @@ ncclResult_t NcclGroup::put(const DeviceCall& call, cudaStream_t stream) const {
 }
 
 std::optional<uint64_t> NcclGroup::pending() {
-  while (!setting_.graphs->is_capturing() && !launched_.empty() && is_done(launched_.front().done))
-    launched_.pop_front();
+  if (!setting_.graphs->is_capturing())
+    while (!launched_.empty() && is_done(launched_.front().done)) launched_.pop_front();
   return launched_.empty() ? std::nullopt : std::optional(launched_.front().turn);
 }
 
