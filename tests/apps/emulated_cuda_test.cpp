@@ -247,9 +247,8 @@ TEST_F(EmulatedCudaPretrain, WritesTheSamplesOfTheCpu) {
 }
 
 /// Runs with as much device memory as the estimate says that they need, and what is left to the driver. The
-/// choice among algorithms, which comes before, must do with that, too.
-/// Without graphs, which the emulated device takes no memory for (repeated_passes_test.cpp counts their
-/// nodes).
+/// choice among algorithms, which comes before, must do with that, too. They have no graphs, which take no
+/// memory of the emulated device (repeated_passes_test.cpp counts their nodes).
 class EmulatedCudaMemory : public EmulatedCudaPretrain {
  protected:
   static constexpr size_t kReserve = size_t{32} << 20;

@@ -98,9 +98,9 @@ PretrainResult train(const PretrainConfig& config, const DataSets&, const Tokeni
                      const StopSignal& stop = StopSignal(), const ThreadLog& thread_log = {},
                      const Tuning* tuning = nullptr);
 
-/// Gives the rank of this process cpu_share threads, unless --threads or OMP_NUM_THREADS sets the number.
+/// Sets threads_of_a_rank() for this process. Warns if OMP_NUM_THREADS leaves cores of its share idle.
 void take_cpu_share(const PretrainConfig&, int cpu_share);
-/// Limits last waits (threads/last_wait.h) to what a rank that has waited in vain needs to say so.
+/// Sets last_wait_limit() to the ranks' timeout and the time that a rank needs to name one that is lost.
 void limit_last_waits(const PretrainConfig&);
 
 /// One rank of a run in which each rank is a process.

@@ -21,7 +21,7 @@ struct NcclSizes {
 };
 /// The sizes with the variables of this process: NCCL_MAX_NCHANNELS, NCCL_MAX_CTAS, NCCL_MIN_NCHANNELS,
 /// NCCL_MIN_CTAS, NCCL_LL_BUFFSIZE, NCCL_LL128_BUFFSIZE, NCCL_BUFFSIZE. Those that are no positive numbers do
-/// not count. NCCL_GRAPH_MIXING_SUPPORT=0 lets mixes_graphs be false.
+/// not count. NCCL_GRAPH_MIXING_SUPPORT=0 sets mixes_graphs to false.
 NcclSizes nccl_sizes_here();
 
 /// Bytes of a device that NCCL takes for the connections of a rank's communicators, if all ranks reach each

@@ -31,11 +31,11 @@ RepeatablePasses repeatable_passes(const RunShape&);
 /// 470 (forums.developer.nvidia.com/t/244901): 64 to 68 KiB more for each, as readings in blocks of 2 MiB
 /// show it.
 inline constexpr size_t kGraphNodeBytes = size_t{72} << 10;
-/// Bytes that the graphs of a run take at most, whose passes over a micro-batch cost so much. 0 if none are
-/// repeated.
+/// The most bytes of a device that the graphs of a run take; 0 if it repeats no passes. The cost is that of
+/// its passes over a micro-batch.
 size_t graph_bytes(const RunShape&, const StageCost&);
 
-/// Graphs that a run has at most, and kinds of micro-batches.
+/// The most graphs of a run: one for each kind of micro-batch.
 inline constexpr size_t kMostGraphs = 8;
 
 /// Forward and backward passes of micro-batches, which a device repeats from a graph, one for each kind, in

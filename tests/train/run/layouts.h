@@ -117,8 +117,8 @@ inline const std::vector<Layout>& layouts() {
   return kLayouts;
 }
 
-/// Those that divide a model's layers, heads or sequence in each way and together: what could matter to a
-/// family that has no parameters but LLaMA's and some that all tensor ranks have.
+/// Layouts that divide heads, sequence and layers in each way, alone and together. They suffice for a family
+/// whose parameters are LLaMA's and some that every tensor rank holds whole.
 inline std::vector<Layout> some_layouts() {
   std::vector<Layout> some = layouts();
   const std::set<std::string> names = {"tp2",
