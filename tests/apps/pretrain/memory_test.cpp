@@ -8,6 +8,7 @@
 #include "libcore/base/text.h"
 #include "libcore/json/json.h"
 #include "tests/apps/program_folder.h"
+#include "tests/support/compiler.h"
 
 namespace megalith::test {
 namespace {
@@ -29,6 +30,9 @@ double bytes_of(const std::string& number, const std::string& unit) {
 
 class MemoryOfRuns : public ProgramFolder {
  protected:
+  void SetUp() override {
+    if (kSanitizer) GTEST_SKIP() << "sanitizers take memory of their own";
+  }
   /// Runs a command that trains and ends after a step.
   Memory of(const std::string& command) {
     std::filesystem::remove(dir_ / "run.jsonl");

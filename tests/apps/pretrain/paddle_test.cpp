@@ -347,8 +347,8 @@ TEST_F(PaddleApp, BeginsFp16AtPaddlesLossScale) {
   for (const auto& [given, scale] :
        {std::pair{"", 32768.0}, {"--scale_loss 1024", 1024.0}, {"--loss-scale 512", 512.0}}) {
     fs::remove(dir_ / "log.jsonl");  // to which a run would append
-    const CommandResult result = pretrain(concat(
-        "--overwrite_output_dir --output_dir out --max_steps 1 --fp16 ", "--log-json log.jsonl ", given));
+    const CommandResult result = pretrain(
+        concat("--overwrite_output_dir --output_dir out --max_steps 1 --fp16 --log-json log.jsonl ", given));
     ASSERT_EQ(result.code, 0) << result.all();
     EXPECT_EQ(log_lines(dir_ / "log.jsonl", "train").at(0)["loss_scale"].as_double(), scale);
   }
