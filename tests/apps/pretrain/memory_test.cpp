@@ -6,9 +6,9 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
-#include "libcore/json/json.h"
 #include "tests/apps/program_folder.h"
 #include "tests/support/compiler.h"
+#include "tests/support/json_log.h"
 
 namespace megalith::test {
 namespace {
@@ -42,11 +42,8 @@ class MemoryOfRuns : public ProgramFolder {
     const size_t at = log.find(said);
     EXPECT_NE(at, std::string::npos) << log;
     const std::vector<std::string> words = split(log.substr(at + said.size(), 40), ' ');
-    Memory memory{.announced = bytes_of(words[0], words[1])};
-    for (const std::string& line : split(trim(read_file(dir_ / "run.jsonl")), '\n'))
-      if (const Json row = Json::parse(line, "run.jsonl"); const Json* bytes = row.find("memory_bytes"))
-        memory.used = std::max(memory.used, static_cast<double>(bytes->as_int()));
-    return memory;
+    return {.announced = bytes_of(words[0], words[1]),
+            .used = log_lines(dir_ / "run.jsonl", "train").at(0)["memory_bytes"].as_double()};
   }
   /// Compares two runs that differ in the size of their data alone: what the greater one uses beyond the
   /// other, which has the program's own memory too, it must have announced.
