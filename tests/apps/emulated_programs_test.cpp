@@ -14,14 +14,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// Puts a golden model, with a tokenizer, in place of this folder.
+void put_model(const std::string& name, const std::string& folder) {
+  fs::remove_all(folder);
+  fs::copy(test_data("parity/goldens/" + name), folder);
+  fs::copy(test_data("text/goldens/trained/tokenizer.json"), folder);
+}
+
 /// Generates with a small model on the CPU and on the emulated device.
 class EmulatedCudaGenerate : public testing::Test {
  protected:
-  void take_model(const std::string& name) const {
-    fs::remove_all(dir_ / "model");
-    fs::copy(test_data("parity/goldens/" + name), dir_ / "model");
-    fs::copy(test_data("text/goldens/trained/tokenizer.json"), dir_ / "model");
-  }
+  void take_model(const std::string& name) const { put_model(name, dir_ / "model"); }
   CommandResult generate(const std::string& options) const {
     return run_command(app("generate") + " --max-new-tokens 12 --temperature 0 --model " + (dir_ / options));
   }
@@ -91,8 +94,7 @@ TEST(EmulatedCudaEval, GivesTheFiguresOfTheCpu) {
   const EmulatedDeviceForPrograms device(2);
   for (const char* model : {"generate-gpt2", "generate-llama"}) {
     const TempDir dir;
-    fs::copy(test_data(std::string("parity/goldens/") + model), dir / "model");
-    fs::copy(test_data("text/goldens/trained/tokenizer.json"), dir / "model");
+    put_model(model, dir / "model");
     const std::string goldens = test_data("evaluate/goldens/");
     const std::string command = app("eval") + " --model " + (dir / "model") +
                                 " --tasks hellaswag=" + goldens + "hellaswag.jsonl,lambada=" + goldens +
@@ -131,11 +133,7 @@ class EmulatedCudaFinetune : public FinetuneApp {
     EXPECT_NE(cpu.front(), cpu.back());
     EXPECT_LE(worst_difference(cpu, losses("cuda.jsonl")), limit);
   }
-  void take_llama() const {
-    fs::remove_all(dir_ / "model");
-    fs::copy(test_data("parity/goldens/generate-llama"), dir_ / "model");
-    fs::copy(test_data("text/goldens/trained/tokenizer.json"), dir_ / "model");
-  }
+  void take_llama() const { put_model("generate-llama", dir_ / "model"); }
   const EmulatedDeviceForPrograms device_{3};
 };
 
