@@ -301,29 +301,28 @@ TEST(RepeatedPasses, AreEnqueuedByAllRanksOfAnExchangeIfOneLacksAGraph) {
   }
 }
 
+/// Makes graphs of the first step out of date: their scratch memory is replaced before the second one.
+void grow_scratch(Trainer& trainer, int step) {
+  if (step == 1) trainer.stream().backend().reserve_scratch(trainer.stream(), size_t{64} << 20);
+}
+
 // Both ranks get larger scratch memory before the second step, and record the passes inside a step again.
 TEST(RepeatedPasses, AreRecordedAgainByAllRanksOfAnExchange) {
   const RanksOfGraphs ranks{.layout = {.tensor = 2, .data = 1}};
-  const auto grow = [](Trainer& trainer, int step) {
-    if (step == 1) trainer.stream().backend().reserve_scratch(trainer.stream(), size_t{64} << 20);
-  };
   const Outcome eager = ranks.train("none", 1);
   const long before = test::emulated_controls().counts.captures;
-  EXPECT_EQ(ranks.train("local", 3, grow), eager);
+  EXPECT_EQ(ranks.train("local", 3, grow_scratch), eager);
   EXPECT_EQ(test::emulated_controls().counts.captures - before, 2 * (2 + 1));
 }
 
 // Each rank has one kind, that of the passes inside a step. Its graph is freed before the next one is made.
 TEST(RepeatedPasses, TakeNoMemoryForAGraphThatIsOutOfDate) {
   const RanksOfGraphs ranks{.layout = {.data = 2}};
-  const auto grow = [](Trainer& trainer, int step) {
-    if (step == 1) trainer.stream().backend().reserve_scratch(trainer.stream(), size_t{64} << 20);
-  };
   emulator::CallCounts& counts = test::emulated_controls().counts;
   ASSERT_EQ(counts.graphs, 0);
   counts.most_graphs = {};
   const long captures = counts.captures;
-  ranks.train("local", 1, grow);
+  ranks.train("local", 1, grow_scratch);
   EXPECT_EQ(counts.captures - captures, 2 * 2);
   EXPECT_EQ(counts.most_graphs, 2);
   EXPECT_EQ(counts.graphs, 0);
