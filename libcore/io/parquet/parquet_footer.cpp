@@ -4,12 +4,12 @@
 #include <array>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <utility>
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
 #include "libcore/io/parquet/thrift_reader.h"
+#include "libcore/io/streams/input_stream.h"
 
 namespace megalith {
 namespace {
@@ -269,11 +269,7 @@ uint64_t footer_size(const ReadableFile& file, const std::string& name) {
 
 bool is_parquet(const std::string& path) {
   std::error_code ignored;
-  if (!std::filesystem::is_regular_file(path, ignored)) return false;
-  std::array<char, parquet::kMagic.size()> head{};
-  std::ifstream file(path, std::ios::binary);
-  file.read(head.data(), head.size());
-  return begins_as_parquet({head.data(), static_cast<size_t>(file.gcount())});
+  return std::filesystem::is_regular_file(path, ignored) && begins_as_parquet(head_of_file(path));
 }
 
 bool begins_as_parquet(std::string_view head) {

@@ -126,15 +126,7 @@ constexpr std::string_view kExtension = ".parquet";
 /// What a command writes, in a file without a name, which vanishes with this object and its readers.
 class Spool {
  public:
-  Spool(const InputOrigin& origin, const Interrupt* interrupt)
-      : folder_(temporary_folder().string()), file_(make_nameless(folder_)) {
-    try {
-      take(origin, interrupt);
-    } catch (...) {
-      ::close(file_);
-      throw;
-    }
-  }
+  Spool(const InputOrigin& origin, const Interrupt* interrupt) : Spool() { take(origin, interrupt); }
   ~Spool() { ::close(file_); }
   Spool(const Spool&) = delete;
   Spool& operator=(const Spool&) = delete;
@@ -143,6 +135,7 @@ class Spool {
   std::string path() const { return link_of(file_); }
 
  private:
+  Spool() : folder_(temporary_folder().string()), file_(make_nameless(folder_)) {}
   void take(const InputOrigin& origin, const Interrupt* interrupt) const {
     constexpr size_t kBlock = size_t{1} << 18;
     const std::unique_ptr<char[]> block(new char[kBlock]);

@@ -65,8 +65,8 @@ struct CorpusUnits {
 
 /// Opens a reader of the records of a corpus: Parquet if the file begins as such, else lines or texts. kUsage
 /// if `units` asks for the texts of a Parquet file. What a command writes is Parquet if the origin's path
-/// ends with .parquet: it is first written to a file in $TMPDIR that has no name.
-/// Pipes and stdin are never read as Parquet. Otherwise as open_records().
+/// ends with .parquet; it is then first written to a file without a name in temporary_folder(). Pipes and
+/// stdin are never read as Parquet. Otherwise as open_records().
 std::unique_ptr<RecordReader> open_corpus(const InputOrigin& origin, const CorpusUnits& units,
                                           const LineLimits& limits, const Interrupt* interrupt = nullptr,
                                           const ReaderMark& from = {}, const StreamPart& part = {});

@@ -112,7 +112,7 @@ void want_keys(Tree& root, const std::vector<std::string>& keys, const std::stri
   }
 }
 
-/// Whether JSON has values that mean this: texts, and integers of all sizes, whose numbers follow each other.
+/// Whether JSON has values that mean this: texts, and integers of all sizes (UINT_8 to INT_64 are 11 to 18).
 bool is_in_json(Meaning meaning) {
   return meaning == Meaning::kNone || meaning == Meaning::kUtf8 || meaning == Meaning::kEnum ||
          meaning == Meaning::kJson || (meaning >= Meaning::kUint8 && meaning <= Meaning::kInt64);
