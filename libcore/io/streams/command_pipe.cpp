@@ -91,8 +91,8 @@ bool CommandPipe::wait(int options) {
 
 void CommandPipe::finish(const std::string& name) {
   using std::chrono::milliseconds;
-  // A command that has closed its stdout mostly ends at once. The handler of a signal restarts waitpid(), so
-  // a longer wait is cut in pieces.
+  // Most commands end as soon as they have closed their stdout. For the others this polls: a waitpid() that
+  // blocks would go on after a signal, whose handler restarts system calls, and not see that a stop is asked.
   for (milliseconds pause{1}; process_ >= 0 && !wait(WNOHANG);
        pause = std::min(2 * pause, milliseconds{50})) {
     stop_if_asked();

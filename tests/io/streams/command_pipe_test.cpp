@@ -26,6 +26,15 @@ std::string all_of(const std::string& command) {
   return text;
 }
 
+/// Sends this process SIGTERM when a read that begins now has most likely come to where it waits. If the
+/// signal comes before, the read must end in the same way.
+std::jthread stop_soon() {
+  return std::jthread([] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    ::kill(::getpid(), SIGTERM);
+  });
+}
+
 /// The message of the kComm that reading ends with.
 std::string error_of(const std::string& command) {
   try {
@@ -79,12 +88,8 @@ TEST(CommandPipe, IsNotAtItsEndWhenAStopIsAsked) {
   InputStream stream({"x", "printf '{\"text\": \"half of it'; sleep 1000"}, &interrupt);
   char block[64];
   EXPECT_EQ(stream.read(block, sizeof block), 20U);
-  std::thread sender([] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // by then the next read waits
-    ::kill(::getpid(), SIGTERM);
-  });
+  const std::jthread sender = stop_soon();
   EXPECT_THROW(stream.read(block, sizeof block), Stopped);
-  sender.join();
 }
 
 // A command may go on after it has closed its stdout.
@@ -94,14 +99,10 @@ TEST(CommandPipe, DoesNotWaitForItsEndWhenAStopIsAsked) {
   InputStream stream({"x", "printf all; exec >&-; sleep 1000"}, &interrupt);
   char block[64];
   EXPECT_EQ(stream.read(block, sizeof block), 3U);
-  std::thread sender([] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));  // by then it waits for the command's end
-    ::kill(::getpid(), SIGTERM);
-  });
+  const std::jthread sender = stop_soon();
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_THROW(stream.read(block, sizeof block), Stopped);
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));  // not 1000
-  sender.join();
 }
 
 TEST(CommandPipe, EndsItsWholeGroupWithTheStream) {
