@@ -24,9 +24,9 @@ namespace {
 
 /// Options of Megatron-LM that are refused, and why.
 constexpr std::pair<std::string_view, const char*> kRefused[] = {
-    {"legacy-tokenizer", "the tokenizer's part of the names is another one; leave it out, and give --like"},
+    {"legacy-tokenizer", "it changes the tokenizer's part of the names; leave it out, and give --like"},
     {"mock-data", "a job on made-up numbers reads no cache"},
-    {"phase-transition-iterations", "such a job asks for other numbers of samples in each phase"},
+    {"phase-transition-iterations", "such a job asks for a different number of samples in each phase"},
     {"sft", "the datasets of such a job keep no index"}};
 
 /// All names that a struct's options have.
@@ -126,8 +126,8 @@ class Cache {
       if (!bounds[split]) continue;
       if (!plans[split] || plans[split]->datasets.size() < open.datasets.size())
         fail(ErrorKind::kData, "--split ", command_.split, " leaves no document for ", kSplitNames[split],
-             " in a dataset, and Megatron would build such an index for ever; give ", kSplitNames[split],
-             " a larger share");
+             " in a dataset, and Megatron would never finish building such an index; give ",
+             kSplitNames[split], " a larger share");
       present.push_back(&*plans[split]);
     }
     add(open, present);

@@ -64,10 +64,12 @@ struct CacheCommand {
     v("train-iters", train.iters, "Steps of the job.", at_least(0));
     v("train-samples", train.samples, "Samples of the job, instead of --train-iters.", at_least(1));
     v("global-batch-size", train.global_batch, "Samples of a step.", at_least(0));
-    v("rampup-batch-size", train.rampup, "The batch grows, with --train-samples; head ignores it.",
+    v("rampup-batch-size", train.rampup,
+      "The batch grows from START by INCREMENT over SAMPLES; needs --train-samples; head ignores it.",
       metavar("START INCREMENT SAMPLES"), last_counts());
     v("step-batch-size-schedule", train.batch_schedule,
-      "The batch by the tokens that are read, with --train-samples; head only.", metavar("SCHEDULE"));
+      "The batch by the tokens that are read: \"0:4 1K:16\"; needs --train-samples; head only.",
+      metavar("SCHEDULE"));
     v("eval-interval", train.eval_interval, "Steps between two evaluations.", at_least(1));
     v("eval-iters", train.eval_iters, "Steps of an evaluation.", at_least(0));
     v("eval-global-batch-size", eval_batch, "Samples of a step of an evaluation; head only.", at_least(1),
