@@ -5,10 +5,11 @@ work of the machine disturbs less than wall time. The output is Markdown, ready 
 
   bench/preprocess_inputs.py --corpus EN.jsonl --vocabularies DIR --peers PYTHON [--megatron PYTHON] [--only gpt2,llama3]
 
---corpus has the key "text"; the first --bytes of it are used. Of peers, the processor time of the work alone counts: neither
-Python's start nor the load of the vocabulary. Of Megalith the whole process counts, to synced files. DIR holds a folder with tokenizer.json for each vocabulary.
---peers has gigatoken, tokenizers, tiktoken, pyarrow and awkward; --megatron has torch, transformers and gigatoken, and Megatron-LM's
-checkout is --megatron-lm. tokenizers and tiktoken, which are slower by far, read the first tenth of the corpus as JSON lines.
+--corpus has the key "text"; the first --bytes of it are used. Of peers in memory, the processor time of the work alone counts:
+neither Python's start nor the load of the vocabulary. Of Megalith (to synced files) and of Megatron-LM's
+preprocess_data_fast.py the whole process counts. DIR holds a folder with tokenizer.json for each vocabulary.
+--peers has gigatoken, tokenizers, tiktoken, pyarrow and awkward. --megatron has torch, transformers and gigatoken, and needs
+--megatron-lm, the checkout. tokenizers and tiktoken, which are much slower, read the first tenth of the corpus as JSON lines.
 About three minutes for a vocabulary on an idle core."""
 import argparse
 import json
@@ -164,7 +165,8 @@ def table(programs, kind, vocabulary, turns):
         for name, _, run in rows[::-1] if turn % 2 else rows:
             found[name].append(run())
     print(f"\n**{vocabulary.name}, {kind}: {programs.inputs.text_bytes / 1e6:.0f} MB of text**\n")
-    print("| program | processor s of the process | of its work alone | MB/s of the work | times as long as ours | tokens |\n|---|---|---|---|---|---|")
+    print("| program | processor s of the process | of its work alone | MB/s of the work | times as long as ours | tokens |")
+    print("|---|---|---|---|---|---|")
     ours = found[rows[0][0]]
     for name, size, _ in rows:
         if found[name][0]["work"] is None:
@@ -197,8 +199,11 @@ def main():
     parser.add_argument("--only", default="gpt2,llama3,qwen2,deepseek")
     parser.add_argument("--kinds", default="jsonl,text,parquet")
     options = parser.parse_args()
+    if options.megatron and not options.megatron_lm:
+        parser.error("--megatron needs --megatron-lm")
     print(f"`{' '.join([os.path.relpath(sys.argv[0]), *sys.argv[1:]])}`\n\n{machine()}")
     with tempfile.TemporaryDirectory(prefix="megalith-bench-") as scratch:
+        os.environ["MEGALITH_CACHE_DIR"] = f"{scratch}/cache"
         inputs = Inputs(options, pathlib.Path(scratch))
         for name in options.only.split(","):
             for kind in options.kinds.split(","):
