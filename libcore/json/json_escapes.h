@@ -3,10 +3,10 @@
 #include <cstdint>
 #include <optional>
 
-/// The escapes of JSON strings, wherever their text is in memory. None of these functions checks UTF-8.
+/// Reads and decodes the escapes of JSON strings. None of these functions checks UTF-8.
 namespace megalith {
 
-/// Whether a UTF-16 unit is the first or the second half of a pair.
+/// Whether a UTF-16 unit is the first (high) or the second (low) of a surrogate pair.
 inline bool is_high_surrogate(uint32_t unit) {
   return (unit & 0xFC00) == 0xD800;
 }
@@ -22,8 +22,8 @@ char* skip_plain(char* at, char* end, bool& escaped);
 /// The low surrogate that the escape at `at` stands for, if there is one (\uDC00 to \uDFFF).
 std::optional<uint32_t> read_low_half(const char* at, const char* end);
 
-/// Decodes the \uXXXX at `at`; if it is a high surrogate, the low one after it is decoded with it. Moves `at`
-/// and `out` past them.
+/// Decodes the escape \uXXXX at `at`, which must have four hexadecimal digits, to UTF-8 at `out`. A surrogate
+/// pair is two escapes, which become one character. Moves `at` past what it reads, `out` past what it writes.
 void decode_unit(const char*& at, const char* end, char*& out);
 
 /// Decodes [at, end), whose escapes are well-formed, to `out` <= `at`. This is safe in place, since an escape

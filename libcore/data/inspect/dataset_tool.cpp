@@ -271,7 +271,7 @@ class DocumentPrinter {
  private:
   static constexpr size_t kBlock = size_t{1} << 16;
   static constexpr int64_t kPiece = int64_t{1} << 13;  // ids that are written at once
-  static constexpr size_t kMaxId = 20;                 // characters of an id
+  static constexpr size_t kMaxId = 11;                 // characters of an int32_t
 
   void add(std::string_view text) {
     block_.append(text.data(), text.size());

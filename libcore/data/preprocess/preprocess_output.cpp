@@ -140,8 +140,8 @@ class DocumentOutput::Key {
                  .options = options_json(config, tools)},
         writer_(make_writer(config, from)),
         max_id_(from ? from->max_id : -1) {
-    constexpr size_t kAroundCache = 8;  // so many datasets may have a thread and buffers of their own
-    if (config.json_keys.size() > kAroundCache) writer_.write_through_cache();
+    constexpr size_t kMostDirect = 8;  // datasets that may each have a thread and buffers for direct I/O
+    if (config.json_keys.size() > kMostDirect) writer_.write_through_cache();
     if (config.text == TextUnit::kNone) sidecar_.options.set("json_key", key_);
   }
 

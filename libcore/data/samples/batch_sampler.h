@@ -41,7 +41,7 @@ struct RunLength {
 };
 
 /// The numbers of train, valid and test samples that a run requests (Megatron's
-/// get_train_valid_test_num_samples). The greatest number in place of one that has no room in 64 bits.
+/// get_train_valid_test_num_samples); INT64_MAX in place of a greater one.
 std::array<int64_t, 3> requested_samples(const RunLength& run);
 
 /// The number of validation samples that a run has consumed before iteration `iteration`, so that a resumed

@@ -71,8 +71,8 @@ struct IndexMemory {
 /// cannot keep.
 IndexMemory index_memory(const OpenBlend& open, const SplitPlan& plan, const std::string& folder);
 IndexMemory operator+(const IndexMemory& a, const IndexMemory& b);
-/// Throws kUsage, with the option that helps, if that is more than `left`, the memory that this machine has
-/// left, or if it does not leave the run's model `model` bytes there.
+/// Throws kUsage, with the option that helps, if held + building or held + model is more than `left`, the
+/// bytes of memory that this machine has left. `model`: what the run's model takes after the build.
 void require_index_memory(const IndexMemory& memory, size_t left, size_t model = 0);
 
 }  // namespace megalith

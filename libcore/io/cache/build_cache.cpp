@@ -89,8 +89,8 @@ bool is_cached_name(std::string_view name) {
 }
 
 /// Whether a temporary file was abandoned by its writer, which on a file system without nameless files keeps
-/// that name as long as it computes the contents. It was if it was last written over an hour ago. Ten minutes
-/// are enough if no process here has the writer's number; a writer on another machine may still be at work.
+/// that name as long as it computes the contents. It was abandoned if nobody wrote to it for an hour, or for
+/// ten minutes if no process here has the writer's number (the writer may run on another machine).
 bool is_left(const fs::path& file, int64_t process) {
   constexpr auto kPause = std::chrono::minutes(10), kLong = std::chrono::minutes(60);
   const bool gone = process > 0 && process <= std::numeric_limits<pid_t>::max() &&

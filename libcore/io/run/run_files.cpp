@@ -62,7 +62,7 @@ std::string real_path(const std::string& path) {
   return error ? path : real.string();
 }
 
-/// As real_path(), of an input that exists. Asks for that of its folder once for all inputs that lie in it.
+/// As real_path(), of an input that exists. Resolves a folder once for consecutive inputs that lie in it.
 std::string RunFiles::real_input(const std::string& path, bool is_link) {
   const fs::path whole(path);
   const std::string name = whole.filename().string();

@@ -290,7 +290,7 @@ TEST(IndexedDatasetWriter, KeepsMillionsOfDocumentsInOrder) {
   for (int64_t i = 0; i < many.sequences(); ++i) ASSERT_EQ(many.sequence_length(i), i % 3 + 1);
 }
 
-// Around the cache each of them would have a thread and 2 MiB.
+// With direct I/O each of them would have a thread and 2 MiB.
 TEST(IndexedDatasetWriter, WritesManyDatasetsAtATimeThroughTheCache) {
   const TempDir dir;
   constexpr size_t kDatasets = 20, kTokens = 200'000;
