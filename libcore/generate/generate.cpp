@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <optional>
+#include <utility>
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
@@ -72,6 +73,13 @@ struct Generator::Slot {
   std::vector<int32_t> tokens;     // the prompt and the tokens chosen so far
 };
 
+/// The next token of a sequence, and what follows it.
+struct Generator::Choice {
+  enum class Then { kGoOn, kStopToken, kCaller };  // kStopToken: the token is one, and no part of the text
+  int32_t token = 0;
+  Then then = Then::kGoOn;
+};
+
 struct Generator::State {
   State(const Stage& stage, Stream& stream, const Limits& limits, int64_t prompt)
       : prompt_rows(prompt),
@@ -95,6 +103,7 @@ struct Generator::State {
   std::vector<float> after_prompt;
   std::vector<int32_t> ids;
   std::vector<KvCache*> caches;
+  std::vector<Choice> choices;  // of the last step
   std::vector<Slot> slots;
   std::optional<Sampler> sampler;
 };
@@ -217,18 +226,11 @@ void Generator::read_prompt(Slot& slot, const Job& job, size_t number) {
 }
 
 template <class T>
-T Generator::of_first(const T& mine) {
+T Generator::of_first(T mine) {
   if (!limits_.ranks) return mine;
   stream_.synchronize();  // as exchange() wants it
   return rank0_value(*limits_.ranks, mine);
 }
-
-/// The next token of a sequence, and what follows it.
-struct Generator::Choice {
-  enum class Then { kGoOn, kStopToken, kCaller };  // kStopToken: the token is one, and no part of the text
-  int32_t token = 0;
-  Then then = Then::kGoOn;
-};
 
 Generator::Choice Generator::choose(const Slot& slot, const Job& job, std::span<float> logits) {
   const Draw draw{job.first_draw + static_cast<int64_t>(slot.sequence),
@@ -242,12 +244,14 @@ Generator::Choice Generator::choose(const Slot& slot, const Job& job, std::span<
 
 // Each rank has the same logits. But processors of two kinds may round the numbers that are drawn by in two
 // ways, and a choice that differed would hang the ranks.
-std::vector<Generator::Choice> Generator::choices(std::span<Slot* const> slots, const Job& job) {
+const std::vector<Generator::Choice>& Generator::choices(std::span<Slot* const> slots, const Job& job) {
   const auto vocabulary = static_cast<size_t>(stage_.config().vocab_size);
-  std::vector<Choice> out;
+  std::vector<Choice>& out = state_->choices;
+  out.clear();
   for (size_t i = 0; leads() && i < slots.size(); ++i)
     out.push_back(choose(*slots[i], job, {state_->logits.data() + i * vocabulary, vocabulary}));
-  return of_first(out);
+  out = of_first(std::move(out));
+  return out;
 }
 
 bool Generator::take(Slot& slot, const Choice& choice, Generated& out) {
@@ -286,7 +290,7 @@ void Generator::pass(std::span<Slot* const> slots) {
 void Generator::step(std::span<Slot* const> slots, const Job& job, std::vector<Generated>& out) {
   const auto start = std::chrono::steady_clock::now();
   pass(slots);
-  const std::vector<Choice> chosen = choices(slots, job);
+  const std::vector<Choice>& chosen = choices(slots, job);
   for (size_t i = 0; i < slots.size(); ++i) {
     Slot& slot = *slots[i];
     const size_t before = out[slot.sequence].tokens.size();
@@ -383,7 +387,7 @@ bool Generator::extend(BeamSearch& search) {
     turn.goes_on = search.extend({state_->logits.data(), rows * vocabulary});
   }
   if (leads() && limits_.ranks) turn.steps = search.steps();
-  turn = of_first(turn);
+  turn = of_first(std::move(turn));
   if (!leads()) search.follow(turn.steps);
   return turn.goes_on;
 }

@@ -149,11 +149,12 @@ class Generator {
   bool leads() const { return !limits_.ranks || limits_.ranks->rank() == 0; }
   /// What the first rank has, on all ranks.
   template <class T>
-  T of_first(const T& mine);
+  T of_first(T mine);
   /// Chooses the next token from these logits.
   Choice choose(const Slot&, const Job&, std::span<float> logits);
-  /// The next token of each slot, from its row of the state's logits: what the first rank chooses.
-  std::vector<Choice> choices(std::span<Slot* const> slots, const Job&);
+  /// The next token of each slot, from its row of the state's logits: what the first rank chooses. Valid
+  /// until the next call.
+  const std::vector<Choice>& choices(std::span<Slot* const> slots, const Job&);
   /// Returns whether the sequence continues.
   bool take(Slot&, const Choice&, Generated&);
   /// Computes the logits after the last token of each slot, into the state.
