@@ -105,20 +105,13 @@ void EndOptions::validate(Problems& problems) const {
 
 namespace {
 
-/// What a run has read of its model, apart from the weights.
-struct ModelTexts {
-  const ModelSource& source;
-  const Tokenizer& tokenizer;
-  const GenerationFiles& files;
-};
-
 void show_loading(const GenerateConfig& config) {
   show_status(concat("loading ", config.model.model, " ..."));
 }
 
-/// The same, opened.
-struct OpenTexts {
-  explicit OpenTexts(const GenerateConfig& config)
+/// What a run reads of its model, apart from the weights.
+struct ModelTexts {
+  explicit ModelTexts(const GenerateConfig& config)
       : source(config.model.model),
         tokenizer(tokenizer_of(source, config.prompt.chat.has_value())),
         files(generation_files(source, *tokenizer)) {}
@@ -126,7 +119,6 @@ struct OpenTexts {
   const ModelSource source;
   const std::unique_ptr<Tokenizer> tokenizer;
   const GenerationFiles files;
-  const ModelTexts texts{source, *tokenizer, files};
 };
 
 Generator generator_of(const GenerateConfig& config, LoadedModel& model, const GenerateRanks* ranks) {
@@ -164,9 +156,9 @@ Printer::Style style_of(const GenerateConfig& config) {
 }
 
 void continue_prompts(const GenerateConfig& config, const ModelTexts& texts) {
-  const std::vector<Prompt> prompts = encode_prompts(config, texts.source, texts.tokenizer, texts.files);
+  const std::vector<Prompt> prompts = encode_prompts(config, texts.source, *texts.tokenizer, texts.files);
   LoadedModel model = load(config, texts.source);
-  Printer printer(texts.tokenizer, prompts, style_of(config));
+  Printer printer(*texts.tokenizer, prompts, style_of(config));
   std::vector<std::vector<int32_t>> ids;
   for (const Prompt& prompt : prompts) ids.push_back(prompt.ids);
   Generator generator = generator_of(config, model, nullptr);
@@ -207,7 +199,7 @@ class RankedGeneration {
   /// Returns false if nobody reads the texts any more.
   bool run() {
     together([&](const auto&) {
-      if (prints()) prompts_ = encode_prompts(config_, texts_.source, texts_.tokenizer, texts_.files);
+      if (prints()) prompts_ = encode_prompts(config_, texts_.source, *texts_.tokenizer, texts_.files);
     });
     prompts_ = rank0_value(ranks_.world, prompts_);
     LoadOptions part = load_options(config_);
@@ -244,7 +236,7 @@ class RankedGeneration {
 
   void generate(LoadedModel& model) {
     Generator generator = generator_of(config_, model, &ranks_);
-    Printer printer(texts_.tokenizer, prompts_, style_of(config_));
+    Printer printer(*texts_.tokenizer, prompts_, style_of(config_));
     Generator::Job job = job_of(config_, texts_.files);
     const std::vector<std::vector<int32_t>> all = ids_of({0, prompts_.size()});
     job.prompts = all;
@@ -311,8 +303,9 @@ class RankedGeneration {
   void stop_each(Generator::Job& job, size_t first, const std::function<void()>& check) {
     job.on_token = [this, &check, first](size_t sequence, int32_t token) {
       check();
+      if (config_.end.stop.empty()) return true;
       const Prompt& prompt = prompts_[first + sequence / continuations()];
-      const auto text = streams_.try_emplace(sequence, texts_.tokenizer, prompt.ids, config_.end.stop).first;
+      const auto text = streams_.try_emplace(sequence, *texts_.tokenizer, prompt.ids, config_.end.stop).first;
       text->second.push(token);
       return !text->second.stopped();
     };
@@ -348,9 +341,9 @@ void hold_conversation(const GenerateConfig& config, const ModelTexts& texts) {
   LoadedModel model = load(config, texts.source);
   Generator generator = generator_of(config, model, nullptr);
   ChatHistory history(chat, tokens_of(texts.files),
-                      [&](const std::string& text) { return encode(texts.tokenizer, text, texts.source); });
+                      [&](const std::string& text) { return encode(*texts.tokenizer, text, texts.source); });
   converse({.generator = generator,
-            .tokenizer = texts.tokenizer,
+            .tokenizer = *texts.tokenizer,
             .history = history,
             .answer = job_of(config, texts.files),
             .style = {.json = config.output.json, .echo = false, .stop = config.end.stop}});
@@ -362,18 +355,18 @@ void hold_conversation(const GenerateConfig& config, const ModelTexts& texts) {
 void run_generate(const GenerateConfig& config) {
   set_cpu_threads(config.run.threads);
   show_loading(config);
-  const OpenTexts opened(config);
+  const ModelTexts texts(config);
   if (config.prompt.conversation())
-    hold_conversation(config, opened.texts);
+    hold_conversation(config, texts);
   else
-    continue_prompts(config, opened.texts);
+    continue_prompts(config, texts);
 }
 
 bool run_generate(const GenerateConfig& config, const GenerateRanks& ranks) {
   show_loading(config);
-  const OpenTexts opened(config);
-  require_divisible(opened.source, ranks.parallel);
-  return RankedGeneration(config, opened.texts, ranks).run();
+  const ModelTexts texts(config);
+  require_divisible(texts.source, ranks.parallel);
+  return RankedGeneration(config, texts, ranks).run();
 }
 
 }  // namespace megalith
