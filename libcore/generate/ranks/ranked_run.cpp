@@ -10,7 +10,7 @@ namespace megalith {
 namespace {
 
 constexpr const char* kShareMatrices =
-    "ranks share the matrices of a model that is too large for one; give --tensor-model-parallel-size";
+    "give --tensor-model-parallel-size: its ranks share the matrices of a model that is too large for one";
 constexpr const char* kLeaveOut = "leave it out: it says how a run trains";
 
 constexpr WithdrawnOption kOnlyForTraining[] = {
