@@ -96,10 +96,9 @@ class Generator {
   using OnEnd = std::function<void(size_t sequence, const Generated&)>;
   struct Job {
     std::span<const std::vector<int32_t>> prompts;  // prompts with at least one token each
-    int64_t continuations =
-        /// Continuations of each prompt; sequences p * continuations to (p + 1) * continuations - 1 belong to
-        /// prompt p.
-        1;
+    /// Continuations of each prompt; sequences p * continuations to (p + 1) * continuations - 1 belong to
+    /// prompt p.
+    int64_t continuations = 1;
     SampleOptions sampling;
     /// With several beams, the prompts are continued one after the other, and the continuations of a prompt
     /// are the best texts of its search: at most as many as there are beams, which need a batch of that size.

@@ -24,8 +24,7 @@ struct ModelOptions {
   void fields(V&& v) {
     v("model", model,
       "What to run: a folder that training saved into, one of its iterations, a Hugging Face folder, or the "
-      "id "
-      "of a model that was downloaded from its hub before.",
+      "id of a model that was downloaded from its hub before.",
       required(), metavar("DIR"), alias({"load", "load_checkpoint", "checkpoint_name_or_path"}));
     v("adapter", adapter, "PEFT adapter to run the model with: LoRA or prefix tuning.", metavar("DIR"));
   }
@@ -133,8 +132,8 @@ struct GenerateRanks {
 /// written, throws what write_stdout() throws.
 void run_generate(const GenerateConfig&);
 /// The same in ranks, which all call it with the same options; not for a conversation. The first one reads
-/// the prompts and prints: the texts of its own group as they come, then those of the others. Where one rank
-/// would throw ReaderGone, its texts end instead, so that no other rank fails, and it returns false.
+/// the prompts and prints: in each round the texts of its own group as they come, then those of the others.
+/// If nobody reads them any more, it does not throw ReaderGone: all ranks end their texts and return false.
 bool run_generate(const GenerateConfig&, const GenerateRanks&);
 
 }  // namespace megalith

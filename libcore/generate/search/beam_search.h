@@ -21,13 +21,11 @@ struct BeamOptions {
   void fields(V&& v) {
     v("num-beams", beams,
       "Search for the text that is likeliest as a whole, keeping this many beginnings at each step; 1: "
-      "choose "
-      "each token by itself.",
+      "choose each token by itself.",
       between(1, kMost));
     v("length-penalty", length_penalty,
       "With --num-beams, a text's log-likelihood is divided by its length to this power; above 0 favors "
-      "longer "
-      "texts.");
+      "longer texts.");
     v("early-stopping", early_stopping,
       "With --num-beams, end the search once that many texts have ended; without it, once no beam can become "
       "better than these.");
