@@ -101,6 +101,7 @@ class Generation {
       generate_in_ranks(config_, parallel_, entered.rank, entered.thread_log);
     else
       run_generate(config_);
+    check_log_files();
     return 0;
   }
 

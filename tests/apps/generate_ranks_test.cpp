@@ -187,6 +187,21 @@ TEST_F(GenerateRanks, RefuseALongPromptBeforeTheyPrint) {
   }
 }
 
+// As in training: the texts are written, and the exit code shows that the log is not.
+TEST_F(GenerateRanks, TellThatALogCannotBeWritten) {
+  std::filesystem::create_directory(dir_ / "logs");
+  std::filesystem::create_symlink("/dev/full", dir_ / "logs/workerlog.0");
+  const CommandResult result = generate(kFile + " --nproc 2 --log-dir logs");
+  EXPECT_EQ(result.code, 74) << result.all();
+  EXPECT_EQ(result.out, of_one(kFile));
+  EXPECT_NE(result.err.find("generate: error: logs/workerlog.0: cannot write: No space left on device"),
+            std::string::npos)
+      << result.err;
+  const CommandResult other = generate(kFile + " --nproc 2 --log-dir other");
+  EXPECT_EQ(other.code, 0) << other.all();
+  EXPECT_NE(read_file(dir_ / "other/workerlog.0").find("generating in 2 ranks"), std::string::npos);
+}
+
 // All texts would take a minute or more.
 TEST_F(GenerateRanks, EndQuietlyWhenNobodyReads) {
   write_prompts(100000, "a");
