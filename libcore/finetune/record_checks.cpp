@@ -17,6 +17,20 @@ constexpr const char* kMedia[] = {"images", "videos", "audios"};
 constexpr const char* kOthers[] = {"text", "input", "history", "functions", "sort"};
 constexpr const char* kJudgements[] = {"label", "kto_tag"};
 
+template <class... Parts>
+[[noreturn]] void refuse(const std::string& where, const Parts&... parts) {
+  fail(ErrorKind::kData, where, ": ", parts...);
+}
+
+[[noreturn]] void refuse_preference(const char* name, const std::string& where) {
+  refuse(where, quote(name), " is learned with --dpo alone; give it, or leave the member out");
+}
+
+template <class Names>
+bool is_among(const Names& names, std::string_view name) {
+  return std::find(std::begin(names), std::end(names), name) != std::end(names);
+}
+
 bool has_answer(const Json& record) {
   return std::any_of(std::begin(kAnswers), std::end(kAnswers),
                      [&](const char* name) { return is_there(record.find(name)); });
@@ -28,13 +42,13 @@ class Checks {
       : record_(record), where_(where), form_(record_form(record)) {}
 
   void record() const {
-    refuse_two(kAnswers);
+    refuse_two_answers();
     refuse_unread();
     refuse_avoided();
     refuse_two_questions();
     refuse_input("text");
     for (const char* name : kPreferences)
-      if (holds(name) && !has_answer(record_)) refuse_preference(name);
+      if (holds(name) && !has_answer(record_)) refuse_preference(name, where_);
     refuse_beside_text();
   }
 
@@ -46,26 +60,16 @@ class Checks {
       if (holds(name)) refuse_both("chosen", name);
   }
 
-  [[noreturn]] void refuse_preference(const char* name) const {
-    refuse(quote(name), " is learned with --dpo alone; give it, or leave the member out");
-  }
-
-  template <class... Parts>
-  [[noreturn]] void refuse(const Parts&... parts) const {
-    fail(ErrorKind::kData, where_, ": ", parts...);
-  }
-
  private:
   bool holds(const char* name) const { return is_there(record_.find(name)); }
 
   [[noreturn]] void refuse_both(const char* first, const char* second) const {
-    refuse("holds both ", quote(first), " and ", quote(second), "; leave one of them out");
+    refuse(where_, "holds both ", quote(first), " and ", quote(second), "; leave one of them out");
   }
 
-  template <size_t kCount>
-  void refuse_two(const char* const (&names)[kCount]) const {
+  void refuse_two_answers() const {
     const char* first = nullptr;
-    for (const char* name : names) {
+    for (const char* name : kAnswers) {
       if (!holds(name)) continue;
       if (first != nullptr) refuse_both(first, name);
       first = name;
@@ -84,7 +88,7 @@ class Checks {
   void refuse_input(const char* beside) const {
     if (!holds("input") || form_ == "instruction") return;
     if (form_.empty() && !holds(beside)) return;  // the record has no known form
-    refuse("\"input\" cannot be used with ", quote(form_.empty() ? beside : form_),
+    refuse(where_, "\"input\" cannot be used with ", quote(form_.empty() ? beside : form_),
            "; give \"instruction\", or leave it out");
   }
 
@@ -92,22 +96,24 @@ class Checks {
     if (form_ != "text") return;
     for (const char* name : kAnswers)
       if (holds(name)) refuse_both("text", name);
-    refuse_unused(record_, {kOfTemplates[0], kOfTemplates[1], kOfTemplates[2]}, "text", where_);
+    refuse_for_template(record_, "text", where_);
   }
 
   void refuse_unread() const {
     for (const char* name : kMedia)
       if (holds(name))
-        refuse(quote(name), ": only texts are learned; leave them out, with the records that need them");
-    if (holds("functions")) refuse("\"functions\" are not read; give \"tools\"");
-    if (holds("history")) refuse("\"history\" is not read; give \"messages\" with its turns instead");
+        refuse(where_, quote(name),
+               ": only texts are learned; leave them out, with the records that need them");
+    if (holds("functions")) refuse(where_, "\"functions\" are not read; give \"tools\"");
+    if (holds("history")) refuse(where_, "\"history\" is not read; give \"messages\" with its turns instead");
   }
 
   /// A "label" beside a text alone is a class, as in sets for classification.
   void refuse_avoided() const {
     for (const char* name : kJudgements)
       if (const Json* label = record_.find(name); label && *label == Json(false) && has_answer(record_))
-        refuse(quote(name), " is false: an answer to avoid would be learned; leave the record out, or give ",
+        refuse(where_, quote(name),
+               " is false: an answer to avoid would be learned; leave the record out, or give ",
                "\"chosen\" and \"rejected\" with --dpo");
   }
 
@@ -118,8 +124,12 @@ class Checks {
 
 /// Whether refuse_avoided() looks at a member.
 bool is_judgement(std::string_view name, const Json& value) {
-  return value.is_bool() &&
-         std::find(std::begin(kJudgements), std::end(kJudgements), name) != std::end(kJudgements);
+  return value.is_bool() && is_among(kJudgements, name);
+}
+
+bool is_known(std::string_view name) {
+  return is_among(kAnswers, name) || is_among(kQuestions, name) || is_among(kOfTemplates, name) ||
+         is_among(kPreferences, name) || is_among(kMedia, name) || is_among(kOthers, name);
 }
 
 }  // namespace
@@ -158,45 +168,33 @@ void check_pair_members(const Json& record, const std::string& where) {
   Checks(record, where).pair();
 }
 
-void refuse_unused(const Json& record, std::initializer_list<const char*> unused, const char* beside,
-                   const std::string& where) {
-  for (const char* name : unused)
+void refuse_for_template(const Json& record, const char* beside, const std::string& where) {
+  for (const char* name : kOfTemplates)
     if (is_there(record.find(name)))
-      Checks(record, where)
-          .refuse(quote(name), " cannot be used with ", quote(beside), "; give \"messages\" instead");
+      refuse(where, quote(name), " cannot be used with ", quote(beside), "; give \"messages\" instead");
 }
 
 void check_rendering(const Json& record, const char* form, const std::vector<std::string_view>& parts,
                      const std::string& where) {
   const Json* const text = record.find("text");
   if (!is_there(text)) return;
-  const Checks checks(record, where);
   if (!text->is_string())
-    checks.refuse("\"text\" is ", shortened(text->dump(), 60), "; wanted a text, or leave it out");
+    refuse(where, "\"text\" is ", shortened(text->dump(), 60), "; wanted a text, or leave it out");
   for (const std::string_view part : parts)
     if (text->as_string().find(trim(part)) == std::string::npos)
-      checks.refuse("holds both ", quote(form), " and \"text\", which does not contain ",
-                    quote(shortened(std::string(trim(part)), 60)), "; leave one of them out");
+      refuse(where, "holds both ", quote(form), " and \"text\", which does not contain ",
+             quote(shortened(std::string(trim(part)), 60)), "; leave one of them out");
 }
 
 void check_chosen(const Json& record, const std::string& answer, const std::string& where) {
   const Json* const chosen = record.find("chosen");
-  if (is_there(chosen) && last_content(*chosen) != Json(answer))
-    Checks(record, where).refuse_preference("chosen");
+  if (is_there(chosen) && last_content(*chosen) != Json(answer)) refuse_preference("chosen", where);
 }
 
 std::vector<std::string> unread_members(const Json& record) {
-  static const std::vector<std::string_view> kKnown = [] {
-    std::vector<std::string_view> all;
-    const auto add = [&](const auto& names) { all.insert(all.end(), std::begin(names), std::end(names)); };
-    add(kAnswers), add(kQuestions), add(kOfTemplates), add(kPreferences), add(kMedia), add(kOthers);
-    return all;
-  }();
   std::vector<std::string> out;
   for (const auto& [name, value] : record.as_object())
-    if (is_there(&value) && !is_judgement(name, value) &&
-        std::find(kKnown.begin(), kKnown.end(), name) == kKnown.end())
-      out.push_back(name);
+    if (is_there(&value) && !is_judgement(name, value) && !is_known(name)) out.push_back(name);
   return out;
 }
 

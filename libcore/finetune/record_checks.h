@@ -1,6 +1,5 @@
 #pragma once
 
-#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,16 +8,16 @@
 
 namespace megalith {
 
-/// Refuses what a reader of records would drop in silence. All throw kData, which begins with the record's
-/// place and says what to leave out or give instead. Members that no form of a record has are not looked at
-/// (unread_members()).
+// These functions refuse what a reader of records would drop in silence. They throw kData, which begins with
+// the record's place and says what to leave out or give instead. Members that no form of a record has are
+// only listed (unread_members()).
 
 /// Whether a member holds something: it is there, and neither null nor an empty text, list or object.
 bool is_there(const Json* value);
 
 /// The member from which a record is read: "messages", "conversations", "src", "instruction", "prompt" or
-/// "text". One that holds nothing, as in tables put together from others, is taken if all hold nothing.
-/// Empty if none is there.
+/// "text". One that holds nothing is taken only if all hold nothing, as in a row of a table that was put
+/// together from others: an empty text before null. Empty if none is there.
 const char* record_form(const Json& record);
 
 /// The text of an answer in "chosen" or "rejected": a text, a message, or a list of messages, of which it is
@@ -42,9 +41,9 @@ void check_pair_members(const Json& record, const std::string& where);
 /// in UltraFeedback's files, which have "messages" for those who learn answers.
 void check_chosen(const Json& record, const std::string& answer, const std::string& where);
 
-/// Refuses the members `unused`, which only a chat template could use.
-void refuse_unused(const Json& record, std::initializer_list<const char*> unused, const char* beside,
-                   const std::string& where);
+/// Refuses "system", "tools" and "chat_template_kwargs", which only a chat template could use. `beside`: the
+/// member from which the record is read without one.
+void refuse_for_template(const Json& record, const char* beside, const std::string& where);
 
 /// Refuses the "text" of a record that is read in the form of the member `form`, unless it is a rendering of
 /// that form, as in Stanford Alpaca's file: a text that contains each of `parts`, without the blanks around

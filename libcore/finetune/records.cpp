@@ -85,10 +85,6 @@ class Reader {
     return found;
   }
 
-  /// Refuses what only a chat template could use.
-  void refuse_for_template(const char* beside) const {
-    refuse_unused(json_, {"system", "tools", "chat_template_kwargs"}, beside, where_);
-  }
   static bool same_question(const RecordPair& pair) {
     const std::vector<Segment>&a = pair.chosen.segments, &b = pair.rejected.segments;
     if (a.size() != b.size()) return false;
@@ -108,7 +104,7 @@ class Reader {
       add(list, message("assistant", answer));
       return conversation(std::move(list), "prompt");
     }
-    refuse_for_template(json_.find("src") ? "src" : "prompt");
+    refuse_for_template(json_, record_form(json_), where_);
     return {.segments = {{std::move(prompt), false}, {answer, true}},
             .rendered = false,
             .where = where_,
@@ -149,7 +145,7 @@ class Reader {
     return instruction(answer("output"));
   }
   Record instruction(const std::string& reply) const {
-    refuse_for_template("instruction");
+    refuse_for_template(json_, "instruction", where_);
     const std::string question = text("instruction"), input = optional_text("input");
     if (options_.style == PromptStyle::kAlpaca) return asked(alpaca_prompt(question, input), reply, false);
     return asked(input.empty() ? question : question + "\n" + input, reply,
