@@ -48,7 +48,7 @@ void IdBuffer::append(std::span<const int32_t> ids) {
     return finish(std::copy(ids.begin(), ids.end(), out));
   }
   uint16_t* out = extend<uint16_t>(ids.size());
-  uint32_t bits = 0;  // a loop without a way out is vectorized
+  uint32_t bits = 0;  // checked after the loop, which is vectorized only without an exit
   for (const int32_t id : ids) {
     bits |= static_cast<uint32_t>(id);
     *out++ = static_cast<uint16_t>(id);

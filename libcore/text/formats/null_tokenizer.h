@@ -20,7 +20,7 @@ class NullTokenizer : public Tokenizer {
   int size_;
 };
 
-/// For a log: why the vocabulary of a NullTokenizer has one id more than --vocab-size says. Empty for another
+/// A line for the log that says why a NullTokenizer has one id more than --vocab-size. Empty for another
 /// tokenizer.
 std::string null_vocabulary_note(const Tokenizer& tokenizer);
 

@@ -6,6 +6,7 @@
 #include "libcore/base/text.h"
 #include "libcore/base/utf8.h"
 #include "libcore/text/unicode/byte_alphabet.h"
+#include "libcore/text/unicode/marked_bytes.h"
 #include "libcore/text/unicode/python_text.h"
 
 namespace megalith {
@@ -134,15 +135,7 @@ std::string TokenDecoder::decode(std::vector<std::string> tokens) const {
 
 namespace {
 
-// Bytes that are in no text: before a byte of ByteFallback, and at the end of a text.
-constexpr char kByteMark = '\xFF', kEndMark = '\xFE';
-
-/// A byte of ByteFallback among text: kByteMark and two letters, as the byte may be any.
-std::string marked_byte(char byte) {
-  const auto value = static_cast<unsigned char>(byte);
-  return {kByteMark, static_cast<char>('a' + value / 16), static_cast<char>('a' + value % 16)};
-}
-constexpr size_t kMarkedBytes = 3;
+constexpr char kEndMark = '\xFE';  // the end of a text; no text has this byte
 
 /// The steps of a decoder that a JoinedDecoder does.
 struct JoiningSteps {
@@ -175,8 +168,7 @@ void append_unmarked(std::string_view marked, std::string& out) {
     out += plain;
     marked.remove_prefix(plain.size());
     if (marked.empty()) return;
-    for (bytes.clear(); marked.starts_with(kByteMark); marked.remove_prefix(kMarkedBytes))
-      bytes += static_cast<char>((marked[1] - 'a') * 16 + (marked[2] - 'a'));
+    take_marked_bytes(marked, bytes);
     for (const std::string& token : tokens_of(bytes)) out += token;
   }
 }
@@ -208,7 +200,7 @@ std::optional<JoinedDecoder> JoinedDecoder::of(const TokenDecoder& decoder, cons
     if (!steps->bytes) continue;
     // A token whose text is replaced by nothing still ends a run of bytes.
     if (text.empty() && !tokens[id].empty()) return std::nullopt;
-    if (const auto byte = byte_of(text)) text = marked_byte(*byte);
+    if (const auto byte = byte_of(text)) text = marked_byte(static_cast<uint8_t>(*byte));
   }
   JoinedDecoder made;
   made.texts_ = TokenTexts(texts);

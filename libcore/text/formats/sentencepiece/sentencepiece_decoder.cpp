@@ -7,6 +7,7 @@
 #include "libcore/base/utf8.h"
 #include "libcore/text/tokenizer.h"
 #include "libcore/text/unicode/byte_alphabet.h"
+#include "libcore/text/unicode/marked_bytes.h"
 
 namespace megalith {
 namespace {
@@ -82,14 +83,8 @@ std::string SentencePieceDecoder::decode(std::span<const int32_t> ids) const {
 
 namespace {
 
-// What no text has: before a byte, and in place of a piece without text, which ends a run of bytes.
-constexpr char kByteMark = '\xFF', kEmptyMark = '\xFE';
-
-/// A byte among texts: kByteMark and two letters, as the byte may be any.
-std::string marked_byte(uint8_t byte) {
-  return {kByteMark, static_cast<char>('a' + byte / 16), static_cast<char>('a' + byte % 16)};
-}
-constexpr size_t kMarkedBytes = 3;
+// Stands for a piece without text, which ends a run of bytes; no text has this byte.
+constexpr char kEmptyMark = '\xFE';
 
 /// What the id of `at` adds to a text that has begun.
 std::string added_text(const SentencePieceDecoder::Parts& parts, size_t at) {
@@ -103,8 +98,8 @@ std::string added_text(const SentencePieceDecoder::Parts& parts, size_t at) {
   return text.empty() ? std::string(1, kEmptyMark) : text;
 }
 
-/// Appends texts that have marks. The next mark of each kind is kept, so that one kind alone does not make a
-/// search for the other at each.
+/// Appends texts that have marks. The next place of each kind of mark is kept: a search for both at each mark
+/// would go through the rest of the texts again and again where one kind is rare.
 void append_unmarked(std::string_view marked, std::string& out) {
   const size_t end = marked.size();
   size_t byte_at = marked.find(kByteMark), empty_at = marked.find(kEmptyMark);
@@ -112,10 +107,10 @@ void append_unmarked(std::string_view marked, std::string& out) {
   for (size_t at = 0; at < end;) {
     const size_t stop = std::min({byte_at, empty_at, end});
     out += marked.substr(at, stop - at);
-    bytes.clear();
-    for (at = stop; at < end && marked[at] == kByteMark; at += kMarkedBytes)
-      bytes += static_cast<char>((marked[at + 1] - 'a') * 16 + (marked[at + 2] - 'a'));
+    std::string_view rest = marked.substr(stop);
+    take_marked_bytes(rest, bytes);
     append_bytes(bytes, out);
+    at = end - rest.size();
     if (at < end && marked[at] == kEmptyMark) ++at;
     if (byte_at < at) byte_at = marked.find(kByteMark, at);
     if (empty_at < at) empty_at = marked.find(kEmptyMark, at);
@@ -138,8 +133,8 @@ std::optional<JoinedPieces> JoinedPieces::of(const SentencePieceDecoder& decoder
   return made;
 }
 
-/// Appends the pieces from which a blank is dropped, and returns how many ids of the text they and what has
-/// no text before them are.
+/// Appends the first pieces of a text, from which a blank is dropped. Returns the number of ids that this
+/// covers, with those before them that have no text.
 size_t JoinedPieces::append_beginning(std::span<const int32_t> ids, ByteBuffer& out) const {
   if (!parts_->drops_first_blank) return 0;
   for (size_t i = 0; i < ids.size(); ++i) {

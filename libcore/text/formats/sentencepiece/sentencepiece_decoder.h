@@ -41,7 +41,7 @@ class SentencePieceDecoder {
 class JoinedPieces {
  public:
   /// Goes through all pieces, which takes some 50 ns each. `decoder` must outlive this object. Nothing if its
-  /// unknown_text is not UTF-8, so that what surrounds it would matter.
+  /// unknown_text is not UTF-8, because the texts around it might then complete a character.
   static std::optional<JoinedPieces> of(const SentencePieceDecoder& decoder);
 
   /// See Tokenizer::decode_all().
