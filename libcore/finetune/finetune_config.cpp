@@ -175,7 +175,7 @@ void FinetuneConfig::add_to(Options& options) {
     if (options.given("eval-strategy") && schedule.evaluate != Moments::kNo) schedule.do_eval = true;
     if (options.given("eval-strategy") && !options.given("eval-interval"))
       run.train.eval_interval = run.train.log_interval;
-    // Where there is no dynamic scale, its first value is as if not given.
+    // Without a dynamic scale, validate() refuses any first value but the default of TrainConfig.
     if ((!run.train.fp16 || run.train.fixed_loss_scale()) && !options.given("initial-loss-scale"))
       run.train.initial_loss_scale = TrainConfig().initial_loss_scale;
     if (schedule.only_model) run.checkpoint.save_optim = false;

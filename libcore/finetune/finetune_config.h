@@ -29,7 +29,7 @@ bool only_for_pretraining(std::string_view option);
 
 /// A chat template that another tool has under a name.
 struct NamedTemplate {
-  std::string name;                // the option and its word, for messages
+  std::string name;                // the option and its value, for messages
   std::string jinja;               // the template's source
   std::vector<std::string> marks;  // the tokens by which it separates messages; the last one ends a message
 };

@@ -23,7 +23,7 @@ template <class... Parts>
 }
 
 [[noreturn]] void refuse_preference(const char* name, const std::string& where) {
-  refuse(where, quote(name), " is learned with --dpo alone; give it, or leave the member out");
+  refuse(where, quote(name), " is learned only with --dpo; give that option, or leave the member out");
 }
 
 template <class Names>

@@ -141,7 +141,7 @@ void RecordFiles::choose_template() {
   }
   files_.chat_template = named.jinja;
   files_.template_file = named.name;
-  // A model before its first chats does not name this token among those that end a text.
+  // A base model does not name the end of a message among the tokens that end a text.
   if (std::find(files_.end.begin(), files_.end.end(), ids.at(0)) == files_.end.end())
     files_.end.push_back(ids[0]);
 }
@@ -185,7 +185,7 @@ void log_unread(const std::string& path, const std::set<std::string>& members) {
   for (const std::string& member : members)
     if (names.size() < kNamed) names.push_back(quote(member));
   const std::string more = members.size() > kNamed ? concat(" and ", members.size() - kNamed, " more") : "";
-  log(path, ": not read of its records: ", join(names, ", "), more);
+  log(path, ": members of its records that are not read: ", join(names, ", "), more);
 }
 
 }  // namespace
@@ -197,7 +197,7 @@ std::unique_ptr<Examples> RecordFiles::examples(const RecordSource& source, cons
   const std::set<std::string> unread = pairs ? each_pair(source, add) : each_record(source, add);
   log(report_line(source.part == RecordSource::kHeldOut ? source.path + ", held out" : source.path,
                   examples->report()));
-  if (source.part != RecordSource::kHeldOut) log_unread(source.path, unread);  // the rest of the file did
+  if (source.part != RecordSource::kHeldOut) log_unread(source.path, unread);  // once for both parts
   if (examples->size() == 0) fail(ErrorKind::kData, source.path, ": holds no record with an answer");
   return examples;
 }

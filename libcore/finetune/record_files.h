@@ -55,9 +55,9 @@ class RecordFiles {
   RecordFiles(const RecordFiles&) = delete;  // a callback in records_ refers to this object
   RecordFiles& operator=(const RecordFiles&) = delete;
 
-  /// Returns the examples to learn, and logs a line about them and one about what is not read. With `pairs`,
-  /// each record has two answers and becomes two successive examples: first the chosen one, then the rejected
-  /// one. kData if there are no examples.
+  /// Returns the examples to learn, and logs a line about them and one with the members that are not read.
+  /// With `pairs`, each record has two answers and becomes two successive examples: first the chosen one,
+  /// then the rejected one. kData if there are no examples.
   std::unique_ptr<Examples> examples(const RecordSource& source, const LengthLimits& limits,
                                      bool pairs = false) const;
   /// Returns the questions in order; with `pairs`, each with the chosen answer. Every prompt has at least one
@@ -74,8 +74,8 @@ class RecordFiles {
   RecordFiles(const TuningDataOptions& options, const ModelSource& model, const TokenizerFiles& files,
               std::unique_ptr<Tokenizer> tokenizer, int64_t seed);
   void choose_template();
-  /// Calls `take` with each record of the source, read by read_records() or read_pairs(). Returns the members
-  /// that are not read of the file's records.
+  /// Calls `take` with each record of the source, read by read_records() or read_pairs(). Returns the names
+  /// of the members that are not read, of all records of the file.
   template <class R, class Read, class Take>
   std::set<std::string> each(const RecordSource& source, Read&& read, Take&& take) const;
   template <class Take>

@@ -113,7 +113,7 @@ TEST(Records, MayHaveTheirAnswerAsChosen) {
                              R"({"from": "gpt", "value": "a"})", "\"a\""})
     EXPECT_EQ(text_of(read_one(with_chosen(chosen), with_template())), "user:q;[assistant:a;]") << chosen;
   for (const char* other : {R"([{"role": "assistant", "content": "b"}])", "\"b\"", R"({"role": "user"})"})
-    expect_refused(with_chosen(other), "\"chosen\" is learned with --dpo alone", with_template());
+    expect_refused(with_chosen(other), "\"chosen\" is learned only with --dpo", with_template());
 }
 
 TEST(Records, MayRepeatTheirBeginningAsPrompt) {
@@ -159,8 +159,8 @@ TEST(Records, AreRefusedRatherThanReadInPart) {
            {R"({"prompt": "q", "completion": "a", "label": false})", "\"label\" is false"},
            {"{\"images\": [\"a.png\"], " + turns + "}", "\"images\": only texts are learned"},
            {"{\"input\": \"x\", " + turns + "}", "\"input\" cannot be used with \"messages\""},
-           {"{\"chosen\": \"x\", " + turns + "}", "\"chosen\" is learned with --dpo alone"},
-           {R"({"prompt": "q", "chosen": "a", "rejected": "b"})", "\"chosen\" is learned with --dpo alone"},
+           {"{\"chosen\": \"x\", " + turns + "}", "\"chosen\" is learned only with --dpo"},
+           {R"({"prompt": "q", "chosen": "a", "rejected": "b"})", "\"chosen\" is learned only with --dpo"},
            {"{\"label\": false, " + turns + "}", "\"label\" is false"},
            {"{\"kto_tag\": false, " + turns + "}", "\"kto_tag\" is false"},
            {R"({"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a",

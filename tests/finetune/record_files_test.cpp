@@ -126,8 +126,8 @@ TEST_F(TokenizerOfModel, NamesTheMembersThatAreNotRead) {
   const RecordFiles records(options, ModelSource(options.model), files(config), 0);
   testing::internal::CaptureStderr();
   records.examples({dir_ / "data.json"}, {});
-  EXPECT_NE(testing::internal::GetCapturedStderr().find(
-                concat(dir_ / "data.json", ": not read of its records: \"id\", \"source\"\n")),
+  EXPECT_NE(testing::internal::GetCapturedStderr().find(concat(
+                dir_ / "data.json", ": members of its records that are not read: \"id\", \"source\"\n")),
             std::string::npos);
 }
 

@@ -8,9 +8,9 @@
 namespace megalith {
 namespace {
 
-/// As LLaMA-Factory's template "llama3" (src/llamafactory/data/template.py): no system message of its own, no
-/// date, and contents with the blanks around them. It has no words for tools here, so that records with tools
-/// are refused.
+/// As LLaMA-Factory's template "llama3" (src/llamafactory/data/template.py): no default system message, no
+/// date, and contents with the blanks around them. Tools are not rendered here, so records with tools are
+/// refused.
 NamedTemplate llama3() {
   return {.name = "--template llama3",
           .jinja =

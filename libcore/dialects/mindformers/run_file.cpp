@@ -43,8 +43,8 @@ class Translator {
 
  private:
   static bool is_combined(const RunKey* key) { return key && key->use == KeyUse::kCombined; }
-  /// Whether the file's layout is that of the program. megalith-generate has options of its own for it, since
-  /// files for training are read there, too, and a text is the same in every layout.
+  /// Whether the program takes its layout from the file. megalith-generate, which reads files for training,
+  /// too, has options of its own for it: a text is the same in every layout.
   bool lays_out() const { return trains_ || tunes_ || plans_; }
 
   void take(const FileOption& option) {

@@ -78,8 +78,8 @@ struct PaddleConfig : PaddleNames {
 /// Options::derive().
 void settle_paddle_training(TrainConfig&, Options&);
 
-/// Gives an fp16 run whose options name no loss scale PaddleNLP's first one. Call in Options::derive(),
-/// behind whatever gives another program's.
+/// Sets PaddleNLP's initial loss scale for an fp16 run whose options name none. Call in Options::derive(),
+/// after whatever sets another program's.
 void take_paddle_loss_scale(TrainConfig&, const Options&);
 
 /// Recognizes a file of PaddleNLP's run_dpo.py by its keys, and lets it learn preferences.
