@@ -38,7 +38,7 @@ class Vocabulary:
 
     def __init__(self, folder):
         self.name, self.peers, self.options = folder.name, {}, None
-        for path in sorted(folder.iterdir()):
+        for path in sorted(path for path in folder.iterdir() if path.is_file()):
             self.take(path)
 
     def take(self, path):
@@ -84,11 +84,12 @@ class Bench:
         said = json.loads(done.stdout.splitlines()[-1])
         return said["passes"][0][1], said["tokens"]
 
-    def turn(self, vocabulary, corpus, key, order):
+    def turn(self, vocabulary, corpus, key, forward, left_out):
+        """The figures of each program. Adds to `left_out` the peers that are not measured again."""
         peers = vocabulary.peers if self.options.peers else {}
-        names = ["megalith", *(name for name in peers if name not in self.left_out)]
+        names = ["megalith", *(name for name in peers if name not in left_out)]
         figures = {}
-        for name in names if order else reversed(names):
+        for name in names if forward else reversed(names):
             if name == "tokenizers" and "fastokens" in figures:
                 continue  # its replacement
             figure = (self.ours(vocabulary, corpus, key) if name == "megalith" else
@@ -96,20 +97,19 @@ class Bench:
             if figure is not None:
                 figures[name] = figure
         fastest = min((figures[name][0] for name in figures if name != "megalith"), default=0)
-        self.left_out |= {name for name in peers if name not in figures or figures[name][0] > 2 * fastest}
+        left_out |= {name for name in peers if name not in figures or figures[name][0] > 2 * fastest}
         return figures
 
     def row(self, vocabulary, corpus, key):
         """Megabytes a second of each program, the median ratio to the fastest peer, and whose number of ids differs."""
-        size, self.left_out = corpus.stat().st_size / 1e6, set()
+        size, left_out = corpus.stat().st_size / 1e6, set()
         self.ours(vocabulary, corpus, key)  # which keeps what is made of the vocabulary
-        turns = [self.turn(vocabulary, corpus, key, order % 2 == 0) for order in range(self.options.turns)]
+        turns = [self.turn(vocabulary, corpus, key, turn % 2 == 0, left_out) for turn in range(self.options.turns)]
         rates = {name: statistics.median(size / turn[name][0] for turn in turns if name in turn) for name in turns[0]}
         ratios = [min(turn[name][0] for name in turn if name != "megalith") / turn["megalith"][0] for turn in turns
                   if len(turn) > 1]
         other = [name for name, (_, ids) in turns[0].items() if ids != turns[0]["megalith"][1]]
         return rates, ratios, other
-
 
     def start_row(self, vocabulary):
         """Milliseconds of user and system time and MiB, without and with what an earlier run has kept."""
@@ -124,8 +124,8 @@ class Bench:
                 for runs in (first, later)]
 
 
-def shown(values):
-    return f"{statistics.median(values):.0f} ({min(values):.0f} – {max(values):.0f})"
+def shown(values, digits=0):
+    return f"{statistics.median(values):.{digits}f} ({min(values):.{digits}f} – {max(values):.{digits}f})"
 
 
 def print_start(bench, vocabularies):
@@ -147,7 +147,7 @@ def print_rates(bench, vocabularies):
 
 def shown_row(name, corpus, rates, ratios, other, libraries):
     cells = [f"{rates[library]:.0f}" + ("*" if library in other else "") if library in rates else "" for library in libraries]
-    ratio = f"{statistics.median(ratios):.2f} ({min(ratios):.2f} – {max(ratios):.2f})" if ratios else ""
+    ratio = shown(ratios, 2) if ratios else ""
     return f"| {name} | {corpus} | {rates['megalith']:.0f} | " + " | ".join(cells) + f" | {ratio} |"
 
 
