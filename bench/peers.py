@@ -9,6 +9,7 @@
 
 LIBRARY and VOCABULARY: fastokens, gigatoken or tokenizers with a tokenizer.json; sentencepiece with a .model; tiktoken
 with a tekken.json, or with a file of ranks that lies beside a tokenizer.json, whose expression it takes.
+PASSES: 3 unless given.
 
 Each prints one line of JSON. pip: orjson and the library; rustbpe, tokenizers; megatron-core; numpy. Seconds are of the
 work alone: neither Python's start nor the load of the vocabulary counts."""
