@@ -13,6 +13,7 @@
 #include "libcore/io/files/file.h"
 #include "libcore/text/formats/make_tokenizer.h"
 #include "tests/support/files.h"
+#include "tests/support/log_lines.h"
 
 namespace megalith::test {
 namespace {
@@ -103,13 +104,14 @@ TEST_F(TokenizerOfModel, HasTheMarksOfANamedTemplateOrItsOwnTemplateIsUsed) {
   ASSERT_EQ(records.ends().size(), 2U);  // beside that of the model's config.json
   EXPECT_EQ(records.tokenizer().decode({&records.ends()[1], 1}), "<|eot_id|>");
   options.named_template->marks.push_back("<|start_header_id|>");
-  testing::internal::CaptureStderr();
-  EXPECT_EQ(prompt_of(options, tokenizer), "own:q;");
-  EXPECT_NE(
-      testing::internal::GetCapturedStderr().find(
-          "--template mine: the model's tokenizer has no token \"<|start_header_id|>\"; the model's own "
-          "chat template is used"),
-      std::string::npos);
+  {
+    LogLines log;
+    EXPECT_EQ(prompt_of(options, tokenizer), "own:q;");
+    EXPECT_EQ(std::count(log.lines.begin(), log.lines.end(),
+                         "warning: --template mine: the model's tokenizer has no token "
+                         "\"<|start_header_id|>\"; the model's own chat template is used"),
+              1);
+  }
   write_file(dir_ / "given.jinja", "given:{% for m in messages %}{{ m.content }};{% endfor %}");
   options.named_template->marks.pop_back();
   options.chat_template = dir_ / "given.jinja";
@@ -124,11 +126,11 @@ TEST_F(TokenizerOfModel, NamesTheMembersThatAreNotRead) {
   options.model = dir_ / "model";
   TokenizerConfig config;
   const RecordFiles records(options, ModelSource(options.model), files(config), 0);
-  testing::internal::CaptureStderr();
+  const std::string wanted =
+      concat(dir_ / "data.json", ": members of its records that are not read: \"id\", \"source\"");
+  LogLines log;
   records.examples({dir_ / "data.json"}, {});
-  EXPECT_NE(testing::internal::GetCapturedStderr().find(concat(
-                dir_ / "data.json", ": members of its records that are not read: \"id\", \"source\"\n")),
-            std::string::npos);
+  EXPECT_EQ(std::count(log.lines.begin(), log.lines.end(), wanted), 1);
 }
 
 // A FIFO or a folder in place of a file of records is refused, because nobody would write to the FIFO. A path

@@ -252,7 +252,7 @@ std::string beginning_of(const std::string& path) {
   return bytes;
 }
 
-/// How texts are split by the tokenizer of a file, which is known to be one.
+/// How the tokenizer of a file that has been read before splits texts.
 FindPretokens find_of(const std::string& path, const TikTokenSettings& settings) {
   std::string text = beginning_of(path);
   if (trim(text).empty()) text = read_file(path);

@@ -1,6 +1,8 @@
 #include "libcore/dialects/llama_factory/factory_names.h"
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
