@@ -1,6 +1,9 @@
 // A signal ends every phase of every program at once.
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -25,7 +28,7 @@ struct Phase {
   const char* name;
   std::string before;   // makes what the command reads
   std::string command;  // does not end by itself while the test waits
-  std::string begun;    // what the output has once the phase has begun; empty: nothing says so
+  std::string begun;    // what the output has once the phase has begun; empty: the program's start begins it
 };
 
 const char* const kLines = "yes '{\"text\": \"the end of the world\"}' | ";
@@ -117,6 +120,17 @@ class Group {
     }
     return ::kill(-leader_, 0) == 0;
   }
+  /// Whether one of its processes is a program of Megalith.
+  bool has_program() const {
+    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+      const pid_t process = std::atoi(entry.path().filename().c_str());  // 0: no process's folder
+      if (process <= 0 || ::getpgid(process) != leader_) continue;
+      std::ifstream comm(entry.path() / "comm");
+      std::string name;
+      if (std::getline(comm, name) && name.starts_with("megalith-")) return true;
+    }
+    return false;
+  }
   bool has_logged(const std::string& text) const { return log().find(text) != std::string::npos; }
   std::string log() const { return file_exists(log_) ? read_file(log_) : std::string(); }
   void signal(int number) const { ::kill(-leader_, number); }
@@ -137,11 +151,19 @@ class Group {
   pid_t leader_ = -1;
 };
 
-/// Waits until the phase has begun, and some time more.
-void await_beginning(const Phase& phase, const Group& group) {
-  for (int i = 0; i < 2000 && !phase.begun.empty() && !group.has_logged(phase.begun) && group.runs(); ++i)
+/// Waits until the phase has begun, for a minute at most, and some time more: a signal that came too early
+/// would end less than the phase. Whether it has begun.
+bool await_beginning(const Phase& phase, const Group& group) {
+  const auto begun = [&] {
+    return phase.begun.empty() ? group.has_program() : group.has_logged(phase.begun);
+  };
+  const auto deadline = Clock::now() + std::chrono::minutes(1);
+  while (!begun()) {
+    if (!group.runs() || Clock::now() > deadline) return false;
     std::this_thread::sleep_for(milliseconds(10));
+  }
   std::this_thread::sleep_for(milliseconds(phase.begun.empty() ? 400 : 150));
+  return true;
 }
 
 class Signals : public ProgramFolder, public testing::WithParamInterface<int> {
@@ -156,7 +178,7 @@ class Signals : public ProgramFolder, public testing::WithParamInterface<int> {
               0)
         << phase.name;
     const Group group(to, concat("PATH=", path, ":$PATH\n", phase.command));
-    await_beginning(phase, group);
+    ASSERT_TRUE(await_beginning(phase, group)) << phase.name << " did not begin: " << group.log();
     ASSERT_TRUE(group.runs()) << phase.name << " was over: " << group.log();
     const auto begin = Clock::now();
     group.signal(GetParam());
