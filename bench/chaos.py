@@ -153,9 +153,10 @@ def main():
     parser.add_argument("--stops", type=int, help="how many of them are stops, which take 5 s each; default: a third")
     parser.add_argument("--disks", type=int, help="how many are full disks; default: half of the others")
     parser.add_argument("--seed", type=int, default=random.randrange(10**6))
-    parser.add_argument("--goodput", type=float, default=0.95, help="the least that is wanted")
-    parser.add_argument("--lost", type=float, help="the most steps that a fault may cost on average, in place of --goodput, "
-                        "which few faults make a matter of chance: it depends on the steps between them")
+    limit = parser.add_mutually_exclusive_group()
+    limit.add_argument("--goodput", type=float, default=0.95, help="the least that is wanted")
+    limit.add_argument("--lost", type=float, help="the most steps that a fault may cost on average; for runs of few faults, "
+                       "whose goodput depends on the steps between them, and so on chance")
     parser.add_argument("--folder", help="where checkpoints are written, on the disk that is asked for")
     options = parser.parse_args()
     if options.stops is None:
