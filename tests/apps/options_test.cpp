@@ -206,20 +206,12 @@ TEST(UnknownOption, AsksEachOtherProgramOnce) {
 INSTANTIATE_TEST_SUITE_P(Apps, EveryApp, testing::ValuesIn(app_names()),
                          [](const auto& app) { return test::replaced(app.param, "-", "_"); });
 
-/// Commands of apps that are no ranks and that a launcher could be meant to make parallel. None of their
-/// files is there.
-class AppOfOneProcess : public testing::TestWithParam<const char*> {
- protected:
-  static test::CommandResult run(const std::string& environment) {
-    const std::string command = GetParam();
-    const size_t name = command.find(' ');
-    return test::run_command("cd /dev && " + environment + ' ' + test::app(command.substr(0, name)) +
-                             command.substr(name));
-  }
-};
-INSTANTIATE_TEST_SUITE_P(Commands, AppOfOneProcess, testing::Values("eval --model none --tasks none"));
-
-TEST_P(AppOfOneProcess, RefusesALauncherOfSeveral) {
+// megalith-eval works in one process, though a launcher could be meant to make it parallel.
+TEST(AppOfOneProcess, RefusesALauncherOfSeveral) {
+  const auto run = [](const std::string& environment) {  // neither of the two files is there
+    return test::run_command(
+        concat("cd /dev && ", environment, ' ', test::app("eval"), " --model none --tasks none"));
+  };
   const std::string refusal = "=2 in the environment: megalith-";
   for (const char* several :
        {"RANK=1 WORLD_SIZE=2 LOCAL_RANK=1 MASTER_ADDR=127.0.0.1 MASTER_PORT=1",
