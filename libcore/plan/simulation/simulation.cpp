@@ -1,10 +1,7 @@
 #include "libcore/plan/simulation/simulation.h"
 
 #include <algorithm>
-#include <condition_variable>
-#include <deque>
 #include <exception>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -16,194 +13,13 @@
 #include "libcore/ops/dry/dry_backend.h"
 #include "libcore/plan/price/trainer.h"
 #include "libcore/plan/search/goal.h"
+#include "libcore/plan/simulation/simulated_exchange.h"
 #include "libcore/train/schedules/schedule.h"
 #include "libcore/train/step/layout.h"
 #include "libcore/train/step/trainer.h"
 
 namespace megalith {
 namespace {
-
-/// A link between two pipeline stages, in one direction.
-class MessageLine {
- public:
-  /// A message that leaves at `now`, occupies the link for `seconds` and arrives `latency` later.
-  void send(double now, double seconds, double latency) {
-    free_ = std::max(free_, now) + seconds;
-    arrivals_.push_back(free_ + latency);
-  }
-  bool empty() const { return arrivals_.empty(); }
-  /// Removes the oldest message and returns the time at which it arrives.
-  double receive() {
-    const double arrival = arrivals_.front();
-    arrivals_.pop_front();
-    return arrival;
-  }
-
- private:
-  double free_ = 0;
-  std::deque<double> arrivals_;
-};
-
-/// What a rank does with one link: it sends a message, or waits for one (`seconds` and `latency` are then not
-/// used).
-struct LinkUse {
-  struct Route {
-    GroupRole group;
-    int from, to;
-    auto operator<=>(const Route&) const = default;
-  };
-  Route route;
-  bool sends;
-  double seconds = 0, latency = 0;
-};
-
-/// A rank's times: its clock and what of it has been accounted for.
-struct RankTimes {
-  double clock = 0, work = 0, tensor = 0, pipeline = 0;
-
-  void add_work_of(const RankTimes& other) {
-    clock += other.clock;
-    work += other.work;
-    tensor += other.tensor;
-  }
-};
-
-/// The uses of links in one period of the pipeline's steady state, each with the times since the use before
-/// it. The times before the first use are those since the last use of the period before.
-struct Period {
-  struct Entry {
-    LinkUse use;
-    RankTimes before;
-  };
-  std::vector<Entry> entries;
-  int64_t times = 0;  // how often it is repeated
-};
-
-/// Repeats a rank's period as far as the messages that have been sent allow.
-class PeriodPlayer {
- public:
-  template <class LineOf>
-  PeriodPlayer(const Period& period, RankTimes& times, const LineOf& line_of)
-      : period_(period), times_(times), left_(period.times) {
-    for (const Period::Entry& entry : period.entries) lines_.push_back(&line_of(entry.use.route));
-  }
-  bool done() const { return left_ == 0; }
-  /// False if nothing could be done.
-  bool play() {
-    bool moved = false;
-    for (; !done() && use_link(); moved = true) advance();
-    return moved;
-  }
-
- private:
-  bool use_link() {
-    const LinkUse& use = period_.entries[at_].use;
-    MessageLine& line = *lines_[at_];
-    if (use.sends) {
-      line.send(times_.clock, use.seconds, use.latency);
-      return true;
-    }
-    if (line.empty()) return false;
-    const double wait = std::max(line.receive() - times_.clock, 0.0);
-    times_.clock += wait;
-    times_.pipeline += wait;
-    return true;
-  }
-  void advance() {
-    if (++at_ == period_.entries.size()) {
-      at_ = 0;
-      --left_;
-    }
-    times_.add_work_of(period_.entries[at_].before);
-  }
-
-  const Period& period_;
-  RankTimes& times_;
-  std::vector<MessageLine*> lines_;
-  size_t at_ = 0;
-  int64_t left_;
-};
-
-/// Passes simulated times between ranks: when a message arrives, and when the last rank has reached a
-/// barrier. If one rank fails, the calls in which the others wait fail, too.
-class Exchange {
- public:
-  explicit Exchange(int ranks) : ranks_(ranks) {}
-
-  /// Sends a message at `now`.
-  void send(const LinkUse& use, double now) {
-    const std::scoped_lock lock(mutex_);
-    lines_[use.route].send(now, use.seconds, use.latency);
-    changed_.notify_all();
-  }
-  /// Waits for the oldest message on the route and returns the time at which it arrives.
-  double receive(const LinkUse& use) {
-    std::unique_lock lock(mutex_);
-    MessageLine& line = lines_[use.route];
-    changed_.wait(lock, [&] { return failed_ || !line.empty(); });
-    stop_if_failed();
-    return line.receive();
-  }
-  /// Waits until all ranks have arrived, and repeats all their periods. `times` then holds the times after
-  /// the caller's last period.
-  void repeat(const Period& period, RankTimes& times) {
-    std::unique_lock lock(mutex_);
-    players_.emplace_back(period, times,
-                          [this](const LinkUse::Route& route) -> MessageLine& { return lines_[route]; });
-    if (static_cast<int>(players_.size()) == ranks_) {
-      play_all();
-      repeated_ = true;
-      changed_.notify_all();
-    }
-    changed_.wait(lock, [&] { return failed_ || repeated_; });
-    stop_if_failed();
-  }
-  /// Waits until all ranks have arrived, and returns the latest of their clocks.
-  double synchronize(double now) {
-    std::unique_lock lock(mutex_);
-    const int64_t round = round_;
-    latest_ = std::max(latest_, now);
-    if (++arrived_ == ranks_) {
-      arrived_ = 0;
-      synchronized_ = std::exchange(latest_, 0.0);
-      ++round_;
-      changed_.notify_all();
-    }
-    changed_.wait(lock, [&] { return failed_ || round_ != round; });
-    stop_if_failed();
-    return synchronized_;
-  }
-  void fail() {
-    const std::scoped_lock lock(mutex_);
-    failed_ = true;
-    changed_.notify_all();
-  }
-
- private:
-  void play_all() {
-    const auto done = [](const PeriodPlayer& player) { return player.done(); };
-    while (!std::all_of(players_.begin(), players_.end(), done)) {
-      bool moved = false;
-      for (PeriodPlayer& player : players_) moved |= player.play();
-      if (!moved)
-        throw Error(ErrorKind::kInternal, "simulation: the periods of the ranks wait for each other");
-    }
-  }
-  void stop_if_failed() const {
-    if (failed_) throw Error(ErrorKind::kInternal, "simulation: another rank failed");
-  }
-
-  const int ranks_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::map<LinkUse::Route, MessageLine> lines_;
-  std::vector<PeriodPlayer> players_;
-  bool repeated_ = false;
-  int arrived_ = 0;
-  int64_t round_ = 0;  // calls of synchronize() that have ended
-  double latest_ = 0, synchronized_ = 0;
-  bool failed_ = false;
-};
 
 /// The step of a pipeline rank as far as it is repeated. Of a step of many microbatches, the trainer runs a
 /// few. Between two of them the simulation repeats what the rank did with its links in the last period, which
@@ -233,14 +49,14 @@ void repeat_since(std::vector<GroupTraffic> before, int64_t times, std::vector<G
 struct SimulatedRank {
   const PlanProblem& problem;
   const Candidate& cut;
-  Exchange& exchange;
+  SimulatedExchange& exchange;
   int stage;
   Repetition repetition = {};
   SimulatedStep step = {};
   size_t uses = 0;                // of links
   RankTimes last = {};            // after the last use
   const void* compute = nullptr;  // the stream whose clock is the step's; null until there is one
-  Period period = {};
+  LinkPeriod period = {};
   std::vector<GroupTraffic> before_period = {};
 };
 
@@ -505,7 +321,7 @@ void run_ranks(std::vector<SimulatedRank>& ranks, const RunShape& run) {
 std::vector<SimulatedStep> run_stages(const PlanProblem& p, const Candidate& c, int64_t times) {
   PretrainConfig config = trainer_configuration(p, c);
   config.parallel.finish();
-  Exchange exchange(c.pipeline);
+  SimulatedExchange exchange(c.pipeline);
   std::vector<SimulatedRank> ranks;
   for (int stage = 0; stage < c.pipeline; ++stage) {
     ranks.push_back({.problem = p, .cut = c, .exchange = exchange, .stage = stage});
