@@ -1,17 +1,13 @@
 #include <algorithm>
-#include <filesystem>
 #include <string>
-#include <tuple>
+#include <utility>
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include "libcore/base/error.h"
 #include "libcore/io/files/file.h"
 #include "libcore/json/json.h"
-#include "tests/plan/profile/profiles.h"
+#include "tests/apps/autoplan/commands.h"
 #include "tests/support/files.h"
-#include "tests/support/models.h"
 #include "tests/support/once/pattern.h"
 #include "tests/support/terminal.h"
 
@@ -20,12 +16,9 @@ namespace {
 
 using test::app;
 using test::CommandResult;
+using test::k22b;
+using test::kHere;
 using test::run_command;
-
-const char* const k22b =
-    " --world-size 64 --local-world-size 8 --max-global-batch-size 16 --num-layers 48 --num-attention-heads "
-    "64 "
-    "--hidden-size 6144 --seq-length 2048 --max-position-embeddings 2048 --vocab-size 50257";
 
 TEST(Autoplan, RanksPlansForTheDocumentedCommand) {
   const CommandResult result =
@@ -42,17 +35,6 @@ TEST(Autoplan, RanksPlansForTheDocumentedCommand) {
     EXPECT_LE(plan["global_batch"].as_int(), 16);
     EXPECT_LE(plan["memory_bytes"]["device"].as_double(), answer["device_memory_bytes"].as_double());
   }
-}
-
-TEST(Autoplan, TakesTheDevicesMemoryFromTheEnvironment) {
-  const CommandResult result = run_command("DEVICE_MEMORY_GB=2 " + app("autoplan") + k22b);
-  EXPECT_EQ(result.code, 64);
-  EXPECT_NE(result.err.find("nothing fits"), std::string::npos) << result.err;
-  const CommandResult wrong = run_command("DEVICE_MEMORY_GB=much " + app("autoplan") + k22b);
-  EXPECT_EQ(wrong.code, 64);
-  EXPECT_NE(wrong.err.find("DEVICE_MEMORY_GB is \"much\""), std::string::npos) << wrong.err;
-  for (const char* none : {"nan", "inf", "-inf"})
-    EXPECT_EQ(run_command(concat("DEVICE_MEMORY_GB=", none, ' ') + app("autoplan") + k22b).code, 64) << none;
 }
 
 TEST(Autoplan, SaysHowManyDevicesADeadlineAndABudgetAsk) {
@@ -77,184 +59,10 @@ TEST(Autoplan, SaysHowManyDevicesADeadlineAndABudgetAsk) {
   EXPECT_NE(no_tokens.err.find("need --train-tokens"), std::string::npos) << no_tokens.err;
 }
 
-TEST(Autoplan, CalibratesByMeasurementsOnly) {
-  const test::TempDir folder;
-  write_file(folder / "notes.txt", "the link is fast\n");
-  const CommandResult result = run_command(app("autoplan") + k22b + " --calibrate " + folder / "notes.txt");
-  EXPECT_EQ(result.code, 65);
-  EXPECT_NE(result.err.find("neither a profile (megalith-autoplan profile), an output of nccl-tests"),
-            std::string::npos)
-      << result.err;
-}
-
-const char* const kHere =
-    " --gpu local --global-batch-size 16 --num-layers 2 --hidden-size 64 --num-attention-heads 4 "
-    "--seq-length 64 --vocab-size 512";
-
-TEST(Autoplan, ProfilesThisProcessorAndPlansWithIt) {
-  const test::TempDir folder;
-  const std::string file = folder / "profile.json";
-  const CommandResult made = run_command(app("autoplan") + " profile --seconds 2 --output " + file);
-  ASSERT_EQ(made.code, 0) << made.err;
-  EXPECT_EQ(made.out, "");
-  EXPECT_EQ(made.err.find('\r'), std::string::npos) << "progress is for terminals";
-  const Json profile = Json::load(file);
-  EXPECT_EQ(profile["dtype"].as_string(), "fp32");
-  EXPECT_EQ(profile["backend"].as_string(), "cpu");
-  EXPECT_LT(profile["seconds"].as_double(), 20);
-  const Json::Array& points = profile["points"].as_array();
-  EXPECT_GT(points.size(), 10u);
-  for (const Json& point : points) EXPECT_GT(point["seconds"].as_double(), 0);
-  const auto unsteady = std::count_if(points.begin(), points.end(),
-                                      [](const Json& point) { return point["spread"].as_double() > 0.1; });
-  EXPECT_EQ(made.err.find("measure while nothing else runs") != std::string::npos,
-            2 * static_cast<size_t>(unsteady) > points.size())
-      << made.err;
-
-  // The rates were measured for only a third of a second, maybe while other tests ran. They may be too
-  // unsteady for a plan, so a refusal is right, too.
-  const CommandResult plan = run_command(app("autoplan") + kHere + " --json --calibrate " + file);
-  ASSERT_TRUE(plan.code == 0 || plan.code == 64) << plan.code << plan.err;
-  if (plan.code == 0) {
-    EXPECT_NE(plan.err.find("product: error of the points"), std::string::npos) << plan.err;
-    EXPECT_FALSE(Json::parse(plan.out, "plan")["plans"].as_array().empty());
-  } else {
-    EXPECT_NE(plan.err.find("--calibrate " + file), std::string::npos) << plan.err;
-    EXPECT_TRUE(plan.err.find("points that the fit has not seen would be missed") != std::string::npos ||
-                plan.err.find(" would be ") != std::string::npos ||
-                plan.err.find("that this machine's processor can have") != std::string::npos)
-        << plan.err;
-  }
-
-  const std::pair<std::string, const char*> kOthers[] = {
-      {" --bf16", "for fp32, the plan for bf16"},
-      {" --threads 4000", "for 4000"},
-      {" --calibrate " + file, "are both profiles; give one"}};
-  for (const auto& [option, says] : kOthers) {
-    const CommandResult refused = run_command(app("autoplan") + kHere + option + " --calibrate " + file);
-    EXPECT_EQ(refused.code, 64) << option;
-    EXPECT_NE(refused.err.find(says), std::string::npos) << refused.err;
-  }
-  const CommandResult gpu = run_command(app("autoplan") + k22b + " --gpu h100 --calibrate " + file);
-  EXPECT_EQ(gpu.code, 64);
-  EXPECT_NE(gpu.err.find("for \"this machine's processor\", the plan for H100"), std::string::npos)
-      << gpu.err;
-}
-
-// Plans with an invented profile: an H100 at 70 % of the rate in its data sheet.
-TEST(Autoplan, PlansWithAGpusProfile) {
-  const test::TempDir folder;
-  const std::string file = folder / "h100.json";
-  const auto write = [&](const DeviceProfile& profile) { write_file(file, to_json(profile).dump()); };
-  const std::string gpu = app("autoplan") + k22b + " --gpu h100 --json --top 1 --calibrate " + file;
-  write(test::made_gpu_profile("H100-SXM-80GB", 700e12, 2.8e12));
-  const CommandResult plan = run_command(gpu + " --bf16");
-  ASSERT_EQ(plan.code, 0) << plan.err;
-  EXPECT_EQ(plan.err.find("warning"), std::string::npos) << plan.err;
-  const double step = Json::parse(plan.out, "plan")["plans"].as_array()[0]["step_seconds"].as_double();
-
-  write(test::made_gpu_profile("H100-SXM-80GB", 600e12, 2.8e12));
-  const CommandResult slower = run_command(gpu + " --bf16");
-  ASSERT_EQ(slower.code, 0) << slower.err;
-  EXPECT_GT(Json::parse(slower.out, "plan")["plans"].as_array()[0]["step_seconds"].as_double(), 1.08 * step);
-
-  const CommandResult narrow = run_command(gpu + " --fp8-format hybrid");
-  EXPECT_EQ(narrow.code, 64);
-  EXPECT_NE(narrow.err.find("plans in 8 or 4 bits take no profile"), std::string::npos) << narrow.err;
-  DeviceProfile noisy = test::made_gpu_profile("H100-SXM-80GB", 700e12, 2.8e12);
-  for (ProfilePoint& point : noisy.points) point.spread = 0.5;
-  write(noisy);
-  const CommandResult warned = run_command(gpu + " --bf16");
-  EXPECT_EQ(warned.code, 0) << warned.err;
-  EXPECT_NE(warned.err.find("warning: --calibrate " + file + ": the times of 200 of 200 points spread"),
-            std::string::npos)
-      << warned.err;
-}
-
-// What contradicts the profile is named, and not what a fit to it would say.
-TEST(Autoplan, RefusesFilesThatContradictEachOtherBeforeItFits) {
-  const test::TempDir folder;
-  const std::string impossible = folder / "impossible.json", words = folder / "words.txt",
-                    run = folder / "run.log", other = folder / "other.log";
-  write_file(impossible, to_json(test::made_gpu_profile("H100-SXM-80GB", 7000e12, 2.8e12)).dump());
-  write_file(words, "the link is fast\n");
-  for (const std::string& log : {run, other}) write_file(log, "elapsed time per iteration (ms): none\n");
-  const std::string command = app("autoplan") + k22b + " --gpu h100 --bf16 --calibrate " + impossible;
-  const CommandResult alone = run_command(command);
-  EXPECT_NE(alone.err.find(" that H100-SXM-80GB can have"), std::string::npos) << alone.err;
-  for (const auto& [more, code, says] :
-       {std::tuple{impossible, 64, "are both profiles; give one"},
-        {words, 65, "neither a profile"},
-        {run + " --anchor " + other, 64, "are logs of several runs; give one"}}) {
-    const CommandResult refused = run_command(command + " --calibrate " + more);
-    EXPECT_EQ(refused.code, code) << refused.err;
-    EXPECT_NE(refused.err.find(says), std::string::npos) << refused.err;
-  }
-}
-
-TEST(Autoplan, OverwritesNoInputByAProfile) {
-  const test::TempDir folder;
-  const std::string gpus = folder / "g.yaml", config = folder / "c.yaml";
-  const std::string device = "MINE: [100, 10, 0, 0, 80, 1, 100, 8, 100, 100, 400]\n",
-                    options = "seconds: 1\n";
-  write_file(gpus, device);
-  write_file(config, options);
-  const CommandResult first = run_command(app("autoplan") + " profile --device cuda --bf16 --gpu MINE" +
-                                          " --gpu-file " + gpus + " --output " + gpus);
-  EXPECT_EQ(first.code, 64);
-  EXPECT_NE(first.err.find("is also an input, of --gpu-file"), std::string::npos) << first.err;
-  EXPECT_EQ(read_file(gpus), device);
-  const CommandResult second =
-      run_command(app("autoplan") + " profile --config " + config + " --output " + config);
-  EXPECT_EQ(second.code, 64);
-  EXPECT_NE(second.err.find("is also an input, of --config"), std::string::npos) << second.err;
-  EXPECT_EQ(read_file(config), options);
-}
-
-TEST(Autoplan, MakesTheFolderOfAProfileBeforeItMeasures) {
-  const test::TempDir folder;
-  write_file(folder / "file", "");
-  const CommandResult made =
-      run_command(app("autoplan") + " profile --seconds 1 --output " + folder / "new/deep/p.json");
-  EXPECT_EQ(made.code, 0) << made.err;
-  EXPECT_EQ(Json::load(folder / "new/deep/p.json")["backend"].as_string(), "cpu");
-  const CommandResult refused = run_command("timeout 20 " + app("autoplan") +
-                                            " profile --seconds 600 --output " + folder / "file/p.json");
-  EXPECT_EQ(refused.code, 74) << refused.err;
-}
-
 TEST(Autoplan, TakesTheWordPlan) {
   const CommandResult plan = run_command(app("autoplan") + " plan" + k22b + " --json --top 1");
   EXPECT_EQ(plan.code, 0) << plan.err;
   EXPECT_EQ(Json::parse(plan.out, "plan")["plans"].as_array().size(), 1u);
-}
-
-TEST(Autoplan, LeavesNothingOfAProfileThatIsInterrupted) {
-  const test::TempDir folder;
-  const CommandResult result = run_command("timeout --signal INT --kill-after 10 1 " + app("autoplan") +
-                                           " profile --seconds 60 --output " + folder / "profile.json");
-  EXPECT_EQ(result.code, 124) << result.err;
-  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
-}
-
-TEST(Autoplan, RefusesWhatAProfileDoesNotObey) {
-  const std::pair<std::string, const char*> kWrong[] = {
-      {" profile --num-layers 4", "--num-layers is for planning"},
-      {" profile --device cuda", "needs --gpu NAME"},
-      {" profile --device cuda --gpu h100", "--device cuda needs --bf16 or --fp16"},
-      {" profile --device gpu --gpu h100 --bf16", "--device gpu: a profile describes one device"},
-      {" profile --gpu-file nope.yaml", "--gpu-file nope.yaml is for --device cuda and --gpu NAME"},
-      {" profile --gpu h100", "give --device cuda"},
-      {" profile --bf16 --fp16", "exclude each other"},
-      {" profile --seconds 0", "seconds"},
-      {" profil", "profil"},
-      {std::string(k22b) + " --output p.json", "--output p.json is for megalith-autoplan profile"},
-      {std::string(k22b) + " --seconds 5", "--seconds 5 is for megalith-autoplan profile"}};
-  for (const auto& [options, says] : kWrong) {
-    const CommandResult result = run_command(app("autoplan") + options);
-    EXPECT_EQ(result.code, 64) << options;
-    EXPECT_NE(result.err.find(says), std::string::npos) << options << ": " << result.err;
-  }
 }
 
 const char* const kSmall =
@@ -303,28 +111,6 @@ TEST(Autoplan, FitsATerminalOfEightyColumns) {
       run_command("torchrun() { printf '%s\\n' \"$*\"; }; " + shown.out.substr(begin, end - begin));
   EXPECT_EQ(std::count(words.out.begin(), words.out.end(), '\n'), 1) << words.out << words.err;
   EXPECT_NE(words.out.find("--global-batch-size 32"), std::string::npos) << words.out;
-}
-
-TEST(Autoplan, PlansForThisMachine) {
-  const CommandResult result =
-      run_command(app("autoplan") +
-                  " --gpu local --global-batch-size 16 --num-layers 2 --hidden-size 64 "
-                  "--num-attention-heads 4 --seq-length 64 --vocab-size 512");
-  EXPECT_EQ(result.code, 0) << result.err;
-  EXPECT_NE(result.out.find("this machine's processor"), std::string::npos) << result.out;
-}
-
-// Without --gpu, each device of a plan is a rank on this machine, so all ranks share its memory.
-TEST(Autoplan, RanksOfThisMachineShareItsMemory) {
-  const auto memory = [](const std::string& more) {
-    const CommandResult result = run_command(app("autoplan") + kHere + " --json" + more);
-    EXPECT_EQ(result.code, 0) << result.err;
-    return Json::parse(result.out, "answer")["device_memory_bytes"].as_double();
-  };
-  const auto whole =
-      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
-  EXPECT_LE(memory(" --world-size 16"), whole / 16);
-  EXPECT_EQ(memory(" --world-size 16 --device-memory-gb 2"), 2e9);
 }
 
 TEST(Autoplan, JsonCarriesTheClosestPlanAndFailsAsTextDoes) {
@@ -393,40 +179,6 @@ TEST(Autoplan, CountsWhatFitsWhereAllIsAsked) {
   EXPECT_EQ(json.out.find("\"fitting\""), std::string::npos) << json.out;
 }
 
-TEST(Autoplan, TakesTheLaunchersSizes) {
-  const std::string model =
-      " --max-global-batch-size 16 --num-layers 48 --num-attention-heads 64 --hidden-size 6144 --seq-length "
-      "2048 "
-      "--vocab-size 50257 --json --top 1";
-  const CommandResult result = run_command("WORLD_SIZE=16 LOCAL_WORLD_SIZE=4 " + app("autoplan") + model);
-  ASSERT_EQ(result.code, 0) << result.err;
-  EXPECT_EQ(Json::parse(result.out, "answer")["devices"].as_int(), 16);
-  const std::pair<const char*, int> kLaunchers[] = {
-      {"OMPI_COMM_WORLD_SIZE=16 OMPI_COMM_WORLD_LOCAL_SIZE=4", 16},
-      {"SLURM_STEP_ID=0 SLURM_NTASKS=16", 16},
-      {"PADDLE_TRAINERS_NUM=8", 8},
-      {"RANK_SIZE=16", 16}};
-  for (const auto& [variables, devices] : kLaunchers) {
-    const CommandResult found = run_command(std::string(variables) + ' ' + app("autoplan") + model);
-    ASSERT_EQ(found.code, 0) << variables << found.err;
-    EXPECT_EQ(Json::parse(found.out, "answer")["devices"].as_int(), devices) << variables;
-  }
-  const CommandResult servers = run_command("WORLD_SIZE=2 LOCAL_WORLD_SIZE=8 " + app("autoplan") + model +
-                                            " --task-type llmacc.megatron.GPT");
-  ASSERT_EQ(servers.code, 0) << servers.err;
-  EXPECT_EQ(Json::parse(servers.out, "answer")["devices"].as_int(), 16) << "docs/from-dlc.md";
-  EXPECT_EQ(servers.err.find("ignored"), std::string::npos) << servers.err;
-  const std::pair<const char*, const char*> kWrong[] = {
-      {"WORLD_SIZE=many", "WORLD_SIZE=\"many\" in the environment: wanted a number"},
-      {"WORLD_SIZE=2 LOCAL_WORLD_SIZE=8", "WORLD_SIZE=2 is not a multiple of LOCAL_WORLD_SIZE=8"},
-      {"WORLD_SIZE=8 OMPI_COMM_WORLD_SIZE=x LOCAL_WORLD_SIZE=3", "WORLD_SIZE=8 is not a multiple of"}};
-  for (const auto& [variables, says] : kWrong) {
-    const CommandResult wrong = run_command(std::string(variables) + ' ' + app("autoplan") + model);
-    EXPECT_EQ(wrong.code, 64) << variables;
-    EXPECT_NE(wrong.err.find(says), std::string::npos) << wrong.err;
-  }
-}
-
 // The planner searches a size that is not given; it does not assume 1.
 TEST(Autoplan, SearchesTheSizesBesideTheDataRanks) {
   const std::string model = test::replaced(std::string(k22b), "--world-size 64", "");
@@ -451,104 +203,6 @@ TEST(Autoplan, SearchesTheSizesBesideTheDataRanks) {
     EXPECT_EQ(wrong.code, 64) << options;
     EXPECT_NE(wrong.err.find(says), std::string::npos) << wrong.err;
   }
-}
-
-// The NVLink domain of GB200s joins 72 devices, 4 from each host.
-TEST(Autoplan, PricesLinksThatJoinMachines) {
-  const auto exchange = [](const std::string& more) {
-    const CommandResult result = run_command(
-        app("autoplan") +
-        " --gpu GB200-186GB --world-size 64 --global-batch-size 64 --num-layers 24 --hidden-size 8192 "
-        "--num-attention-heads 64 --seq-length 4096 --vocab-size 50257 "
-        "--tensor-model-parallel-size 16 --pipeline-model-parallel-size 1 --micro-batch-size 1 "
-        "--context-parallel-size 1 --sequence-parallel --recompute-granularity full "
-        "--recompute-method uniform --recompute-num-layers 1 --json --top 1" +
-        more);
-    EXPECT_EQ(result.code, 0) << result.err;
-    return Json::parse(result.out, "answer")["plans"]
-        .as_array()
-        .front()["time_seconds"]["tensor comm"]
-        .as_double();
-  };
-  const double hosts = exchange(" --local-world-size 4"), rack = exchange(" --local-world-size 64");
-  EXPECT_EQ(hosts, rack);
-  EXPECT_GT(exchange(" --local-world-size 4 --link-domain 4"), 4 * rack);
-  const test::TempDir folder;
-  write_file(folder / "cluster.yaml", "local-world-size: 4\nlink-domain: 4\n");
-  EXPECT_GT(exchange(" --cluster " + folder / "cluster.yaml"), 4 * rack);
-  EXPECT_EQ(exchange(" --link-domain 72 --cluster " + folder / "cluster.yaml"), rack);
-}
-
-// An NVLink domain holds 72 GB200s or 8 H100s. Of 128 or 12 devices, a machine gets the largest divisor that
-// does not exceed the size of the domain.
-TEST(Autoplan, DividesAnyNumberOfDevicesIntoMachines) {
-  const std::string model =
-      " --global-batch-size 384 --num-layers 24 --hidden-size 2048 --num-attention-heads 16 --seq-length "
-      "2048 "
-      "--vocab-size 50257";
-  const CommandResult rack = run_command(app("autoplan") + " --gpu GB200-186GB --world-size 128" + model);
-  ASSERT_EQ(rack.code, 0) << rack.err;
-  EXPECT_NE(rack.out.find("each, 64 a machine, 72 joined by links)"), std::string::npos) << rack.out;
-  const CommandResult dozen = run_command(app("autoplan") + " --gpu h100 --world-size 12" + model);
-  ASSERT_EQ(dozen.code, 0) << dozen.err;
-  EXPECT_NE(dozen.out.find("each, 6 joined by links)"), std::string::npos) << dozen.out;
-  const CommandResult given =
-      run_command(app("autoplan") + " --gpu h100 --world-size 12 --local-world-size 8" + model);
-  EXPECT_EQ(given.code, 64);
-  EXPECT_NE(given.err.find("--world-size 12 is not a multiple of --local-world-size 8"), std::string::npos);
-}
-
-// According to their data sheets, tensor cores multiply bf16 since Ampere, 8-bit types since Ada and Hopper,
-// and types with scale blocks (mxfp8, nvfp4) since Blackwell.
-TEST(Autoplan, RefusesFormatsThatADeviceHasNot) {
-  const auto plan = [](const std::string& device) {
-    return run_command(app("autoplan") +
-                       " --world-size 8 --global-batch-size 64 --num-layers 8 --hidden-size 2048 "
-                       "--num-attention-heads 16 --seq-length 2048 --vocab-size 50257 --gpu " +
-                       device);
-  };
-  const std::pair<const char*, const char*> refused[] = {
-      {"a100-80 --fp8-format hybrid", "--fp8-format hybrid: A100-SXM-80GB has no products in 8 bits"},
-      {"h100 --fp4-format e2m1", "--fp4-format e2m1: H100-SXM-80GB has no products in 4 bits"},
-      {"h100 --fp8-format e4m3 --fp8-recipe mxfp8", "--fp8-recipe mxfp8: H100-SXM-80GB has no products"},
-      {"V100-SXM2-32GB --bf16", "--bf16: V100-SXM2-32GB has no products in bf16; give --fp16"},
-      {"910b --fp8-format e4m3", "--fp8-format e4m3: Ascend910B-64GB has no products in 8 bits"},
-      {"local --fp8-format e4m3", "--fp8-format e4m3: this machine's processor has no products in 8 bits"}};
-  for (const auto& [device, message] : refused) {
-    const CommandResult result = plan(device);
-    EXPECT_EQ(result.code, 64) << device;
-    EXPECT_NE(result.err.find(message), std::string::npos) << result.err;
-    EXPECT_NE(result.err.find("B200-180GB"), std::string::npos) << result.err;
-  }
-  for (const char* const device : {"h100 --fp8-format hybrid", "b200 --fp8-format e4m3 --fp8-recipe mxfp8",
-                                   "b200 --fp4-format e2m1", "a100-80 --bf16", "V100-SXM2-32GB --fp16"})
-    EXPECT_EQ(plan(device).code, 0) << device;
-  const CommandResult half = plan("V100-SXM2-32GB");
-  EXPECT_NE(half.out.find(" --fp16"), std::string::npos) << half.out;
-  EXPECT_EQ(half.out.find("bf16"), std::string::npos) << half.out;
-}
-
-TEST(Autoplan, TakesAClusterAndAModelFromFiles) {
-  const test::TempDir folder;
-  write_file(folder / "cluster.yaml", "gpu: h100\nworld-size: 32\nlocal-world-size: 8\nnetwork-gbps: 200\n");
-  write_file(folder / "config.json", test::kLlama8BConfig);
-  const CommandResult result =
-      run_command(app("autoplan") + " --cluster " + (folder / "cluster.yaml") + " --hf " +
-                  (folder / "config.json") + " --global-batch-size 128 --json --top 1");
-  ASSERT_EQ(result.code, 0) << result.err;
-  const Json answer = Json::parse(result.out, "answer");
-  EXPECT_EQ(answer["parameters"].as_double(), 8030261248.0);
-  EXPECT_EQ(answer["device"].as_string(), "H100-SXM-80GB");
-  EXPECT_EQ(answer["devices"].as_int(), 32);
-  write_file(folder / "cluster.yaml", "gpu: h100\nworld-size: 16.7\n");
-  const CommandResult part = run_command(app("autoplan") + k22b + " --cluster " + (folder / "cluster.yaml"));
-  EXPECT_EQ(part.code, 65);
-  EXPECT_NE(part.err.find("world-size is \"16.7\", wanted a number of devices"), std::string::npos)
-      << part.err;
-  write_file(folder / "cluster.yaml", "gpus: 3\n");
-  const CommandResult wrong = run_command(app("autoplan") + k22b + " --cluster " + (folder / "cluster.yaml"));
-  EXPECT_EQ(wrong.code, 65);
-  EXPECT_NE(wrong.err.find("\"gpus\" does not describe a cluster"), std::string::npos) << wrong.err;
 }
 
 TEST(Autoplan, SimulatesAStepOnManyDevices) {
@@ -644,26 +298,6 @@ TEST(Autoplan, InterleavesWhereOneEndCountsAsALayer) {
     EXPECT_EQ(layers.front().as_int(), end == "embedding" ? 15 : 16);
     EXPECT_EQ(layers.back().as_int(), end == "embedding" ? 16 : 15);
   }
-}
-
-// 22 billion parameters do not fit one device, but the question is how many there should be.
-TEST(Autoplan, PlansWholeMachinesWhereTheirNumberIsTheQuestion) {
-  const std::string model =
-      app("autoplan") +
-      " --max-global-batch-size 16 --num-layers 48 --num-attention-heads 64 --hidden-size 6144 "
-      "--seq-length 2048 --vocab-size 50257 ";
-  const auto run = [&](const std::string& options) {
-    const CommandResult result = run_command(model + options);
-    EXPECT_EQ(result.code, 0) << options << result.err;
-    return result.out;
-  };
-  const auto scaling = [&](const std::string& options) {
-    return Json::parse(run(options + " --train-tokens 1e11 --json"), "plan")["scaling"].dump();
-  };
-  EXPECT_EQ(scaling(""), scaling("--world-size 64 --local-world-size 8"));
-  EXPECT_EQ(scaling("--local-world-size 8"), scaling("--world-size 8"));
-  EXPECT_EQ(run("--simulate 64 --tensor-model-parallel-size 8"),
-            run("--simulate 64 --tensor-model-parallel-size 8 --local-world-size 8"));
 }
 
 TEST(Autoplan, RefusesStagesOfMoreLayersThanTheModelHas) {
