@@ -11,6 +11,7 @@
 #include "libcore/base/text.h"
 #include "libcore/plan/request/plan_request.h"
 #include "libcore/plan/search/search.h"
+#include "tests/plan/problems.h"
 
 namespace megalith {
 namespace {
@@ -57,13 +58,7 @@ TEST(CodeBase, InternEvoGivesTheLastStagesMore) {
 // a half is 10 layers, which the eleventh exceeds; quarters end at 5, 10 and 15, which the sixth, the
 // eleventh and the sixteenth exceed, so that the last stage has the head alone.
 TEST(CodeBase, NanotronCutsByTheCostOfLayersAndHead) {
-  ModelShape m;
-  m.layers = 16;
-  m.hidden = 2048;
-  m.heads = 32;
-  m.kv_channels = 64;
-  m.ffn_hidden = 8192;
-  m.vocab_size = 131072;
+  ModelShape m = test::gpt(16, 2048, 32, 4096, 131072);
   EXPECT_EQ(cut_by_cost(m, 2), (std::vector<int>{11, 5}));
   EXPECT_EQ(cut_by_cost(m, 4), std::vector<int>{});
   EXPECT_EQ(cut_by_cost(m, 1), std::vector<int>{});
