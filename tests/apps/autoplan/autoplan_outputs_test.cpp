@@ -372,12 +372,13 @@ TEST(AutoplanOutputs, LeaveOutAnOrderThatNoRunBuilds) {
   }
 }
 
+// An order of 650 GB, about the longest that an index of these 1,437 tokens may have.
 TEST(AutoplanOutputs, RefuseAnOrderThatThisMachineCannotHold) {
   const std::string here = concat(
       " --gpu local --num-layers 2 --hidden-size 64 --num-attention-heads 2 "
-      "--seq-length 8 --vocab-size 999 --global-batch-size 1000000 --data-path ",
-      test::test_data("data/goldens/mixed"), " --split 1,0,0 --train-iters ");
-  const CommandResult result = run_command(app("autoplan") + here + "4000");
+      "--seq-length 512 --vocab-size 999 --global-batch-size 1000000 --data-path ",
+      test::test_data("data/goldens/mixed"), " --split 1,0,0 --train-iters 4000");
+  const CommandResult result = run_command(app("autoplan") + here);
   EXPECT_EQ(result.code, 64);
   EXPECT_NE(result.err.find("the order of samples takes "), std::string::npos) << result.err;
   EXPECT_NE(result.err.find("give --data-cache-path DIR"), std::string::npos) << result.err;
