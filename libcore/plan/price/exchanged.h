@@ -22,9 +22,9 @@ struct TensorCalls {
   double sums = 0, gathers = 0, scatters = 0;
   double again = 0;  // of the gathers: those of inputs that the forward pass has gathered before
 
-  double all() const { return sums + gathers + scatters; }
   /// Gathers and scatters, of which a sum has two.
   double halves() const { return kHalvesOfAllReduce * sums + gathers + scatters; }
+  /// Calls that add what the ranks have.
   double reductions() const { return sums + scatters; }
   TensorCalls& operator+=(const TensorCalls&);
 };

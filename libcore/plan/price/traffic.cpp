@@ -73,10 +73,10 @@ struct Counter {
   }
   /// A reduction after which each rank has the sum.
   Count sum(const Reduced& of) const {
-    if (!p.sends_parts()) return {1, of.elements * of.element};
-    const int64_t all = std::llround(of.elements);
-    return sent(ordered_parts_sent(all, of.place, of.ranks) + ordered_sum_sent(all, of.place, of.ranks),
-                of.element);
+    Count out = scatter(of);
+    if (p.sends_parts())
+      out.add(1, sent(ordered_sum_sent(std::llround(of.elements), of.place, of.ranks), of.element));
+    return out;
   }
   static Count sent(const OrderedSends& sends, double element) {
     return {static_cast<double>(sends.calls), static_cast<double>(sends.elements) * element};
@@ -119,8 +119,8 @@ struct Counter {
     return p.sends_parts() ? scatter({tensors.hidden / p.element(), p.element(), c.tensor}) : cut_gather();
   }
   Count cut_sum() const {
-    const int64_t tokens = m.seq_length / c.context;
-    const double row = tensors.hidden / p.element() / static_cast<double>(tokens);
+    const int64_t positions = m.seq_length / c.context;
+    const double row = tensors.hidden / p.element() / static_cast<double>(positions);
     Count out;
     for (const RowPiece& piece : pieces_of_hidden())
       out.add(1, sum({static_cast<double>(piece.end - piece.begin) * row, p.element(), c.tensor}));
