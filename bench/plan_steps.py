@@ -15,23 +15,28 @@ import subprocess
 import sys
 import tempfile
 
+FIRST = 3  # steps of a run that are not counted
 SMALL = ("--num-layers 4 --hidden-size 256 --num-attention-heads 4 --seq-length 256 --max-position-embeddings 256 "
-         "--vocab-size 8192 --global-batch-size 8")
+         "--vocab-size 8192 --global-batch-size 8 --attention-dropout 0 --hidden-dropout 0")
 WIDE = ("--num-layers 2 --hidden-size 768 --num-attention-heads 12 --seq-length 512 --max-position-embeddings 512 "
-        "--vocab-size 16384 --global-batch-size 2")
-ONE = "--tensor-model-parallel-size 1 --pipeline-model-parallel-size 1 --no-sequence-parallel --sharding none"
+        "--vocab-size 16384 --global-batch-size 2 --attention-dropout 0 --hidden-dropout 0")
+
+
+def layout(micro_batch, tensor=1):
+    return (f"--tensor-model-parallel-size {tensor} --pipeline-model-parallel-size 1 --no-sequence-parallel --sharding none "
+            f"--micro-batch-size {micro_batch}")
+
+
 # name: (processors, ranks, options of the model, options of the layout)
 CONFIGURATIONS = {
-    "small, 1 thread": (1, 1, SMALL, f"{ONE} --micro-batch-size 8"),
-    "small, 2 threads": (2, 1, SMALL, f"{ONE} --micro-batch-size 8"),
-    "wide, 1 thread": (1, 1, WIDE, f"{ONE} --micro-batch-size 2"),
-    "wide, 2 threads": (2, 1, WIDE, f"{ONE} --micro-batch-size 2"),
-    "small, data 2": (2, 2, SMALL, f"{ONE} --micro-batch-size 4"),
-    "small, tensor 2": (2, 2, SMALL, "--tensor-model-parallel-size 2 --pipeline-model-parallel-size 1 "
-                        "--no-sequence-parallel --sharding none --micro-batch-size 8"),
-    "small, data 4": (2, 4, SMALL, f"{ONE} --micro-batch-size 2"),
-    "small, tensor 2, data 2": (2, 4, SMALL, "--tensor-model-parallel-size 2 --pipeline-model-parallel-size 1 "
-                                "--no-sequence-parallel --sharding none --micro-batch-size 4"),
+    "small, 1 thread": (1, 1, SMALL, layout(8)),
+    "small, 2 threads": (2, 1, SMALL, layout(8)),
+    "wide, 1 thread": (1, 1, WIDE, layout(2)),
+    "wide, 2 threads": (2, 1, WIDE, layout(2)),
+    "small, data 2": (2, 2, SMALL, layout(4)),
+    "small, tensor 2": (2, 2, SMALL, layout(8, tensor=2)),
+    "small, data 4": (2, 4, SMALL, layout(2)),
+    "small, tensor 2, data 2": (2, 4, SMALL, layout(4, tensor=2)),
 }
 
 
@@ -45,23 +50,21 @@ def output_of(processors, command):
 
 
 def measured(args, folder, name):
-    """Seconds of each step after the first three."""
-    processors, ranks, model, layout = CONFIGURATIONS[name]
+    """Seconds of each step after the first ones."""
+    processors, ranks, model, divided = CONFIGURATIONS[name]
     log = folder / "log.jsonl"
     log.unlink(missing_ok=True)
-    output_of(processors, [args.bin / "megalith-pretrain", *model.split(), *layout.split(), "--nproc", ranks, "--threads",
-                           max(1, processors // ranks), "--mock-data", "--train-iters", args.steps + 3, "--lr", "1e-4",
-                           "--attention-dropout", "0", "--hidden-dropout", "0", "--eval-iters", "0", "--log-interval", "1",
-                           "--log-json", log])
-    return [line["ms"] / 1e3 for line in map(json.loads, log.open()) if line["type"] == "train"][3:]
+    output_of(processors, [args.bin / "megalith-pretrain", *model.split(), *divided.split(), "--nproc", ranks, "--threads",
+                           max(1, processors // ranks), "--mock-data", "--train-iters", args.steps + FIRST, "--lr",
+                           "1e-4", "--eval-iters", "0", "--log-interval", "1", "--log-json", log])
+    return [line["ms"] / 1e3 for line in map(json.loads, log.open()) if line["type"] == "train"][FIRST:]
 
 
 def predicted(args, name, profile):
-    processors, ranks, model, layout = CONFIGURATIONS[name]
-    answer = output_of(processors, [args.bin / "megalith-autoplan", "--gpu", "local", *model.split(), *layout.split(),
-                                    "--attention-dropout", "0", "--hidden-dropout", "0", "--world-size", ranks,
-                                    "--threads", processors, "--recompute-granularity", "none", "--top", "1", "--json",
-                                    *(["--calibrate", profile] if profile else [])])
+    processors, ranks, model, divided = CONFIGURATIONS[name]
+    answer = output_of(processors, [args.bin / "megalith-autoplan", "--gpu", "local", *model.split(), *divided.split(),
+                                    "--world-size", ranks, "--threads", processors, "--recompute-granularity", "none",
+                                    "--top", "1", "--json", *(["--calibrate", profile] if profile else [])])
     return json.loads(answer)["plans"][0]["step_seconds"]
 
 
