@@ -51,8 +51,9 @@ std::vector<int> cut_of_modules(int layers, int pipeline);
 /// The layers of each stage if the last stages have one layer more, the stage of the head included; empty if
 /// all have equally many.
 std::vector<int> cut_late(int layers, int pipeline);
-/// The layers of each stage if a stage takes modules until it has more than its part of all matrix parameters
-/// up to there, where the head is a module, too; empty for a single stage, and if one would have no layer.
+/// The layers of each stage if the k-th of n stages ends with the module by which the first k have more than
+/// k / n of all matrix parameters, where the head is a module, too; empty for a single stage, and if the last
+/// one would have no layer.
 std::vector<int> cut_by_cost(const ModelShape&, int pipeline);
 
 }  // namespace megalith
