@@ -1,7 +1,10 @@
 #include "libcore/plan/shape/hf_shape.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <initializer_list>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "libcore/base/error.h"
@@ -15,20 +18,17 @@
 namespace megalith {
 namespace {
 
-/// The object without one of its members.
-Json without(Json json, const std::string& key) {
+/// The object without some of its members.
+Json without(Json json, std::initializer_list<std::string_view> keys) {
   if (json.is_object())
-    std::erase_if(json.as_object(), [&](const Json::Member& member) { return member.first == key; });
+    std::erase_if(json.as_object(),
+                  [&](const Json::Member& member) { return std::ranges::count(keys, member.first) > 0; });
   return json;
 }
 
 /// The shape without experts, read as that of a dense model of `family`.
 ModelShape as_family(const Json& json, const std::string& where, const char* family) {
-  Json plain = Json::object();
-  for (const auto& [key, value] : json.as_object())
-    if (key != "rope_scaling" && key != "rope_parameters" && key != "quantization_config" &&
-        key != "model_type" && key != "layer_types")
-      plain.set(key, value);
+  Json plain = without(json, {"rope_scaling", "rope_parameters", "quantization_config", "layer_types"});
   plain.set("model_type", family);
   for (const char* key : {"sliding_window", "num_key_value_heads"})  // whose defaults are other ones
     if (!plain.find(key)) plain.set(key, Json());
@@ -195,7 +195,7 @@ ModelShape parse_hf_shape(const Json& json, const std::string& where) {
   else if (type == "deepseek_v2" || type == "deepseek_v3" || type == "kimi_k2")
     shape = deepseek_shape(json, where, s);
   else if (find_family(type))
-    shape = parse_hf_config(without(json, "quantization_config"), where).config;
+    shape = parse_hf_config(without(json, {"quantization_config"}), where).config;
   else
     s.refuse("\"model_type\" is ", quote(type), "; plans are made for ", family_types(),
              ", mixtral, qwen2_moe, qwen3_moe, gpt_oss, deepseek_v2, deepseek_v3 and kimi_k2");
