@@ -83,14 +83,12 @@ class SimulatedComm final : public Communicator {
       self_.step.pipeline += waited;
     }
     count_sum(view, true);
-    spend_ring(s, view.bytes(), 2);
-    spend(s, ordered_sum_seconds(self_.problem, static_cast<double>(view.bytes()), place_.size));
+    spend_sum(s, view.bytes(), 2);
   }
   void all_gather(Stream& s, View out, ConstView) override { call(s, out.bytes()); }
   void reduce_scatter(Stream& s, View, ConstView in, Reduce) override {
     count_sum(in, false);
-    spend_ring(s, in.bytes());
-    spend(s, ordered_sum_seconds(self_.problem, static_cast<double>(in.bytes()), place_.size));
+    spend_sum(s, in.bytes());
   }
   void all_to_all(Stream& s, View out, ConstView) override { call(s, out.bytes()); }
   void broadcast(Stream& s, View view, int) override { call(s, view.bytes()); }
@@ -102,8 +100,7 @@ class SimulatedComm final : public Communicator {
   void reduce_parts(Stream& s, View whole, Reduce, const Places& places) override {
     const size_t bytes = bytes_of(whole, places);
     count_roots(bytes, places);
-    spend_ring(s, bytes);
-    spend(s, ordered_sum_seconds(self_.problem, static_cast<double>(bytes), place_.size));
+    spend_sum(s, bytes);
   }
 
   void set_send_slots(View, int) override {}
@@ -138,6 +135,11 @@ class SimulatedComm final : public Communicator {
   }
   void spend_ring(Stream& stream, size_t bytes, int rounds = 1) {
     spend(stream, rounds * ring_seconds(static_cast<double>(bytes), place_.size, place_.link));
+  }
+  /// A ring, and what adding takes longer in rank order.
+  void spend_sum(Stream& stream, size_t bytes, int rounds = 1) {
+    spend_ring(stream, bytes, rounds);
+    spend(stream, ordered_sum_seconds(self_.problem, static_cast<double>(bytes), place_.size));
   }
   size_t bytes_of(const View& whole, const Places& places) const {
     return whole.bytes() / static_cast<size_t>(place_.size) * static_cast<size_t>(places.last - places.first);
