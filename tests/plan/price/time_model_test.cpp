@@ -252,11 +252,8 @@ TEST(TimeModel, AddsWhatSumsInRankOrderTake) {
   p.rank_order = true;
   EXPECT_DOUBLE_EQ(ordered_sum_seconds(p, 8e6, 4), 14e6 / rate);
   EXPECT_EQ(ordered_sum_seconds(p, 8e6, 1), 0);
-  const PlanProblem here = [] {
-    PlanProblem processor = test::on_this_processor(512, 4);
-    processor.rank_order = true;
-    return processor;
-  }();
+  PlanProblem here = test::on_this_processor(512, 4);
+  here.rank_order = true;
   EXPECT_EQ(ordered_sum_seconds(here, 8e6, 4), 0);
   for (const Candidate& layout :
        {Candidate{.tensor = 4}, Candidate{.tensor = 4, .sequence = true}, Candidate{.data = 4},
