@@ -39,7 +39,7 @@ WeightStore::WeightStore(const TensorFile& file, ParamTable& table, Stream& stre
                          const WeightOptions& options) {
   for (Param& param : table.all()) {
     const Param* const other = param.tie.empty() ? nullptr : table.find(param.tie);
-    // Of an embedding table only one row is read per token, so its size costs no time.
+    // A token reads one row of an embedding, so the size of the table costs no time.
     const bool looked_up = param.name.starts_with("embedding.");
     const bool narrow = options.int8 && is_matrix(param) && !looked_up;
     const Stored value = other != nullptr ? Stored{other->value} : stored(file, param, stream, narrow);
