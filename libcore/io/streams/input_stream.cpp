@@ -199,7 +199,7 @@ size_t InputStream::read_raw(char* out, size_t room) {
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) fail(ErrorKind::kIo, path_, ": cannot read: ", std::strerror(errno));
     consumed_ += static_cast<uint64_t>(n);
-    if (n == 0 && command_) command_->finish(path_);
+    if (n == 0 && command_) command_->finish(path_, interrupt_);
     return static_cast<size_t>(n);
   }
 }
