@@ -87,13 +87,9 @@ void check_validation_sets(const PretrainConfig& config, Problems& problems) {
   const DataConfig& data = config.data;
   if (data.mock || data.reads_texts())
     problems.add(Opt{"full-validation"}, " needs datasets of tokens; leave it out");
-  if (!train.multiple_validation) return;
-  if (data.valid_path.empty())
+  if (train.multiple_validation && data.valid_path.empty())
     problems.add(Opt{"multiple-validation-sets"}, " needs ", Opt{"valid-data-path"}, " or ",
                  Opt{"per-split-data-args-path"});
-  else if (!train.validation_names.empty() && train.validation_names.size() != data.valid_path.size())
-    problems.add(Opt{"validation-set-names"}, " has ", train.validation_names.size(), " names for ",
-                 data.valid_path.size(), " datasets of ", Opt{"valid-data-path"});
 }
 
 /// Counted from zero, saves are due after the steps 1, N + 1, …, none of which is a multiple.

@@ -167,9 +167,9 @@ SplitPlan plan_whole(const OpenBlend& open, const DatasetRequest& request, size_
 }
 
 std::vector<SplitPlan> plan_each(const OpenBlend& open, const DatasetRequest& request, size_t part) {
-  if (!open.blend.weights.empty())
+  if (!open.blend.budgets.empty())
     fail(ErrorKind::kUsage, "the ", kSplitNames[part],
-         " data have weights, although their datasets are evaluated one by one; leave out the weights, or "
+         " data have budgets, although their datasets are evaluated one by one; leave out the budgets, or "
          "--multiple-validation-sets");
   std::vector<SplitPlan> plans;
   for (size_t i = 0; i < open.datasets.size(); ++i) {

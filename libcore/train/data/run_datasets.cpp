@@ -104,6 +104,14 @@ DatasetRequest request_for(const PretrainConfig& config, const std::string& inde
 /// The blends of --train-data-path, --valid-data-path and --test-data-path, or that of --data-path.
 using Blends = std::array<std::optional<OpenBlend>, 3>;
 
+/// `names`: none, or one for each of the datasets, which are evaluated one by one.
+void require_names(const std::vector<std::string>& names, const OpenBlend& valid) {
+  if (names.empty() || names.size() == valid.datasets.size()) return;
+  fail(ErrorKind::kUsage, "--validation-set-names has ", names.size(), names.size() == 1 ? " name" : " names",
+       ", --valid-data-path names ", valid.datasets.size(), valid.datasets.size() == 1 ? " dataset" : " datasets",
+       "; give each of these a name");
+}
+
 PlannedSets plan_own_paths(const Blends& blends, PretrainConfig& config, const std::string& folder) {
   if (blends[0]) take_epochs(*blends[0], "1,0,0", config);
   PlannedSets planned{.request = request_for(config, folder),
@@ -111,11 +119,13 @@ PlannedSets plan_own_paths(const Blends& blends, PretrainConfig& config, const s
   for (size_t part = 0; part < blends.size(); ++part) {
     if (!blends[part]) continue;
     const OpenBlend& blend = *blends[part];
-    if (part == kValid && planned.valid_apart)
-      for (const SplitPlan& plan : plan_each(blend, planned.request, part))
-        planned.sets.push_back({blend, plan, part});
-    else
+    if (part != kValid || !planned.valid_apart) {
       planned.sets.push_back({blend, plan_whole(blend, planned.request, part), part});
+      continue;
+    }
+    for (const SplitPlan& plan : plan_each(blend, planned.request, part))
+      planned.sets.push_back({blend, plan, part});
+    require_names(config.train.validation_names, blend);
   }
   return planned;
 }
