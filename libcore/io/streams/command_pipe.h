@@ -22,8 +22,8 @@ class CommandPipe {
   /// Where its stdout is read; the pipe keeps it.
   int descriptor() const { return descriptor_; }
   /// To be called at the end of its stdout: waits for its end. If a stop is asked meanwhile, throws Stopped;
-  /// if `interrupt` is set, kComm. Throws kComm, with `name`, if its exit code is not 0; kSystem if the system
-  /// does not tell it.
+  /// if `interrupt` is set, kComm. Throws kComm, with `name`, if its exit code is not 0; kSystem if the
+  /// system does not tell it.
   void finish(const std::string& name, const Interrupt* interrupt = nullptr);
 
  private:

@@ -1,5 +1,8 @@
 #include "libcore/train/data/run_datasets.h"
 
+#include <filesystem>
+#include <optional>
+#include <system_error>
 #include <utility>
 
 #include "libcore/base/error.h"
@@ -7,6 +10,8 @@
 #include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
 #include "libcore/data/samples/batch_sampler.h"
+#include "libcore/io/cache/build_cache.h"
+#include "libcore/io/files/temporary_folder.h"
 
 namespace megalith {
 namespace {
@@ -72,9 +77,36 @@ IndexMemory memory_of(const PlannedSets& sets, const std::string& folder) {
   return memory;
 }
 
+size_t datasets_of(const PlannedSets& sets) {
+  size_t datasets = 0;
+  for (const PlannedSet& set : sets.sets) datasets += set.plan.datasets.size();
+  return datasets;
+}
+
+/// Whether files of `bytes` fit in the folder for temporary files, and take no memory there.
+bool fit_in_temporary_files(size_t bytes) try {
+  const std::filesystem::path folder = temporary_folder();
+  std::error_code unknown;
+  const std::filesystem::space_info space = std::filesystem::space(folder, unknown);
+  return !unknown && bytes <= space.available / 2 && keeping_in(folder) == Keeping::kOnDisk;
+} catch (const Error&) {  // there is no such folder
+  return false;
+}
+
+/// The rule of OwnOrder, for an order that takes `held` bytes in memory.
+bool keeps_own_files(const PlannedSets& sets, size_t held) {
+  constexpr size_t kLargeOrder = size_t{1} << 25, kManyDatasets = 1000;
+  return (held > kLargeOrder || datasets_of(sets) > kManyDatasets) && fit_in_temporary_files(held);
+}
+
 /// Builds the sets, once the memory for the order of their samples is known to suffice.
-void build_sets(const PlannedSets& sets, const OpenRules& rules, OpenData& data) {
-  const IndexMemory memory = memory_of(sets, rules.index_folder);
+void build_sets(PlannedSets sets, const OpenRules& rules, OpenData& data) {
+  IndexMemory memory = memory_of(sets, rules.index_folder);
+  std::optional<OwnFolder> own;  // lives until its files are mapped
+  if (rules.index_folder.empty() && keeps_own_files(sets, memory.held)) {
+    sets.request.index_folder = own.emplace().path();
+    memory = memory_of(sets, sets.request.index_folder);
+  }
   if (rules.check_memory) rules.check_memory(memory);
   data.held = memory.held;
   for (const PlannedSet& set : sets.sets) {
@@ -108,8 +140,8 @@ using Blends = std::array<std::optional<OpenBlend>, 3>;
 void require_names(const std::vector<std::string>& names, const OpenBlend& valid) {
   if (names.empty() || names.size() == valid.datasets.size()) return;
   fail(ErrorKind::kUsage, "--validation-set-names has ", names.size(), names.size() == 1 ? " name" : " names",
-       ", --valid-data-path names ", valid.datasets.size(), valid.datasets.size() == 1 ? " dataset" : " datasets",
-       "; give each of these a name");
+       ", --valid-data-path names ", valid.datasets.size(),
+       valid.datasets.size() == 1 ? " dataset" : " datasets", "; give each of these a name");
 }
 
 PlannedSets plan_own_paths(const Blends& blends, PretrainConfig& config, const std::string& folder) {
@@ -169,17 +201,21 @@ OpenData open_data(PretrainConfig& config, TokenizerCheck tokenizers, const Open
   OpenData data;
   for (const std::optional<OpenBlend>& blend : blends)
     if (blend) data.files.insert(data.files.end(), blend->datasets.begin(), blend->datasets.end());
-  const PlannedSets planned = plan_sets(blends, config, rules.index_folder);
+  PlannedSets planned = plan_sets(blends, config, rules.index_folder);
   log_wanted_samples(config.train);
-  build_sets(planned, rules, data);
+  if (planned.valid_apart && !blends[kValid]->blend.weights.empty())
+    log(" > the weights of the validation data have no effect: its datasets are evaluated one by one");
+  build_sets(std::move(planned), rules, data);
   log("> finished creating GPT datasets ...");
   return data;
 }
 
-IndexMemory memory_of_order(PretrainConfig config) {
+OwnOrder own_order(PretrainConfig config) {
   const Blends blends =
       open_paths(config.data, [&](const auto& path) { return open_blend(path, split_of(config.data)); });
-  return memory_of(plan_sets(blends, config, {}), {});
+  const PlannedSets sets = plan_sets(blends, config, {});
+  const size_t bytes = memory_of(sets, {}).held;
+  return {.bytes = bytes, .in_files = keeps_own_files(sets, bytes)};
 }
 
 std::array<std::optional<int64_t>, 3> wanted_samples(const TrainConfig& train) {

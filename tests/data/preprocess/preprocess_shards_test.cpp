@@ -308,7 +308,9 @@ TEST_F(PreprocessShards, SayHowToContinueAfterASignal) {
 std::vector<int> counts_to_kill() {
   return test::large_tests_wanted() ? std::vector{1, 3, 7, 64} : std::vector{7};
 }
-int wanted_kills() { return test::large_tests_wanted() ? 100 : 10; }
+int wanted_kills() {
+  return test::large_tests_wanted() ? 100 : 10;
+}
 
 TEST_F(PreprocessShards, AreTheSameAfterKills) {
   const auto expected = whole();
