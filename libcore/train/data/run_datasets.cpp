@@ -88,7 +88,8 @@ bool fit_in_temporary_files(size_t bytes) try {
   const std::filesystem::path folder = temporary_folder();
   std::error_code unknown;
   const std::filesystem::space_info space = std::filesystem::space(folder, unknown);
-  return !unknown && bytes <= space.available / 2 && keeping_in(folder) == Keeping::kOnDisk;
+  // Others may write in /tmp itself, but not in a folder that is made there.
+  return !unknown && bytes <= space.available / 2 && keeping_in(folder / "megalith") == Keeping::kOnDisk;
 } catch (const Error&) {  // there is no such folder
   return false;
 }
