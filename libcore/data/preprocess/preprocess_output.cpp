@@ -65,7 +65,8 @@ Json identity_of(const RunInputs& inputs) {
   if (inputs.shard)
     return Json::Object{{"shard", concat(inputs.shard->index, '/', inputs.shard->count)},
                         {"plan", inputs.shard->plan},
-                        {"content", inputs.shard->content}};
+                        {"content", inputs.shard->content},
+                        {"seen", inputs.shard->seen.value_or("")}};
   Json files = Json::array();
   for (const InputFile& file : inputs.files) files.push_back(identity_of(file));
   return files;

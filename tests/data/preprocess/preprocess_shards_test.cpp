@@ -303,6 +303,34 @@ TEST_F(PreprocessShards, SayHowToContinueAfterASignal) {
   }
 }
 
+// The second shard's own inputs are the same, but it has left out a document that is nowhere else any more.
+TEST_F(PreprocessShards, AreDoneAgainWhenEarlierShardsHaveOtherDocuments) {
+  const auto lines = [](const char* text) { return concat("{\"text\":\"", text, "\",\"t\":\"1\"}\n"); };
+  fs::remove_all(dir_ / "in");
+  fs::create_directory(dir_ / "in");
+  write_file(dir_ / "in/b.jsonl", lines("1 2"));
+  for (const char* first : {"1 2", "3 4"}) {
+    write_file(dir_ / "in/a.jsonl", lines(first));
+    config_.dedup_write = dir_ / "hashes";
+    EXPECT_EQ(run("0-1/2"), 0);
+    find_seen(dir_ / "hashes");
+    std::swap(config_.dedup_write, config_.dedup_read);
+    EXPECT_EQ(run("0-1/2"), 0);
+    std::swap(config_.dedup_write, config_.dedup_read);
+  }
+  const auto joined = merged();
+  config_.dedup_write.clear();
+  config_.shard.clear();
+  config_.dedup = Dedup::kExact;
+  EXPECT_EQ(joined, whole());
+  fs::remove_all(dir_ / "hashes");
+  config_.dedup = Dedup::kNone;
+  config_.dedup_read = dir_ / "hashes";
+  logged_.clear();
+  EXPECT_EQ(run("1/2"), 0);
+  EXPECT_NE(logged_.find("already complete"), std::string::npos) << "hashes that were removed: " << logged_;
+}
+
 /// Into how many shards the work of a test with kills is divided, and how often they are killed for each
 /// number; the large tests try all.
 std::vector<int> counts_to_kill() {
