@@ -390,7 +390,7 @@ TEST(AutoplanOutputs, RefuseAnOrderThatThisMachineCannotHold) {
   EXPECT_NE(result.err.find("give --data-cache-path DIR"), std::string::npos) << result.err;
 }
 
-// A run of one process keeps an order of more than 32 MiB in files; this one takes 163 MB.
+// A run of one process keeps an order of more than 32 MiB in files; the second here takes 155 MB.
 TEST(AutoplanOutputs, CountALargeOrderOfOneProcessAsFiles) {
   const test::TempDir folder;
   if (keeping_in(folder.path()) != Keeping::kOnDisk) GTEST_SKIP() << "temporary files are in memory here";
