@@ -7,7 +7,7 @@ work of the machine disturbs less than wall time. The output is Markdown, ready 
 
 --corpus has the key "text"; the first --bytes of it are used. Of peers, the processor time of the work alone counts: neither
 Python's start nor the load of the vocabulary; of those that write files, what their process takes beyond that for one document.
-Of Megalith (to synced files) the whole process counts. DIR holds a folder with tokenizer.json for each vocabulary.
+Of Megalith (to synced files) and of Megatron-LM's preprocess_data_fast.py the whole process counts. DIR holds a folder with tokenizer.json for each vocabulary.
 --peers has gigatoken, tokenizers, tiktoken, pyarrow and awkward. --megatron has torch, transformers and gigatoken, and needs
 --megatron-lm, the checkout, whose preprocess_data.py and preprocess_data_fast.py run. --datatrove has datatrove, tokenizers and
 orjson. What is much slower than Megalith reads the first tenth of the corpus, as JSON lines. About three minutes for a
@@ -170,6 +170,10 @@ class Programs:
         run = Run([self.options.datatrove, __file__, "datatrove", path, vocabulary / "tokenizer.json", self.folder], 1)
         return {"whole": run.processor, "tokens": tokens_of(self.folder / "trove_00000_tokens")}
 
+    @staticmethod
+    def as_a_whole(found):
+        return {**found, "work": found["whole"]}
+
     def beyond_one_document(self, name, run, path):
         """What a program does on the corpus; its work alone is what it takes beyond what one document takes."""
         if name not in self.starts:
@@ -177,12 +181,17 @@ class Programs:
         found = run(path)
         return {**found, "work": found["whole"] - self.starts[name]}
 
-    def programs_to_disk(self, vocabulary):
+    def rows_to_disk(self, vocabulary):
+        """Programs that write files. The work of the fast script is so short beside its start that the whole process counts."""
+        whole, tenth = self.inputs.text_bytes, self.inputs.tenth_bytes
         if self.options.megatron:
-            for script, path in ((SLOW, self.inputs.tenth), (FAST, self.inputs.files["jsonl"])):
-                yield script, path, lambda path, script=script: self.megatron(script, path, vocabulary)
+            yield f"{SLOW}, to disk", tenth, lambda: self.beyond_one_document(
+                SLOW, lambda path: self.megatron(SLOW, path, vocabulary), self.inputs.tenth)
+            yield f"{FAST}, whole process to disk", whole, lambda: self.as_a_whole(
+                self.megatron(FAST, self.inputs.files["jsonl"], vocabulary))
         if self.options.datatrove:
-            yield "datatrove", self.inputs.tenth, lambda path: self.datatrove(path, vocabulary)
+            yield "datatrove, to disk", tenth, lambda: self.beyond_one_document(
+                "datatrove", lambda path: self.datatrove(path, vocabulary), self.inputs.tenth)
 
     def rows(self, kind, vocabulary):
         """Each program with the bytes of text that it reads."""
@@ -191,9 +200,7 @@ class Programs:
         yield "gigatoken, in memory", whole, lambda: self.peer("gigatoken", self.inputs.files[kind], kind, vocabulary)
         if kind != "jsonl":
             return
-        for name, path, run in self.programs_to_disk(vocabulary):
-            size = tenth if path == self.inputs.tenth else whole
-            yield f"{name}, to disk", size, lambda name=name, run=run, path=path: self.beyond_one_document(name, run, path)
+        yield from self.rows_to_disk(vocabulary)
         for name in ("tokenizers", "tiktoken"):
             yield f"{name}, in memory", tenth, lambda name=name: self.peer(name, self.inputs.tenth, kind, vocabulary)
 
