@@ -204,8 +204,6 @@ OpenData open_data(PretrainConfig& config, TokenizerCheck tokenizers, const Open
     if (blend) data.files.insert(data.files.end(), blend->datasets.begin(), blend->datasets.end());
   PlannedSets planned = plan_sets(blends, config, rules.index_folder);
   log_wanted_samples(config.train);
-  if (planned.valid_apart && !blends[kValid]->blend.weights.empty())
-    log(" > the weights of the validation data have no effect: its datasets are evaluated one by one");
   build_sets(std::move(planned), rules, data);
   log("> finished creating GPT datasets ...");
   return data;

@@ -88,17 +88,11 @@ std::string refusal(const std::vector<std::string>& words, int64_t seq_length = 
   return {};
 }
 
-// Megatron's builder reads the weights of such datasets and does not use them.
-TEST(DatasetBuilder, EvaluatesDatasetsOneByOneWhateverTheirWeights) {
-  const std::string part = "1 --seed 25 --seq-length 16 --samples none --each | ";
-  EXPECT_EQ(built(parse_case(part + "1 mixed 2 long 9 wide")), built(parse_case(part + "mixed long wide")));
-}
-
-TEST(DatasetBuilder, EvaluatesDatasetsOneByOneWithoutBudgets) {
+TEST(DatasetBuilder, EvaluatesNoWeightedDatasetsOneByOne) {
   const std::string mixed = test::test_data("data/goldens/mixed"),
                     long_ = test::test_data("data/goldens/long");
   EXPECT_EQ(refusal({mixed, "tokens=5", long_, "tokens=9"}).find("the valid data have budgets"), 0U);
-  EXPECT_EQ(refusal({"1", mixed, "2", long_}), "");
+  EXPECT_EQ(refusal({"1", mixed, "2", long_}).find("the valid data have weights"), 0U);
   EXPECT_EQ(refusal({mixed, long_}), "");
 }
 
