@@ -77,12 +77,6 @@ IndexMemory memory_of(const PlannedSets& sets, const std::string& folder) {
   return memory;
 }
 
-size_t datasets_of(const PlannedSets& sets) {
-  size_t datasets = 0;
-  for (const PlannedSet& set : sets.sets) datasets += set.plan.datasets.size();
-  return datasets;
-}
-
 /// Whether files of `bytes` fit in the folder for temporary files, and take no memory there.
 bool fit_in_temporary_files(size_t bytes) try {
   const std::filesystem::path folder = temporary_folder();
@@ -95,16 +89,16 @@ bool fit_in_temporary_files(size_t bytes) try {
 }
 
 /// The rule of OwnOrder, for an order that takes `held` bytes in memory.
-bool keeps_own_files(const PlannedSets& sets, size_t held) {
-  constexpr size_t kLargeOrder = size_t{1} << 25, kManyDatasets = 1000;
-  return (held > kLargeOrder || datasets_of(sets) > kManyDatasets) && fit_in_temporary_files(held);
+bool keeps_own_files(size_t held) {
+  constexpr size_t kLargeOrder = size_t{1} << 25;
+  return held > kLargeOrder && fit_in_temporary_files(held);
 }
 
 /// Builds the sets, once the memory for the order of their samples is known to suffice.
 void build_sets(PlannedSets sets, const OpenRules& rules, OpenData& data) {
   IndexMemory memory = memory_of(sets, rules.index_folder);
   std::optional<OwnFolder> own;  // lives until its files are mapped
-  if (rules.index_folder.empty() && keeps_own_files(sets, memory.held)) {
+  if (rules.index_folder.empty() && keeps_own_files(memory.held)) {
     sets.request.index_folder = own.emplace().path();
     memory = memory_of(sets, sets.request.index_folder);
   }
@@ -212,9 +206,8 @@ OpenData open_data(PretrainConfig& config, TokenizerCheck tokenizers, const Open
 OwnOrder own_order(PretrainConfig config) {
   const Blends blends =
       open_paths(config.data, [&](const auto& path) { return open_blend(path, split_of(config.data)); });
-  const PlannedSets sets = plan_sets(blends, config, {});
-  const size_t bytes = memory_of(sets, {}).held;
-  return {.bytes = bytes, .in_files = keeps_own_files(sets, bytes)};
+  const size_t bytes = memory_of(plan_sets(blends, config, {}), {}).held;
+  return {.bytes = bytes, .in_files = keeps_own_files(bytes)};
 }
 
 std::array<std::optional<int64_t>, 3> wanted_samples(const TrainConfig& train) {

@@ -37,9 +37,9 @@ struct OpenData {
 /// of steps in `config` if --num-epochs was given. kUsage, kNoInput, kData.
 OpenData open_data(PretrainConfig& config, TokenizerCheck tokenizers, const OpenRules& rules);
 /// The order of samples of a run in a process that shares it with no other and has no --data-cache-path. An
-/// order of more than 32 MiB, or of more than 1,000 datasets, is kept in files, which are mapped and have no
-/// name any more when the run begins; other orders are kept in memory, and so are those for which the folder
-/// for temporary files is not on a disk, or has less than twice the room.
+/// order of more than 32 MiB is kept in files, which are mapped and have no name any more when the run
+/// begins; other orders are kept in memory, and so are those for which the folder for temporary files is not
+/// on a disk, or has less than twice the room.
 struct OwnOrder {
   size_t bytes = 0;
   bool in_files = false;

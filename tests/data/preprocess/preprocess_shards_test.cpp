@@ -105,11 +105,13 @@ class PreprocessShards : public testing::Test {
       if (const int code = run(shard); code != 0) fail(ErrorKind::kComm, "exit code ", code);
     });
   }
-  /// Does `work` in processes that are killed at random calls, until one is not.
-  static void kill_until_done(std::mt19937& random, int& kills, const std::function<void()>& work) {
+  /// Does `work` in processes that are killed at random calls, until one is not. Work that begins again after
+  /// a kill must have fewer than `calls`.
+  static void kill_until_done(std::mt19937& random, int& kills, unsigned calls,
+                              const std::function<void()>& work) {
     while (true) {
       const test::FaultRun done =
-          test::run_with_fault({.mode = Fault::kKill, .at = static_cast<int>(1 + random() % 400)}, work);
+          test::run_with_fault({.mode = Fault::kKill, .at = static_cast<int>(1 + random() % calls)}, work);
       if (!done.killed) {
         EXPECT_EQ(done.exit_code, 0);
         return;
@@ -119,13 +121,13 @@ class PreprocessShards : public testing::Test {
   }
   void do_with_kills(int count, std::mt19937& random, int& kills) {
     for (int shard = 0; shard < count; ++shard)
-      kill_until_done(random, kills, [&] {
+      kill_until_done(random, kills, 400, [&] {
         if (const int code = run(concat(shard, '/', count)); code != 0)
           fail(ErrorKind::kComm, "exit code ", code);
       });
   }
-  void find_seen_with_kills(std::mt19937& random, int& kills) {
-    kill_until_done(random, kills, [&] { find_seen(dir_ / "hashes"); });
+  void find_seen_with_kills(int count, std::mt19937& random, int& kills) {
+    kill_until_done(random, kills, 64U * static_cast<unsigned>(count), [&] { find_seen(dir_ / "hashes"); });
   }
   /// What merging the shards gives.
   std::map<std::string, std::string> merged() {
@@ -474,7 +476,7 @@ TEST_F(PreprocessShards, LeaveOutTheSameDocumentsAfterKills) {
       config_.dedup_read = "";
       config_.dedup_write = dir_ / "hashes";
       do_with_kills(count, random, kills);
-      find_seen_with_kills(random, kills);
+      find_seen_with_kills(count, random, kills);
       std::swap(config_.dedup_write, config_.dedup_read);
       do_with_kills(count, random, kills);
       ASSERT_EQ(merged(), expected) << kills;
