@@ -127,7 +127,8 @@ class PreprocessShards : public testing::Test {
       });
   }
   void find_seen_with_kills(int count, std::mt19937& random, int& kills) {
-    kill_until_done(random, kills, 64U * static_cast<unsigned>(count), [&] { find_seen(dir_ / "hashes"); });
+    kill_until_done(random, kills, 400U + 64U * static_cast<unsigned>(count),
+                    [&] { find_seen(dir_ / "hashes"); });
   }
   /// What merging the shards gives.
   std::map<std::string, std::string> merged() {
