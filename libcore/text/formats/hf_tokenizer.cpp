@@ -201,11 +201,8 @@ std::string HfTokenizer::decode(std::span<const int32_t> ids) const {
 }
 
 void HfTokenizer::decode_all(std::span<const int32_t> ids, ByteBuffer& out) const {
-  constexpr size_t kMany = 4096;  // for fewer, making joined_ would take longer than it saves
   if (core_decodes_) return core_->decode_all(ids, out);
-  if (ids.size() < kMany) return Tokenizer::decode_all(ids, out);
-  std::call_once(joined_made_, [&] { joined_ = JoinedDecoder::of(decoder_, texts_); });
-  joined_ ? joined_->decode_all(ids, out) : Tokenizer::decode_all(ids, out);
+  joined_.decode_all(*this, ids, out, [&] { return JoinedDecoder::of(decoder_, texts_); });
 }
 
 namespace {
