@@ -171,6 +171,18 @@ std::array<int32_t, 256> ascii_ids(const CharacterIds& characters) {
 
 }  // namespace
 
+namespace {
+
+/// Replaces what is left of a piece after merging (CharacterIds::end).
+void end_symbols(const CharacterIds& characters, MergedPiece& piece, std::vector<int32_t>& ids) {
+  ids.assign(piece.ids.begin(), piece.ids.begin() + static_cast<std::ptrdiff_t>(piece.count));
+  characters.end(ids);
+  piece.count = ids.size();
+  std::copy(ids.begin(), ids.end(), piece.ids.begin());
+}
+
+}  // namespace
+
 struct BytePairEncoder::Lazy {
   std::once_flag once;
   std::optional<TokenReach> reach;
@@ -195,7 +207,7 @@ BytePairEncoder::BytePairEncoder(const std::array<int32_t, 256>& byte_ids, Array
       characters_(std::move(characters)),
       arrays_(std::move(arrays)),
       shift_(shift_of(arrays_.buckets)),
-      merge_pieces_(merge_pieces(chosen_isa())),
+      merging_(piece_merging(chosen_isa())),
       lazy_(std::make_unique<Lazy>()) {}
 
 bool BytePairEncoder::fit(const Arrays& arrays, size_t ids) {
@@ -323,9 +335,14 @@ void LongPiece::finish() {
 }
 
 void BytePairEncoder::encode_short(std::span<const PieceKey> keys, MergedPiece* out) const {
-  if (!characters_) return merge_pieces_(tables(), keys, out);
+  if (!characters_) return merging_.bytes(tables(), keys, out);
+  encode_characters(keys, out);
+}
+
+void BytePairEncoder::encode_characters(std::span<const PieceKey> keys, MergedPiece* out) const {
   std::vector<PieceKey> ascii;
-  std::vector<size_t> places;
+  std::vector<size_t> places;       // of `ascii` in `keys`
+  std::vector<MergedPiece*> others;
   std::vector<int32_t> ids;
   for (size_t i = 0; i < keys.size(); ++i) {
     if (is_ascii(keys[i])) {
@@ -333,13 +350,17 @@ void BytePairEncoder::encode_short(std::span<const PieceKey> keys, MergedPiece* 
       places.push_back(i);
       continue;
     }
-    encode(keys[i].bytes(), ids);
+    characters_->start(keys[i].bytes(), ids);  // at most one for each byte
     out[i].count = ids.size();
     std::copy(ids.begin(), ids.end(), out[i].ids.begin());
+    others.push_back(&out[i]);
   }
   std::vector<MergedPiece> merged(ascii.size());
-  merge_pieces_(tables(), ascii, merged.data());
+  merging_.bytes(tables(), ascii, merged.data());
   for (size_t i = 0; i < ascii.size(); ++i) out[places[i]] = merged[i];
+  merging_.symbols(tables(), others);
+  if (!characters_->ends_with_tokens())
+    for (MergedPiece* const piece : others) end_symbols(*characters_, *piece, ids);
 }
 
 /// Whether the piece can be merged like one of bytes: all its characters are ASCII and have ids, and all

@@ -15,12 +15,18 @@ struct Scalar {
 }  // namespace
 
 void merge_pieces_generic(const MergeTables& tables, std::span<const PieceKey> keys, MergedPiece* out) {
-  PieceMerger<Scalar>(tables, keys.data(), keys.size(), out).run();
+  PieceMerger<Scalar, BytePieces>(tables, {tables, keys.data(), out}, keys.size()).run();
 }
 
-MergePieces merge_pieces(Isa isa) {
-  return select<MergePieces>(isa,
-                             {.generic = merge_pieces_generic, .avx2 = MEGALITH_IF_SIMD(merge_pieces_avx2)});
+void merge_symbols_generic(const MergeTables& tables, std::span<MergedPiece* const> pieces) {
+  PieceMerger<Scalar, SymbolPieces<Scalar>>(tables, {tables, pieces.data()}, pieces.size()).run();
+}
+
+PieceMerging piece_merging(Isa isa) {
+  return {.bytes = select<MergePieces>(
+              isa, {.generic = merge_pieces_generic, .avx2 = MEGALITH_IF_SIMD(merge_pieces_avx2)}),
+          .symbols = select<MergeSymbols>(
+              isa, {.generic = merge_symbols_generic, .avx2 = MEGALITH_IF_SIMD(merge_symbols_avx2)})};
 }
 
 }  // namespace megalith

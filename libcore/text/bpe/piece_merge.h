@@ -75,7 +75,15 @@ struct MergedPiece {
 using MergePieces = void (*)(const MergeTables& tables, std::span<const PieceKey> keys, MergedPiece* out);
 void merge_pieces_generic(const MergeTables& tables, std::span<const PieceKey> keys, MergedPiece* out);
 void merge_pieces_avx2(const MergeTables& tables, std::span<const PieceKey> keys, MergedPiece* out);
-/// The fastest implementation for `isa`.
-MergePieces merge_pieces(Isa isa);
+/// The same for pieces whose `ids` are the symbols with which merging starts; they are replaced.
+using MergeSymbols = void (*)(const MergeTables& tables, std::span<MergedPiece* const> pieces);
+void merge_symbols_generic(const MergeTables& tables, std::span<MergedPiece* const> pieces);
+void merge_symbols_avx2(const MergeTables& tables, std::span<MergedPiece* const> pieces);
+/// The fastest implementations for `isa`.
+struct PieceMerging {
+  MergePieces bytes;
+  MergeSymbols symbols;
+};
+PieceMerging piece_merging(Isa isa);
 
 }  // namespace megalith

@@ -39,7 +39,11 @@ struct Avx2 {
 }  // namespace
 
 void merge_pieces_avx2(const MergeTables& tables, std::span<const PieceKey> keys, MergedPiece* out) {
-  PieceMerger<Avx2>(tables, keys.data(), keys.size(), out).run();
+  PieceMerger<Avx2, BytePieces>(tables, {tables, keys.data(), out}, keys.size()).run();
+}
+
+void merge_symbols_avx2(const MergeTables& tables, std::span<MergedPiece* const> pieces) {
+  PieceMerger<Avx2, SymbolPieces<Avx2>>(tables, {tables, pieces.data()}, pieces.size()).run();
 }
 
 }  // namespace megalith

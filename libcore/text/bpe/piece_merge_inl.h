@@ -14,7 +14,7 @@ namespace {
 inline constexpr size_t kPlaces = 16;
 inline constexpr int kPlaceBits = 4;
 inline constexpr auto kNoStep = static_cast<int32_t>(MergeTables::kNoRank << kPlaceBits);
-static_assert(PieceKey::kLongest < kPlaces);
+static_assert(PieceKey::kLongest + 1 == kPlaces);
 
 /// A piece that is being merged. Each symbol stays at the place of its first byte; the bits of `alive` say
 /// which are left. Neighbours that do not exist are kNobody, which joins nothing, so the only branch of a
@@ -26,6 +26,7 @@ struct Lane {
   alignas(64) int32_t steps[kPlaces];
   int32_t around[kPlaces + 2];  // symbols, and kNobody on both sides
   uint32_t alive;
+  uint32_t end;  // the bit after the last symbol's
   size_t piece;
   // The last join: its place (at), the place of its left neighbour (previous; -1: none), and its pairs with
   // both neighbours (left, right). The ranks of these pairs are looked up later, so that the tables have time
@@ -35,11 +36,57 @@ struct Lane {
   uint64_t left, right;
 };
 
+inline int32_t step_of(uint32_t rank, size_t place) {
+  return static_cast<int32_t>(rank << kPlaceBits | static_cast<uint32_t>(place));
+}
+
+/// Pieces of bytes, each of which is a symbol.
+struct BytePieces {
+  const MergeTables& tables;
+  const PieceKey* keys;
+  MergedPiece* merged;
+
+  MergedPiece& out(size_t piece) const { return merged[piece]; }
+  /// Fills steps and symbols. Returns the number of symbols.
+  size_t start(size_t piece, Lane& lane) const {
+    const PieceKey& key = keys[piece];
+    const size_t n = key.high >> PieceKey::kLengthShift;
+    const uint64_t words[2] = {key.low, key.high};
+    uint8_t bytes[kPlaces];
+    __builtin_memcpy(bytes, words, kPlaces);
+    for (size_t i = 0; i + 1 < kPlaces; ++i) {
+      const uint32_t rank = tables.byte_ranks[size_t{bytes[i]} << 8 | bytes[i + 1]];
+      lane.steps[i] = i + 1 < n ? step_of(rank, i) : kNoStep;
+      lane.around[i + 1] = tables.byte_ids[bytes[i]];
+    }
+    return n;
+  }
+};
+
+/// Pieces of other symbols, which are there already.
 template <class Simd>
+struct SymbolPieces {
+  const MergeTables& tables;
+  MergedPiece* const* pieces;
+
+  MergedPiece& out(size_t piece) const { return *pieces[piece]; }
+  size_t start(size_t piece, Lane& lane) const {
+    const MergedPiece& from = *pieces[piece];
+    __builtin_memcpy(lane.around + 1, from.ids.data(), sizeof from.ids);
+    for (size_t i = 0; i + 1 < kPlaces; ++i)
+      lane.steps[i] =
+          i + 1 < from.count
+              ? step_of(Simd::rank(tables, MergeTables::pair_of(from.ids[i], from.ids[i + 1])), i)
+              : kNoStep;
+    return from.count;
+  }
+};
+
+template <class Simd, class Pieces>
 class PieceMerger {
  public:
-  PieceMerger(const MergeTables& tables, const PieceKey* keys, size_t count, MergedPiece* out)
-      : tables_(tables), ties_(tables), keys_(keys), count_(count), out_(out) {
+  PieceMerger(const MergeTables& tables, const Pieces& pieces, size_t count)
+      : tables_(tables), ties_(tables), pieces_(pieces), count_(count) {
     ties_.buckets = tables.ties;
     ties_.shift = tables.ties_shift;
   }
@@ -70,21 +117,12 @@ class PieceMerger {
   static constexpr size_t kLanes = 16;
 
   void start(Lane& lane) {
-    const PieceKey& key = keys_[next_];
     lane.piece = next_++;
-    const size_t n = key.size();
+    const size_t n = pieces_.start(lane.piece, lane);
     lane.alive = (1U << n) - 1;
-    const uint64_t words[2] = {key.low, key.high};
-    uint8_t bytes[kPlaces];
-    __builtin_memcpy(bytes, words, kPlaces);
-    lane.around[0] = MergeTables::kNobody;
-    for (size_t i = 0; i + 1 < kPlaces; ++i) {
-      const uint32_t rank = tables_.byte_ranks[size_t{bytes[i]} << 8 | bytes[i + 1]];
-      lane.steps[i] = i + 1 < n ? step_of(rank, i) : kNoStep;
-      lane.around[i + 1] = tables_.byte_ids[bytes[i]];
-    }
+    lane.end = 1U << n;
+    lane.around[0] = lane.around[n + 1] = MergeTables::kNobody;
     lane.steps[kPlaces - 1] = kNoStep;
-    lane.around[n + 1] = MergeTables::kNobody;
   }
 
   /// Joins the next pair; returns false if there is none.
@@ -100,7 +138,7 @@ class PieceMerger {
     const uint32_t rest = after & (after - 1), before = lane.alive & ((1U << at) - 1);
     // An absent left neighbour has place -1, and an absent right one the end of the piece. That end is found
     // if `rest` has no bit.
-    const auto next = static_cast<uint32_t>(__builtin_ctz(rest | end_bit(lane)));
+    const auto next = static_cast<uint32_t>(__builtin_ctz(rest | lane.end));
     int32_t id = tables_.merged ? tables_.merged[rank] : static_cast<int32_t>(rank);
     if (id == MergeTables::kTied) [[unlikely]]
       id = static_cast<int32_t>(Simd::rank(ties_, MergeTables::pair_of(symbols[at], symbols[gone])));
@@ -125,25 +163,17 @@ class PieceMerger {
   }
 
   void finish(const Lane& lane) {
-    MergedPiece& out = out_[lane.piece];
+    MergedPiece& out = pieces_.out(lane.piece);
     size_t count = 0;
     for (uint32_t left = lane.alive; left != 0; left &= left - 1)
       out.ids[count++] = lane.around[1 + __builtin_ctz(left)];
     out.count = count;
   }
 
-  uint32_t end_bit(const Lane& lane) const {
-    return 1U << (keys_[lane.piece].high >> PieceKey::kLengthShift);
-  }
-  static int32_t step_of(uint32_t rank, size_t place) {
-    return static_cast<int32_t>(rank << kPlaceBits | static_cast<uint32_t>(place));
-  }
-
   const MergeTables& tables_;
   MergeTables ties_;  // has the ties as its buckets, for Simd::rank()
-  const PieceKey* keys_;
+  Pieces pieces_;
   size_t count_, next_ = 0;
-  MergedPiece* out_;
   Lane lanes_[kLanes];
 };
 

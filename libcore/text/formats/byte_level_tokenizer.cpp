@@ -9,6 +9,7 @@
 #include "libcore/text/bpe/cache/pretoken_batch.h"
 #include "libcore/text/formats/pretoken_stream.h"
 #include "libcore/text/identity_hash.h"
+#include "libcore/text/unicode/python_text.h"
 
 namespace megalith {
 namespace {
@@ -93,6 +94,7 @@ ByteLevelTokenizer::ByteLevelTokenizer(ByteLevelModel model)
       cutter_(std::move(model.cutter)),
       look_ahead_(model.look_ahead),
       dropped_(std::move(model.dropped)),
+      mark_(std::move(model.mark)),
       raw_added_(std::move(model.raw_added)),
       normalized_added_(std::move(model.normalized_added)),
       eod_(model.eod),
@@ -377,7 +379,12 @@ std::string ByteLevelTokenizer::hash() const {
   hash.add("BPE 2");  // when this changes, so must kPackedVersion (packed_model.cpp)
   hash.add(rule_names_);
   hash.add(static_cast<int64_t>(tokens_.size()));
-  for (size_t id = 0; id < tokens_.size(); ++id) hash.add(tokens_[id]);
+  for (size_t id = 0; id < tokens_.size(); ++id) {
+    if (mark_.empty())
+      hash.add(tokens_[id]);
+    else
+      hash.add(replaced(tokens_[id], " ", mark_));
+  }
   rules_.encoder.add_to(hash);
   raw_added_.add_to(hash);
   normalized_added_.add_to(hash);

@@ -39,6 +39,9 @@ struct ByteLevelModel : TokenizerModel {
   std::array<int32_t, 256> byte_ids{};     // id of each byte; merging of a pretoken starts with these
   std::string dropped = {};                // bytes that are taken out of pretokens before they are merged
   std::optional<CharacterIds> characters;  // instead of byte_ids, if tokens are text and not bytes
+  /// For characters: what a blank in `tokens`, and in the texts that are encoded, is in the vocabulary's files.
+  /// Empty: a blank.
+  std::string mark = {};
   std::vector<BytePairEncoder::Merge> merges;
   MergeRanks ranks = MergeRanks::kOrder;
   std::vector<uint32_t> given_ranks;  // the rank of each merge, with MergeRanks::kGiven
@@ -93,6 +96,8 @@ class ByteLevelTokenizer : public CoreTokenizer {
   /// `whole`, or with ignore_merges those that merging would not give. They are few, so looking for them
   /// costs little.
   std::vector<int32_t> unmerged() const;
+  /// See ByteLevelModel.
+  const std::string& mark() const { return mark_; }
   /// How this tokenizer finds pretokens.
   const FindPretokens& find_pretokens() const { return find_pretokens_; }
 
@@ -133,7 +138,7 @@ class ByteLevelTokenizer : public CoreTokenizer {
   FindPretokens find_pretokens_;
   std::shared_ptr<const TextCutter> cutter_;
   std::optional<size_t> look_ahead_;
-  std::string dropped_;
+  std::string dropped_, mark_;
   SharedArray<PieceSeed> seeds_;
   AddedTokens raw_added_, normalized_added_;
   int32_t eod_;

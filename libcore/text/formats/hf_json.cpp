@@ -14,6 +14,7 @@
 #include "libcore/text/formats/json_cursor.h"
 #include "libcore/text/formats/packed_model.h"
 #include "libcore/text/formats/vocabulary.h"
+#include "libcore/text/unicode/python_text.h"
 #include "libcore/text/unicode/unicode.h"
 
 namespace megalith {
@@ -140,6 +141,29 @@ SharedBorders borders_of(const ByteLevelModel& model) {
       });
   if (model.ignore_merges || characters.has_some_bytes() || merges_special) return nullptr;
   return std::make_shared<const CharacterBorders>(model.tokens, model.merges, characters);
+}
+
+/// The character that stands for each blank of a normalized text, because the normalizer's last step replaces
+/// all blanks; empty if there is none.
+std::string mark_of_blanks(const Normalizer& normalizer) {
+  if (normalizer.empty()) return {};
+  const auto* const last = std::get_if<Normalizer::Replace>(&normalizer.steps().back());
+  if (!last || last->from != " " || last->to.empty() || last->to == " ") return {};
+  return code_point_at(last->to).bytes == last->to.size() ? last->to : std::string();
+}
+
+/// Makes the mark that stands for blanks a blank, if no token has one: a byte in place of U+2581's three. Then
+/// twice as many words are short pieces of ASCII, and texts, in which blanks stay, need not be rewritten.
+void shorten_marks(const std::string& mark, ByteLevelModel& model) {
+  const auto has_blank = [](const std::string& text) { return text.find(' ') != std::string::npos; };
+  const auto& tokens = model.tokens;
+  if (mark.empty() || !model.normalized_added.empty() ||
+      std::find(tokens.begin(), tokens.end(), mark) == tokens.end() ||
+      std::any_of(tokens.begin(), tokens.end(), has_blank))
+    return;
+  for (std::string& token : model.tokens)
+    if (token.find(mark) != std::string::npos) token = replaced(token, mark, " ");
+  model.mark = mark;
 }
 
 /// Whether the file says nothing about pretokens, so that a text is one of them.
@@ -279,6 +303,8 @@ ByteLevelModel read_bpe(const Source& source, const JsonCursor& root, const HfPr
   } else {
     out.tokens = std::move(texts);
     const CharacterIds::Unknown unknown = read_unknown(model, vocabulary, out.tokens);
+    if (has_no_pretokens(pretokenizer) && !pretokenizer.metaspace)
+      shorten_marks(mark_of_blanks(read_hf_normalizer(root)), out);
     out.characters.emplace(out.tokens, unknown);
     out.rules = concat("characters, unknown ", unknown.id.value_or(-1), unknown.fuse ? " fused" : "",
                        model.flag("byte_fallback", false) ? " or bytes" : "", out.rules.empty() ? "" : "; ",

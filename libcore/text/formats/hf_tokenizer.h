@@ -73,8 +73,9 @@ class HfTokenizer : public Tokenizer {
   bool core_finds_added_;  // which saves a pass over the text
   bool core_decodes_;      // which saves a string for each token
   AddedTokens raw_added_, normalized_added_;
+  Normalizer written_;     // as the file has it
+  Normalizer normalizer_;  // what texts go through; see with_blanks()
   std::unique_ptr<CoreTokenizer> core_;
-  Normalizer normalizer_;
   std::optional<StreamNormalizer> stream_normalizer_;  // empty: texts are normalized whole
   std::optional<Metaspace> metaspace_;
   HfTemplate around_;

@@ -237,6 +237,7 @@ void pack(const ByteLevelModel& model, Packer& out) {
   out.add(std::span<const int32_t>(numbers));
   out.add(std::span<const int32_t>(model.byte_ids));
   out.add(model.dropped);
+  out.add(model.mark);
   pack_added(model.raw_added, out);
   pack_added(model.normalized_added, out);
   pack(*model.tables, out);
@@ -250,6 +251,7 @@ std::optional<ByteLevelModel> unpack_model(Unpacker& in) {
   const auto numbers = in.array<int32_t>();
   const auto byte_ids = in.array<int32_t>();
   model.dropped = in.text();
+  model.mark = in.text();
   auto raw = unpack_added(in), normalized = unpack_added(in);
   model.tables = unpack_tables(in);
   std::optional<CharacterBorders> borders;
