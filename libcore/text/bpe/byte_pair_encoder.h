@@ -76,7 +76,6 @@ class BytePairEncoder {
 
  private:
   friend class LongPiece;
-  static constexpr size_t kShort = 64;
   static constexpr uint32_t kNoRank = MergeTables::kNoRank;
   static constexpr int32_t kNobody = MergeTables::kNobody;
 
@@ -89,7 +88,6 @@ class BytePairEncoder {
   void start(std::string_view bytes, std::vector<int32_t>& ids) const;  // appends the ids before any merge
   bool is_ascii(const PieceKey& key) const;
   void encode_characters(std::span<const PieceKey> keys, MergedPiece* out) const;
-  size_t merge_short(std::string_view bytes, int32_t* ids, size_t n) const;
   const TokenReach& reach() const;
 
   // With characters_: the ids of ASCII characters, so that pieces of these are merged like pieces of bytes; 0

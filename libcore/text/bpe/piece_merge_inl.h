@@ -177,5 +177,88 @@ class PieceMerger {
   Lane lanes_[kLanes];
 };
 
+/// One piece of up to kMostSymbols symbols. Works as a Lane, but looks ranks up at once: the pieces that come
+/// here are few, and each has enough pairs for the processor to wait for.
+template <class Simd>
+class OnePiece {
+ public:
+  OnePiece(const MergeTables& tables, const int32_t* ids, size_t n) : tables_(tables), ties_(tables), n_(n) {
+    ties_.buckets = tables.ties;
+    ties_.shift = tables.ties_shift;
+    __builtin_memcpy(symbols_, ids, n * sizeof *ids);
+    symbols_[-1] = symbols_[n] = MergeTables::kNobody;
+    alive_ = n == 64 ? ~uint64_t{0} : (uint64_t{1} << n) - 1;
+    rounded_ = (n + kStep - 1) / kStep * kStep;
+    for (size_t i = n - 1; i < rounded_; ++i) steps_[i] = kNone;
+  }
+
+  /// The rank of symbol i and the next one.
+  void start(size_t i, uint32_t rank) { steps_[i] = step(rank, i); }
+  uint32_t rank_after(size_t i) const { return rank(symbols_[i], symbols_[i + 1]); }
+
+  void run() {
+    for (int32_t best; (best = Simd::min_of(steps_, rounded_)) < kNone;) {
+      const auto at = static_cast<size_t>(best) & (kMostSymbols - 1);
+      join(at, static_cast<uint32_t>(best) >> kBits);
+    }
+  }
+
+  /// Writes the ids that are left and returns their number.
+  size_t take(int32_t* ids) const {
+    size_t count = 0;
+    for (uint64_t left = alive_; left != 0; left &= left - 1) ids[count++] = symbols_[__builtin_ctzll(left)];
+    return count;
+  }
+
+ private:
+  static constexpr int kBits = 6;  // of a place
+  static constexpr size_t kStep = 8;
+  static constexpr auto kNone = static_cast<int32_t>(MergeTables::kNoRank << kBits);
+  static_assert(kMostSymbols == size_t{1} << kBits);
+
+  static int32_t step(uint32_t rank, size_t place) {
+    return static_cast<int32_t>(rank << kBits | static_cast<uint32_t>(place));
+  }
+  uint32_t rank(int32_t left, int32_t right) const {
+    return Simd::rank(tables_, MergeTables::pair_of(left, right));
+  }
+
+  void join(size_t at, uint32_t rank_of_pair) {
+    const uint64_t after = alive_ & (~uint64_t{1} << at);
+    const auto gone = static_cast<size_t>(__builtin_ctzll(after));
+    alive_ ^= uint64_t{1} << gone;
+    const uint64_t rest = after & (after - 1), before = alive_ & ((uint64_t{1} << at) - 1);
+    // -1 and n are the places of absent neighbours.
+    const auto next = rest == 0 ? n_ : static_cast<size_t>(__builtin_ctzll(rest));
+    const int previous = before == 0 ? -1 : 63 - __builtin_clzll(before);
+    int32_t id = tables_.merged ? tables_.merged[rank_of_pair] : static_cast<int32_t>(rank_of_pair);
+    if (id == MergeTables::kTied) [[unlikely]]
+      id = static_cast<int32_t>(Simd::rank(ties_, MergeTables::pair_of(symbols_[at], symbols_[gone])));
+    symbols_[at] = id;
+    steps_[gone] = kNone;
+    const uint32_t left = rank(symbols_[previous], id), right = rank(id, symbols_[next]);
+    steps_[at] = step(right, at);
+    if (previous >= 0) steps_[previous] = step(left, static_cast<size_t>(previous));
+  }
+
+  const MergeTables& tables_;
+  MergeTables ties_;  // has the ties as its buckets, for Simd::rank()
+  size_t n_, rounded_;
+  uint64_t alive_;
+  alignas(64) int32_t steps_[kMostSymbols];
+  int32_t around_[kMostSymbols + 2];
+  int32_t* const symbols_ = around_ + 1;
+};
+
+template <class Simd>
+size_t merge_one_piece(const MergeTables& tables, const uint8_t* bytes, int32_t* ids, size_t n) {
+  if (n < 2) return n;
+  OnePiece<Simd> piece(tables, ids, n);
+  for (size_t i = 0; i + 1 < n; ++i)
+    piece.start(i, bytes ? tables.byte_ranks[size_t{bytes[i]} << 8 | bytes[i + 1]] : piece.rank_after(i));
+  piece.run();
+  return piece.take(ids);
+}
+
 }  // namespace
 }  // namespace megalith
