@@ -8,8 +8,8 @@
 
 namespace megalith {
 
-/// A decoder of many texts at once (JoinedDecoder, JoinedPieces) that is made when many ids come for the first
-/// time: making it goes through the whole vocabulary. Thread-safe.
+/// A decoder of many texts at once (JoinedDecoder, JoinedPieces) that is made when many ids come for the
+/// first time: making it goes through the whole vocabulary. Thread-safe.
 template <class Joined>
 class LazyJoined {
  public:

@@ -97,7 +97,8 @@ size_t AddedTokens::next_start(std::string_view utf8, size_t from) const {
   if (!few_starts_.all)
     for (; at + Bytes16::kBytes < utf8.size(); at += Bytes16::kBytes) {
       unsigned found = few_starts_.in(Bytes16::load(utf8.data() + at)).bits();
-      if (found != 0 && !few_seconds_.all) found &= few_seconds_.in(Bytes16::load(utf8.data() + at + 1)).bits();
+      if (found != 0 && !few_seconds_.all)
+        found &= few_seconds_.in(Bytes16::load(utf8.data() + at + 1)).bits();
       if (found != 0) return at + static_cast<size_t>(std::countr_zero(found));
     }
   while (at + 1 < utf8.size() && (starts_[byte(at)] & seconds_[byte(at + 1)]) == 0) ++at;

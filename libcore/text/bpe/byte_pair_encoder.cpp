@@ -342,7 +342,7 @@ void BytePairEncoder::encode_short(std::span<const PieceKey> keys, MergedPiece* 
 
 void BytePairEncoder::encode_characters(std::span<const PieceKey> keys, MergedPiece* out) const {
   std::vector<PieceKey> ascii;
-  std::vector<size_t> places;       // of `ascii` in `keys`
+  std::vector<size_t> places;  // of `ascii` in `keys`
   std::vector<MergedPiece*> others;
   std::vector<int32_t> ids;
   for (size_t i = 0; i < keys.size(); ++i) {

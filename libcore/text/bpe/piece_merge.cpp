@@ -32,12 +32,12 @@ size_t merge_one_generic(const MergeTables& tables, const uint8_t* bytes, int32_
 }
 
 PieceMerging piece_merging(Isa isa) {
-  return {.bytes = select<MergePieces>(
-              isa, {.generic = merge_pieces_generic, .avx2 = MEGALITH_IF_SIMD(merge_pieces_avx2)}),
-          .symbols = select<MergeSymbols>(
-              isa, {.generic = merge_symbols_generic, .avx2 = MEGALITH_IF_SIMD(merge_symbols_avx2)}),
-          .one = select<MergeOne>(
-              isa, {.generic = merge_one_generic, .avx2 = MEGALITH_IF_SIMD(merge_one_avx2)})};
+  return {
+      .bytes = select<MergePieces>(
+          isa, {.generic = merge_pieces_generic, .avx2 = MEGALITH_IF_SIMD(merge_pieces_avx2)}),
+      .symbols = select<MergeSymbols>(
+          isa, {.generic = merge_symbols_generic, .avx2 = MEGALITH_IF_SIMD(merge_symbols_avx2)}),
+      .one = select<MergeOne>(isa, {.generic = merge_one_generic, .avx2 = MEGALITH_IF_SIMD(merge_one_avx2)})};
 }
 
 }  // namespace megalith

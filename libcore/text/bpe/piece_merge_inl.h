@@ -74,10 +74,9 @@ struct SymbolPieces {
     const MergedPiece& from = *pieces[piece];
     __builtin_memcpy(lane.around + 1, from.ids.data(), sizeof from.ids);
     for (size_t i = 0; i + 1 < kPlaces; ++i)
-      lane.steps[i] =
-          i + 1 < from.count
-              ? step_of(Simd::rank(tables, MergeTables::pair_of(from.ids[i], from.ids[i + 1])), i)
-              : kNoStep;
+      lane.steps[i] = i + 1 < from.count
+                          ? step_of(Simd::rank(tables, MergeTables::pair_of(from.ids[i], from.ids[i + 1])), i)
+                          : kNoStep;
     return from.count;
   }
 };

@@ -39,8 +39,8 @@ struct ByteLevelModel : TokenizerModel {
   std::array<int32_t, 256> byte_ids{};     // id of each byte; merging of a pretoken starts with these
   std::string dropped = {};                // bytes that are taken out of pretokens before they are merged
   std::optional<CharacterIds> characters;  // instead of byte_ids, if tokens are text and not bytes
-  /// For characters: what a blank in `tokens`, and in the texts that are encoded, is in the vocabulary's files.
-  /// Empty: a blank.
+  /// For characters: what a blank in `tokens`, and in the texts that are encoded, is in the vocabulary's
+  /// files. Empty: a blank.
   std::string mark = {};
   std::vector<BytePairEncoder::Merge> merges;
   MergeRanks ranks = MergeRanks::kOrder;

@@ -152,8 +152,9 @@ std::string mark_of_blanks(const Normalizer& normalizer) {
   return code_point_at(last->to).bytes == last->to.size() ? last->to : std::string();
 }
 
-/// Makes the mark that stands for blanks a blank, if no token has one: a byte in place of U+2581's three. Then
-/// twice as many words are short pieces of ASCII, and texts, in which blanks stay, need not be rewritten.
+/// Makes the mark that stands for blanks a blank, if no token has one: a byte in place of U+2581's three.
+/// Then twice as many words are short pieces of ASCII, and texts, in which blanks stay, need not be
+/// rewritten.
 void shorten_marks(const std::string& mark, ByteLevelModel& model) {
   const auto has_blank = [](const std::string& text) { return text.find(' ') != std::string::npos; };
   const auto& tokens = model.tokens;

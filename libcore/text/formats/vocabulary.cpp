@@ -111,7 +111,8 @@ class Vocabulary::Lookups {
     std::string& joined = joined_[count_];
     joined.assign(sides.left).append(sides.right);
     Tokens& tokens = tokens_[count_++];
-    tokens = {{{sides.left, hash_of(sides.left)}, {sides.right, hash_of(sides.right)}, {joined, hash_of(joined)}}};
+    tokens = {
+        {{sides.left, hash_of(sides.left)}, {sides.right, hash_of(sides.right)}, {joined, hash_of(joined)}}};
     for (const Token& token : tokens) __builtin_prefetch(&of_.slots_[of_.first_slot(token.hash)]);
   }
   /// Passes the ids of each merge's left, right and joined token to `out`, and forgets the merges.
@@ -124,7 +125,8 @@ class Vocabulary::Lookups {
     for (const Tokens& tokens : std::span(tokens_).first(count_)) {
       std::array<int32_t, 3> ids;
       for (size_t k = 0; k < ids.size(); ++k)
-        ids[k] = of_.need(tokens[k].text, tokens[k].hash, [&] { return where(out.size()); }, kWhat[k]);
+        ids[k] = of_.need(
+            tokens[k].text, tokens[k].hash, [&] { return where(out.size()); }, kWhat[k]);
       out.push_back({ids[0], ids[1], ids[2]});
     }
     count_ = 0;

@@ -28,8 +28,8 @@ class Gpt2Starts {
     // Words; a U+0020 before a word begins its pretoken.
     uint64_t starts = block.valid & ~block.space & ~same & ~(block.blank << 1 | blank_);
     // Runs of spaces. The last space of a run is separate if something follows: \s+(?!\S) leaves it.
-    const uint64_t ends_run = kDigits ? before_no_space(block, next, block.number, next.number)
-                                      : before_no_space(block, next);
+    const uint64_t ends_run =
+        kDigits ? before_no_space(block, next, block.number, next.number) : before_no_space(block, next);
     if constexpr (kDigits) starts |= block.number & ~block.continuation;
     starts |= block.space & ~block.continuation & (~(block.space << 1 | space_) | ends_run);
     starts = with_contractions(starts, block.apostrophe, at) & block.valid;

@@ -32,7 +32,8 @@ TEST(AddedTokens, FindsThoseThatBeginDifferently) {
 
 TEST(AddedTokens, AreFoundAtEveryPlaceOfALongText) {
   // Those with few first bytes are looked for many bytes at a time.
-  const std::vector<AddedToken> few = {{.text = "  ", .id = 1}, {.text = "[P]", .id = 2}, {.text = "<a>", .id = 3}};
+  const std::vector<AddedToken> few = {
+      {.text = "  ", .id = 1}, {.text = "[P]", .id = 2}, {.text = "<a>", .id = 3}};
   std::vector<AddedToken> many = few;
   for (const char* text : {"{", "}}", "\u00e9"}) many.push_back({.text = text, .id = 4});
   for (const auto& tokens : {few, many})
