@@ -23,11 +23,7 @@ class MatchBegins {
   /// The first such place from `at` on, or the text's end.
   const char* next(const char* at, const Window& text) const {
     if (pattern_.skip) return pattern_.skip(at, text);
-    const char* const end = text.end();
-    for (; at < end; at = after(at)) {
-      while (at < end && !ascii_[static_cast<uint8_t>(*at)]) ++at;  // most characters
-      if (at == end || may_begin(at, end)) break;
-    }
+    while (at < text.end() && !may_begin(at, text.end())) at = after(at);
     return at;
   }
   /// The place after the character (or with of_bytes the byte) at `at`.
