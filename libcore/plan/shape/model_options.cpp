@@ -62,13 +62,28 @@ void bias_options(std::ostream& out, const ModelShape& m, bool ours) {
   if (ours && m.hidden_act) out << " --hidden-act " << *m.hidden_act;
 }
 
+/// The layers without rotation: every N-th. Megatron wants a number that divides the layers, or a list in
+/// which 1 marks each of them.
+void no_rope_option(std::ostream& out, const ModelShape& m, bool ours) {
+  const int every = m.no_rope_freq;
+  if (every == 0) return;
+  out << " --no-rope-freq ";
+  if (ours || m.layers % every == 0) {
+    out << every;
+    return;
+  }
+  const int whole = m.layers / every, rest = m.layers % every;
+  if (whole > 0) out << "\"([0]*" << every - 1 << "+[1])*" << whole << "+[0]*" << rest << '"';
+  if (whole == 0) out << "\"[0]*" << rest << '"';
+}
+
 void position_options(std::ostream& out, const ModelShape& m, bool ours) {
   const ModelShape usual;
   if (m.position != usual.position) out << " --position-embedding-type " << enum_name(m.position);
   number(out, "rotary-base", m.rotary_base, usual.rotary_base);
   number(out, "rotary-percent", m.rotary_percent, usual.rotary_percent);
   number(out, "rotary-seq-len-interpolation-factor", m.rotary_interpolation, usual.rotary_interpolation);
-  number(out, "no-rope-freq", m.no_rope_freq, usual.no_rope_freq);
+  no_rope_option(out, m, ours);
   if (m.rope_scaling) out << " --use-rope-scaling";
   number(out, "rope-scaling-factor", m.rope_factor, usual.rope_factor);
   if (!ours)

@@ -50,6 +50,22 @@ TEST(ModelOptions, SayAGptAgain) {
   expect_said_again(m);
 }
 
+// Megatron's TransformerConfig wants a --no-rope-freq that divides the layers, or a list of as many members
+// as there are layers, in which 1 marks one without rotation (arguments.py, no_rope_freq_type).
+TEST(ModelOptions, MarkLayersWithoutRotationWhereTheirIntervalDoesNotDivideTheLayers) {
+  ModelShape m = test::llama(36, 4096, 32, 8, 14336, 128256);
+  m.no_rope_freq = 4;
+  const auto has = [&](bool ours, const std::string& text) {
+    return (model_options(m, ours) + ' ').find(" --no-rope-freq " + text + ' ') != std::string::npos;
+  };
+  EXPECT_TRUE(has(false, "4"));
+  m.layers = 34;
+  EXPECT_TRUE(has(true, "4"));
+  EXPECT_TRUE(has(false, "\"([0]*3+[1])*8+[0]*2\""));
+  m.layers = 3;
+  EXPECT_TRUE(has(false, "\"[0]*3\""));
+}
+
 TEST(ModelOptions, SayALlamaAgain) {
   ModelShape m = test::llama(32, 4096, 32, 8, 14336, 128256);
   m.rotary_base = 500000;
