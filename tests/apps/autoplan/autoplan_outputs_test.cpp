@@ -380,7 +380,9 @@ TEST(AutoplanOutputs, RefuseAnOrderThatThisMachineCannotHold) {
       test::test_data("data/goldens/mixed"), " --split 1,0,0 --train-iters 4000");
   const CommandResult result = run_command(app("autoplan") + here);
   EXPECT_EQ(result.code, 64);
-  EXPECT_NE(result.err.find("the order of samples takes "), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("the order of samples (documents of all epochs, samples, shuffle) takes "),
+            std::string::npos)
+      << result.err;
   EXPECT_NE(result.err.find("give --data-cache-path DIR"), std::string::npos) << result.err;
 }
 
