@@ -64,6 +64,16 @@ MemoryEstimate estimate_of(const RunShape& run, const Coord& at) {
           .context = bytes(memory.nccl + memory.graphs)};
 }
 
+/// The trainer's answer for a run without CUDA graphs, if that fits into `there` bytes.
+std::optional<TrainerAnswer> without_graphs(const PlanProblem& p, const Candidate& c, double there) {
+  PlanProblem lean = p;
+  lean.graphs = false;
+  TrainerAnswer answer = ask_trainer(lean, c);
+  if (!answer.rank || answer.rank->estimate.needed() > there) return std::nullopt;
+  answer.options = " --cuda-graph-impl none";
+  return answer;
+}
+
 }  // namespace
 
 PretrainConfig trainer_configuration(const PlanProblem& p, const Candidate& c) {
@@ -90,6 +100,7 @@ PretrainConfig trainer_configuration(const PlanProblem& p, const Candidate& c) {
   train.micro_batch = c.micro_batch;
   train.global_batch = static_cast<int>(c.global_batch);
   (p.fp16 ? train.fp16 : train.bf16) = p.precision == Precision::kHalf;
+  if (!p.graphs) train.cuda_graphs = "none";
   if (p.software.first_moment_bytes == 2) train.first_moments = MomentType::kBf16;
   if (c.recompute == Recomputed::kAttention) train.recompute = Recompute::kSelective;
   if (c.recompute == Recomputed::kFull) {
@@ -162,9 +173,10 @@ TrainerAnswer ask_trainer_there(const PlanProblem& p, const Candidate& c) {
   TrainerAnswer answer = ask_trainer(p, c);
   if (p.trained_here || !answer.rank) return answer;  // a plan for here is judged by this count already
   const double needed = answer.rank->estimate.needed(), there = p.machine.device.memory;
-  if (needed > there)
-    answer.refusal =
-        concat("this version's trainer would need ", gigabytes(needed), " of ", gigabytes(there), " GB");
+  if (needed <= there) return answer;
+  if (auto without = without_graphs(p, c, there)) return *std::move(without);
+  answer.refusal =
+      concat("this version's trainer would need ", gigabytes(needed), " of ", gigabytes(there), " GB");
   return answer;
 }
 

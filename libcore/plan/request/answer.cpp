@@ -130,6 +130,7 @@ PlanAnswer ranked(const PlanRequest& request, PlanProblem problem) {
   const bool found = !result.plans.empty();
   Report report = report_of(request, problem, result);
   report.order = order;
+  if (found) problem.run_words += report.trainer.front().options;
   write_pages(request.command, report);
   if (found && !plan.features.empty())
     log("the times are those with ", join(plan.features, ", "),

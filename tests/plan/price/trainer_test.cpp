@@ -93,6 +93,31 @@ TEST(Trainer, IsNotNamedWhereItsOwnCountExceedsTheDevice) {
   EXPECT_EQ(answer.rank->estimate.needed(), needed);
 }
 
+// CUDA graphs are a matter of speed: a plan that has all memory but theirs is run without them.
+TEST(Trainer, RunsWithoutGraphsWhereOnlyTheirMemoryIsMissing) {
+  PlanProblem p = on_this_processor(512, 8);
+  p.machine.device = find_accelerator("RTX4090-24GB");
+  p.precision = Precision::kHalf;
+  Candidate c{.micro_batch = 1};
+  ASSERT_FALSE(complete(p, c));
+  const double with = ask_trainer(p, c).rank->estimate.needed();
+  PlanProblem lean = p;
+  lean.graphs = false;
+  EXPECT_EQ(trainer_configuration(lean, c).train.cuda_graphs, "none");
+  const double without = ask_trainer(lean, c).rank->estimate.needed();
+  ASSERT_LT(without, with);
+  p.machine.device.memory = with;
+  EXPECT_EQ(ask_trainer_there(p, c).options, "");
+  p.machine.device.memory = (with + without) / 2;
+  const TrainerAnswer answer = ask_trainer_there(p, c);
+  EXPECT_EQ(answer.refusal, "");
+  EXPECT_EQ(answer.options, " --cuda-graph-impl none");
+  EXPECT_EQ(answer.rank->estimate.needed(), without);
+  p.machine.device.memory = without / 2;
+  EXPECT_NE(ask_trainer_there(p, c).refusal, "");
+  EXPECT_EQ(ask_trainer_there(p, c).options, "");
+}
+
 // An asynchronous save copies everything that is saved: 12 bytes per parameter, for fp32 parameters and two
 // moments.
 TEST(Trainer, CountsTheCopyOfASave) {
