@@ -32,6 +32,9 @@ std::string without_option(const PlanProblem& p, const Candidate& c) {
   return {};
 }
 
+/// The most layers of a stage whose memory is counted: parameter by parameter, for each plan that is listed.
+constexpr int kMostCounted = 2048;
+
 /// The CUDA backend is compiled for Ampere and later devices.
 constexpr int kAmpere = 80;
 
@@ -139,6 +142,9 @@ Software trainer_software() {
 std::string trainer_refusal(const PlanProblem& p, const Candidate& c) {
   if (const std::string missing = without_option(p, c); !missing.empty())
     return "this version's trainer has no option for " + missing;
+  if (const int layers = most_stage_layers(p, c); layers > kMostCounted)
+    return concat("a stage has ", layers, " layers, more than the ", kMostCounted,
+                  " whose memory in this version's trainer is counted");
   const PretrainConfig config = trainer_configuration(p, c);
   Problems problems;
   config.parallel.validate(problems);

@@ -118,6 +118,21 @@ TEST(Trainer, RunsWithoutGraphsWhereOnlyTheirMemoryIsMissing) {
   EXPECT_EQ(ask_trainer_there(p, c).options, "");
 }
 
+// Its count takes time for each layer of a stage.
+TEST(Trainer, IsNotAskedForMoreLayersThanItCountsInTime) {
+  PlanProblem p = on_this_processor(512, 8);
+  p.model.layers = 2048;
+  Candidate c{.micro_batch = 8};
+  ASSERT_FALSE(complete(p, c));
+  EXPECT_EQ(ask_trainer(p, c).refusal, "");
+  p.model.layers = 2049;
+  EXPECT_EQ(ask_trainer(p, c).refusal,
+            "a stage has 2049 layers, more than the 2048 whose memory in this version's trainer is counted");
+  p.machine.world = p.machine.local_world = c.pipeline = 3;
+  ASSERT_FALSE(complete(p, c));
+  EXPECT_EQ(ask_trainer(p, c).refusal, "");
+}
+
 // An asynchronous save copies everything that is saved: 12 bytes per parameter, for fp32 parameters and two
 // moments.
 TEST(Trainer, CountsTheCopyOfASave) {
