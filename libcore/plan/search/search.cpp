@@ -27,11 +27,12 @@ std::vector<int> divisors(int n, int most) {
   return out;
 }
 
-/// How many numbers of recomputed layers are tried for a stage. A deep model has many stages and chunks, so
-/// that fewer numbers keep a search within seconds.
-int most_recomputed(int layers) {
-  constexpr int kTogether = 1 << 15, kFewest = 16, kMost = 128;
-  return std::clamp(kTogether / layers, kFewest, kMost);
+/// How many numbers of recomputed layers are tried for a stage. A deep model has many stages and chunks, and a
+/// mixture several times as many layouts, so that fewer numbers keep a search within seconds.
+int most_recomputed(const ModelShape& m) {
+  constexpr int kTogether = 1 << 15, kFewest = 16, kMost = 128, kLayoutsOfMixture = 4;
+  const bool deep = m.layers > kTogether / kMost;
+  return std::clamp(kTogether / m.layers, kFewest, kMost) / (deep && m.has_experts() ? kLayoutsOfMixture : 1);
 }
 
 /// How far apart the numbers of recomputed layers are that are tried for a stage of `most` layers. If not
@@ -272,7 +273,7 @@ class Search {
   }
   const std::vector<Choice>& choices(const Candidate& c) {
     const int most = most_stage_layers(p_, c);
-    const int step = step_of_recomputed(most, most_recomputed(p_.model.layers), c.chunks);
+    const int step = step_of_recomputed(most, most_recomputed(p_.model), c.chunks);
     std::vector<Choice>& out = choices_[{most, step}];
     if (!out.empty()) return out;
     const auto layers = [&](Recomputed what) {
