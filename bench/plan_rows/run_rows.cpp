@@ -184,8 +184,7 @@ void cut_layers(ModelShape& m, int layers) {
   m.layers = layers;
   if (m.layer_freq.find('[') == std::string::npos) return;
   std::string kept;
-  for (int i = 0; i < layers; ++i)
-    kept += concat(i > 0 ? "," : "", m.plain_layers(i, i + 1) > 0 ? 0 : 1);
+  for (int i = 0; i < layers; ++i) kept += concat(i > 0 ? "," : "", m.plain_layers(i, i + 1) > 0 ? 0 : 1);
   m.layer_freq = '[' + kept + ']';
   m.finish();
 }

@@ -27,8 +27,8 @@ std::vector<int> divisors(int n, int most) {
   return out;
 }
 
-/// How many numbers of recomputed layers are tried for a stage. A deep model has many stages and chunks, and a
-/// mixture several times as many layouts, so that fewer numbers keep a search within seconds.
+/// How many numbers of recomputed layers are tried for a stage. A deep model has many stages and chunks, and
+/// a mixture several times as many layouts, so that fewer numbers keep a search within seconds.
 int most_recomputed(const ModelShape& m) {
   constexpr int kTogether = 1 << 15, kFewest = 16, kMost = 128, kLayoutsOfMixture = 4;
   const bool deep = m.layers > kTogether / kMost;

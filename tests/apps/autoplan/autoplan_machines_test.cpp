@@ -51,8 +51,7 @@ TEST(Autoplan, StartsARunWithoutGraphsWhereOnlyTheirMemoryIsMissing) {
   EXPECT_NE(little.out.find("  megalith-pretrain --device cuda "), std::string::npos) << little.out;
   EXPECT_NE(little.out.find(" --cuda-graph-impl none --tensor-model-parallel-size 1"), std::string::npos)
       << little.out;
-  const std::string line =
-      Json::parse(json.out, "stdout")["launch"]["megalith"]["srun"].as_string();
+  const std::string line = Json::parse(json.out, "stdout")["launch"]["megalith"]["srun"].as_string();
   EXPECT_NE(line.find(" --cuda-graph-impl none "), std::string::npos) << line;
 }
 
