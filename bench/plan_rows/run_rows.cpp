@@ -469,8 +469,10 @@ Candidate candidate_of(const RunRow& r, const PlanProblem& p) {
 std::optional<std::vector<std::string>> command_of(const RunRow& r) {
   if (!expressible(r) || whole_in(r, "micro_batch") < 1 || whole_in(r, "global_batch") < 1)
     return std::nullopt;
-  // Interleaved stages with a table of their own are not planned.
-  if (whole_in(r, "vpp", 1) > 1 && !problem_of(r).stage_layers.empty()) return std::nullopt;
+  const PlanProblem p = problem_of(r);
+  const Candidate c = candidate_of(r, p);
+  const bool even = p.stage_layers.empty() && counted_layers(p, c) % (c.pipeline * c.chunks) == 0;
+  if (c.chunks > 1 && !even) return std::nullopt;
   return Command(r).words();
 }
 
