@@ -12,6 +12,9 @@ namespace megalith {
 
 enum class PositionEmbedding { kLearned, kRope, kNone };
 enum class Normalization { kLayerNorm, kRmsNorm };
+/// How rotary angles are stretched for texts longer than those of the first training, by Hugging Face's
+/// names.
+enum class RopeType { kDefault, kDynamic, kYarn, kLongrope };
 
 inline std::vector<EnumName<PositionEmbedding>> enum_names(PositionEmbedding) {
   return {{"learned_absolute", PositionEmbedding::kLearned},
@@ -20,6 +23,12 @@ inline std::vector<EnumName<PositionEmbedding>> enum_names(PositionEmbedding) {
 }
 inline std::vector<EnumName<Normalization>> enum_names(Normalization) {
   return {{"LayerNorm", Normalization::kLayerNorm}, {"RMSNorm", Normalization::kRmsNorm}};
+}
+inline std::vector<EnumName<RopeType>> enum_names(RopeType) {
+  return {{"default", RopeType::kDefault},
+          {"dynamic", RopeType::kDynamic},
+          {"yarn", RopeType::kYarn},
+          {"longrope", RopeType::kLongrope}};
 }
 
 /// The shape of the transformer: GPT-2 and LLaMA are two settings of it. Names and defaults are Megatron's.
@@ -38,6 +47,12 @@ struct ModelConfig {
   bool rope_scaling = false;        // stretches long waves as LLaMA 3.1 does (rope_type "llama3")
   double rope_factor = 8, rope_low_freq = 1, rope_high_freq = 4;
   int rope_original_positions = 8192;
+  RopeType rope_type = RopeType::kDefault;
+  double rope_attention_factor =
+      0;  // of rotated heads, with yarn and longrope; 0: as transformers derives it
+  double rope_beta_fast = 32, rope_beta_slow = 1;     // yarn: turns between which stretching grows
+  bool rope_truncate = true;                          // yarn: the pairs with these turns are rounded outwards
+  std::string rope_short_factors, rope_long_factors;  // longrope: a number for each pair, with commas
   int no_rope_freq = 0;    // layers N, 2N, … of this N are not rotated; 0: all are
   int sliding_window = 0;  // number of tokens that a token sees, itself included; 0: all before it
   Normalization norm = Normalization::kLayerNorm;
@@ -50,10 +65,13 @@ struct ModelConfig {
   std::optional<bool> qkv_bias;           // bias of the QKV projection; derived: linear_bias
   bool qk_layernorm = false;              // each head of queries and keys is normalized before the rotation
   bool untied_head = false;               // the LM head has its own weight
+  bool parallel_residual = false;         // the MLP reads the block's input, not the attention's sum
   double attention_dropout = 0.1, hidden_dropout = 0.1;
   double init_std = 0.02;
   int vocab_divisor = 128;  // the vocabulary is padded to a multiple of this times the tensor-parallel size
   int64_t vocab_size = 0;   // ids without padding; 0: from the tokenizer
+  /// config.json's "model_type" of an export; unset: the first family that can express the model.
+  std::optional<std::string> hf_model_type;
   // Declared only so that they can be rejected by name.
   bool use_rotary = false, layernorm_1p = false, rotary_interleaved = false;
   std::optional<int> experts;
@@ -92,7 +110,22 @@ struct ModelConfig {
     v("rope-scaling-high-freq-factor", rope_high_freq,
       "Waves shorter than the original context over this are unchanged.", positive());
     v("rope-scaling-original-positions", rope_original_positions,
-      "The original context for --use-rope-scaling.", at_least(1));
+      "The original context for --use-rope-scaling and --rope-type.", at_least(1));
+    v("rope-type", rope_type,
+      "How rotary angles are stretched beyond the original context, by Hugging Face's name; its linear and "
+      "llama3 have the options above.");
+    v("rope-attention-factor", rope_attention_factor,
+      "Factor of rotated heads with --rope-type yarn or longrope.", between(0, 1 << 20),
+      default_text("as transformers derives it from --rope-scaling-factor"));
+    v("rope-beta-fast", rope_beta_fast,
+      "With yarn, pairs that turn more often within the original context are not stretched.", positive());
+    v("rope-beta-slow", rope_beta_slow,
+      "With yarn, pairs that turn less often within the original context are stretched fully.", positive());
+    v("rope-truncate", rope_truncate, "With yarn, round the pairs of both numbers of turns outwards.");
+    v("rope-short-factors", rope_short_factors,
+      "With longrope, a divisor of each pair's angle, separated by commas, for samples within the original "
+      "context.");
+    v("rope-long-factors", rope_long_factors, "The same for longer samples.");
     v("no-rope-freq", no_rope_freq,
       "Leave every N-th layer without rotation, as SmolLM3 does with 4; 0: all are rotated.",
       between(0, 1 << 16));
@@ -115,6 +148,8 @@ struct ModelConfig {
       alias({"qkv-bias"}), default_text("as add-bias-linear"));
     v("qk-layernorm", qk_layernorm,
       "Normalize each head of the queries and of the keys before the rotation, as Qwen 3 does.");
+    v("parallel-residual", parallel_residual,
+      "Let the feed-forward block read the layer's input, beside attention, as GPT-NeoX does.");
     v("untie-embeddings-and-output-weights", untied_head, "Give the LM head its own weight.");
     v("attention-dropout", attention_dropout, "Dropout on attention weights.", between(0, 1));
     v("hidden-dropout", hidden_dropout, "Dropout on the residual branches and the embedding.", between(0, 1));
@@ -123,6 +158,9 @@ struct ModelConfig {
       "Pad the vocabulary to a multiple of this times tensor-model-parallel-size.", at_least(1));
     v("vocab-size", vocab_size, "Ids of the tokenizer, without padding.", between(0, 2147483647),
       default_text("from the tokenizer"));
+    v("hf-model-type", hf_model_type,
+      "Family as which the model is exported to Hugging Face (its model_type).",
+      default_text("the first that computes the same"));
     v("use-rotary-position-embeddings", use_rotary,
       "Megatron's older spelling of --position-embedding-type rope.");
     v("apply-layernorm-1p", layernorm_1p, "Refused: norm weights around zero are not supported.", unlisted());
@@ -139,6 +177,11 @@ struct ModelConfig {
   bool rotates(int layer) const {
     return position == PositionEmbedding::kRope && (no_rope_freq == 0 || (layer + 1) % no_rope_freq != 0);
   }
+  /// Whether the rotation depends on the length of a text: on seq_length, beyond rope_original_positions.
+  bool rotates_by_length() const {
+    return position == PositionEmbedding::kRope &&
+           (rope_type == RopeType::kDynamic || rope_type == RopeType::kLongrope);
+  }
   bool has_qkv_bias() const { return qkv_bias.value_or(linear_bias); }
   int kv_heads() const { return group_query ? query_groups : heads; }
   int rotary_channels() const {
@@ -153,6 +196,9 @@ struct ModelConfig {
 
 /// The multiples of `divisor` around `value`, as the end of a complaint: "; nearest that work: 28, 32".
 std::string nearest_multiples(int64_t value, int64_t divisor);
+
+/// The numbers of --rope-short-factors or --rope-long-factors; empty if one of them is not a positive number.
+std::vector<double> rope_factors(const std::string& list);
 
 extern template std::vector<Field> fields_of<ModelConfig>(ModelConfig&);
 

@@ -78,9 +78,13 @@ void generate_answers(const FinetuneConfig& config, const TuningSets& sets, cons
   if (cut > 0)
     warn(cut, " of ", questions.size(), " prompts lost their beginning: ", room,
          " tokens are left for a prompt when an answer may have ", most, " (--max-new-tokens)");
-  LoadedModel model(source, {.adapter = tuned.adapter});
   std::vector<std::vector<int32_t>> prompts;
-  for (const Question& question : questions) prompts.push_back(question.ids);
+  int64_t longest = 0;
+  for (const Question& question : questions) {
+    prompts.push_back(question.ids);
+    longest = std::max(longest, static_cast<int64_t>(question.ids.size()) + most);
+  }
+  LoadedModel model(source, {.adapter = tuned.adapter, .length = longest});
   const std::vector<std::string> texts = answers_of(model, records, std::move(prompts), most, stop);
   if (texts.empty()) return;
 

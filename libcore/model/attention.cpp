@@ -1,9 +1,10 @@
 #include "libcore/model/attention.h"
 
-#include <algorithm>
 #include <cmath>
 #include <utility>
 #include <vector>
+
+#include "libcore/model/rotary/rotary.h"
 
 namespace megalith {
 namespace {
@@ -12,42 +13,16 @@ std::string name_prefix(int layer) {
   return concat("decoder.layers.", layer, ".self_attention.");
 }
 
-/// Lowers a rotary frequency for a context that was lengthened after training, so that angles in the longer
-/// context do not exceed those in the original one. LLaMA 3.1 lowers only frequencies with few turns within
-/// the original context: the lowest frequencies by the full factor, those with more turns by part of it.
-double lengthened(const ModelConfig& config, double frequency) {
-  frequency /= config.rotary_interpolation;
-  if (!config.rope_scaling) return frequency;
-  constexpr double kTurn = 6.283185307179586;
-  // Turns within the original context.
-  const double waves = config.rope_original_positions * frequency / kTurn;
-  const double kept =
-      std::clamp((waves - config.rope_low_freq) / (config.rope_high_freq - config.rope_low_freq), 0.0, 1.0);
-  return (1 - kept) * frequency / config.rope_factor + kept * frequency;
-}
-
-}  // namespace
-
-float rotary_frequency(const ModelConfig& config, int64_t pair) {
-  const int64_t pairs = config.rotary_channels() / 2;
-  const double exponent = static_cast<double>(pair) / static_cast<double>(pairs);
-  const auto plain = static_cast<float>(std::pow(config.rotary_base, -exponent));
-  return static_cast<float>(lengthened(config, plain));
-}
-
-namespace {
-
-/// cos or sin of position * rotary_frequency(pair), [positions, pairs]. Frequency and angle are rounded to
-/// fp32 as in Megatron and Hugging Face, with which models are trained.
+/// cos or sin of position * frequency of a pair, times the magnitude of the rotation: [positions, pairs].
+/// Frequency and angle are rounded to fp32 as in Megatron and Hugging Face, with which models are trained.
 std::vector<float> angles(const ModelConfig& config, double (*function)(double)) {
-  const int64_t half = config.rotary_channels() / 2;
+  const Rotation rotation = rotation_of(config);
   std::vector<float> table;
-  table.reserve(static_cast<size_t>(config.max_positions * half));
+  table.reserve(static_cast<size_t>(config.max_positions) * rotation.frequencies.size());
   for (int position = 0; position < config.max_positions; ++position)
-    for (int64_t i = 0; i < half; ++i) {
-      table.push_back(
-          static_cast<float>(function(static_cast<float>(position) * rotary_frequency(config, i))));
-    }
+    for (const float frequency : rotation.frequencies)
+      table.push_back(static_cast<float>(function(static_cast<float>(position) * frequency)) *
+                      rotation.magnitude);
   return table;
 }
 

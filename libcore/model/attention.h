@@ -10,10 +10,6 @@
 
 namespace megalith {
 
-/// The angle, in radians per position, by which RoPE rotates the pair of channels `pair` of a head; rounded
-/// to fp32 as in Megatron and Hugging Face.
-float rotary_frequency(const ModelConfig& config, int64_t pair);
-
 /// Causal self-attention with grouped queries on the heads of this rank: QKV projection, norms of queries and
 /// keys if the model has them, rotation, attention, output projection. If a context group divides the
 /// sequence, the queries of this rank see the keys and values of all ranks. The backward pass gathers keys

@@ -28,6 +28,7 @@ Region::Late input_of(const Ctx& ctx, const View& kept) {
 
 Block::Block(ParamTable& table, const TensorSplit& split, const ModelConfig& config, int layer)
     : layer_(layer),
+      parallel_(config.parallel_residual),
       dropout_(static_cast<float>(config.hidden_dropout)),
       norm1_(table, split, config, norm_name(layer, "input_layernorm")),
       attention_(table, split, config, layer),
@@ -56,7 +57,7 @@ void Block::forward(const Ctx& ctx, View y, ConstView x, const Saved& saved, con
 
   View n2 = saved.n2;
   if (!n2) n2 = saved.n1 ? ctx.scratch.make(x.dtype, x.shape, "second norm") : n1;
-  norm2_.forward(ctx, n2, join(ctx, saved.h, branch, x, kAttentionOutput), saved.norm2);
+  enter_mlp(ctx, n2, join(ctx, saved.h, branch, x, kAttentionOutput), saved.norm2);
   branch = mlp_.forward(ctx, branch_memory(ctx, y), n2, saved.mlp);
   const Norm::Join end = join(ctx, y, branch, saved.h, kMlpOutput);
   if (beside.next != nullptr) {
@@ -66,21 +67,30 @@ void Block::forward(const Ctx& ctx, View y, ConstView x, const Saved& saved, con
   run(ctx.compute, Dropout{.y = end.sum, .x = end.branch, .key = end.dropout, .residual = end.residual});
 }
 
+void Block::enter_mlp(const Ctx& ctx, View n2, const Norm::Join& h, const Norm::Saved& saved) const {
+  if (!parallel_) return norm2_.forward(ctx, n2, h, saved);
+  run(ctx.compute, Dropout{.y = h.sum, .x = h.branch, .key = h.dropout, .residual = h.residual});
+  norm2_.forward(ctx, n2, h.residual, saved);
+}
+
 void Block::backward(const Ctx& ctx, View d, ConstView x, const Saved& saved) const {
+  const ArenaScope outer(ctx.scratch);
+  // Gradient of x but for the attention's part; with parallel branches d stays the gradient of both.
+  const View beside = parallel_ ? ctx.scratch.make(d.dtype, d.shape, "gradient beside attention") : d;
   {
     const ArenaScope scope(ctx.scratch);
     const Region::Late dy = into_branch(ctx, d, kMlpOutput);
     const Region::Late inside = input_of(ctx, saved.n2);
     const View dn = ctx.scratch.make(d.dtype, dy.rows.shape, "norm gradient");
     const ConstView dn2 = mlp_.backward(ctx, dn, dy, inside, saved.mlp);
-    norm2_.backward(ctx, {.dx = d, .dy = dn2, .x = saved.h, .add = d}, saved.norm2);
+    norm2_.backward(ctx, {.dx = beside, .dy = dn2, .x = parallel_ ? x : saved.h, .add = d}, saved.norm2);
   }
   const ArenaScope scope(ctx.scratch);
   const Region::Late dy = into_branch(ctx, d, kAttentionOutput);
   const Region::Late inside = input_of(ctx, saved.n1);
   const View dn = ctx.scratch.make(d.dtype, dy.rows.shape, "norm gradient");
   const ConstView dn1 = attention_.backward(ctx, dn, dy, inside, saved.attention);
-  norm1_.backward(ctx, {.dx = d, .dy = dn1, .x = x, .add = d}, saved.norm1);
+  norm1_.backward(ctx, {.dx = d, .dy = dn1, .x = x, .add = beside}, saved.norm1);
 }
 
 void Block::cached(const Ctx& ctx, View y, ConstView x, const Reading& reading, size_t local_layer) const {
@@ -89,7 +99,7 @@ void Block::cached(const Ctx& ctx, View y, ConstView x, const Reading& reading, 
   const View h = ctx.scratch.make(x.dtype, x.shape, "after attention");
   norm1_.forward(ctx, normed, x, {});
   const View attended = attention_.cached(ctx, h, normed, reading, local_layer);
-  norm2_.forward(ctx, normed, join(ctx, h, attended, x, kAttentionOutput), {});
+  enter_mlp(ctx, normed, join(ctx, h, attended, x, kAttentionOutput), {});
   const Mlp::Saved saved = mlp_.make_saved(ctx.scratch, x.shape[0], x.shape[1], x.dtype);
   run(ctx.compute, Dropout{.y = y,
                            .x = mlp_.forward(ctx, y, normed, saved),

@@ -6,7 +6,8 @@
 
 namespace megalith {
 
-/// One pre-norm transformer layer: h = x + dropout(attention(norm(x))), y = h + dropout(mlp(norm(h))).
+/// One pre-norm transformer layer: h = x + dropout(attention(norm(x))), y = h + dropout(mlp(norm(h))). With
+/// --parallel-residual, the second norm reads x, too: y = h + dropout(mlp(norm(x))).
 class Block {
  public:
   /// `layer`: the block's number in the whole model, from 0.
@@ -36,6 +37,8 @@ class Block {
   void cached(const Ctx&, View y, ConstView x, const Reading&, size_t local_layer) const;
 
  private:
+  /// Adds the attention's branch: writes h = x + dropout(branch), and n2, the norm that the MLP reads.
+  void enter_mlp(const Ctx&, View n2, const Norm::Join& h, const Norm::Saved&) const;
   /// What makes y = x + dropout(branch), for the norm that reads y.
   Norm::Join join(const Ctx&, View y, ConstView branch, ConstView x, uint32_t site) const;
   /// Returns the gradient of a branch's output inside the tensor region; `d` is the gradient outside. The
@@ -44,6 +47,7 @@ class Block {
   DropoutKey dropout(const Ctx&, ConstView x, uint32_t site) const;
 
   int layer_;
+  bool parallel_;
   float dropout_;
   Norm norm1_;
   SelfAttention attention_;

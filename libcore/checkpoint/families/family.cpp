@@ -17,12 +17,14 @@ void add_bias_misfits(Misfits& list, BiasRule rule, const ModelConfig& c) {
     case BiasRule::kAll:
       return;  // biases that the model lacks are written as zeros
     case BiasRule::kByFlags:
+    case BiasRule::kByFlag:
       if (all && !qkv) list.push_back("--no-add-qkv-bias with --add-bias-linear");
       if (!all && qkv) list.push_back("--add-qkv-bias");
       return;
     case BiasRule::kQkv:
+    case BiasRule::kQkvByFlag:
       if (all) list.push_back("--add-bias-linear");
-      if (!qkv) list.push_back("no --add-qkv-bias");
+      if (!qkv && rule == BiasRule::kQkv) list.push_back("no --add-qkv-bias");
       return;
     case BiasRule::kNone:
       if (all || qkv) list.push_back(all ? "--add-bias-linear" : "--add-qkv-bias");
@@ -39,11 +41,23 @@ void add_head_misfits(Misfits& list, const Family& family, const ModelConfig& c)
     list.push_back(c.qk_layernorm ? "--qk-layernorm" : "no --qk-layernorm");
 }
 
+// Scalings that a family whose only one is longrope has not.
+void add_scaling_misfits(Misfits& list, const Family& family, const ModelConfig& c) {
+  if (family.rotation.original_positions == 0) return;
+  if (c.rope_scaling) list.push_back("--use-rope-scaling");
+  if (c.rotary_interpolation != 1)
+    list.push_back(concat("--rotary-seq-len-interpolation-factor ", c.rotary_interpolation));
+  if (c.rope_type == RopeType::kDynamic || c.rope_type == RopeType::kYarn)
+    list.push_back(concat("--rope-type ", enum_name(c.rope_type)));
+}
+
 void add_rotation_misfits(Misfits& list, const Family& family, const ModelConfig& c) {
   if (family.position != PositionEmbedding::kRope) return;
-  if ((c.no_rope_freq > 0) != (family.no_rope_interval > 0))
-    list.push_back(c.no_rope_freq > 0 ? concat("--no-rope-freq ", c.no_rope_freq) : "no --no-rope-freq");
-  if (c.rotary_percent != 1) list.push_back(concat("--rotary-percent ", c.rotary_percent));
+  if (c.no_rope_freq > 0 && family.no_rope_interval == 0)
+    list.push_back(concat("--no-rope-freq ", c.no_rope_freq));
+  if (c.rotary_percent != 1 && family.rotation.share == nullptr)
+    list.push_back(concat("--rotary-percent ", c.rotary_percent));
+  add_scaling_misfits(list, family, c);
   if (c.rope_scaling && c.rotary_interpolation != 1)
     list.push_back("--use-rope-scaling together with --rotary-seq-len-interpolation-factor");
 }
@@ -79,12 +93,27 @@ std::vector<std::string> misfits(const Family& family, const ModelConfig& c) {
   add_head_misfits(list, family, c);
   add_rotation_misfits(list, family, c);
   add_bias_misfits(list, family.biases, c);
+  if (c.parallel_residual && family.parallel.key == nullptr) list.push_back("--parallel-residual");
   if (family.window == WindowRule::kNone && c.sliding_window > 0)
     list.push_back(concat("--sliding-window ", c.sliding_window));
   return list;
 }
 
+void check_model_type(const ModelConfig& config, Problems& problems) {
+  if (!config.hf_model_type) return;
+  const Family* const family = find_family(*config.hf_model_type);
+  if (!family)
+    problems.add(Opt{"hf-model-type"}, ' ', quote(*config.hf_model_type), ": wanted one of ", family_types());
+  else if (const std::string list = join(misfits(*family, config), ", "); !list.empty())
+    problems.add(Opt{"hf-model-type"}, ' ', *config.hf_model_type, ": ", family->title, " does not express ",
+                 list, "; leave one of them out");
+}
+
 const Family& family_of(const ModelConfig& config) {
+  Problems problems;
+  check_model_type(config, problems);
+  problems.throw_if_any(ErrorKind::kData);
+  if (config.hf_model_type) return *find_family(*config.hf_model_type);
   std::vector<std::pair<std::string, std::vector<std::string>>> reasons;  // misfits, and who has them
   for (const Family& family : families()) {
     const std::string list = join(misfits(family, config), ", ");

@@ -32,6 +32,7 @@ struct ConfigDefaults {
   int groups = 0;     // heads of keys and values; 0, or if the member is null: as many as heads
   double rotary_base = 10000;
   bool pads = false;  // there is a pad_token_id, perhaps beyond the vocabulary; null is written instead
+  int window = 4096;  // tokens of a window, if the rule for windows asks for the member; 0: no window
 };
 
 /// Which linear layers have biases.
@@ -40,6 +41,14 @@ enum class BiasRule : uint8_t {
   kByFlags,  // all or none: "attention_bias" and "mlp_bias", which must be equal
   kQkv,      // the projection to queries, keys and values only
   kNone,
+  kByFlag,     // all or none: Family::bias_flag
+  kQkvByFlag,  // as kQkv or as kNone: Family::bias_flag
+};
+
+/// A flag of config.json, and what a file means that lacks it. Null key: the family has no such flag.
+struct NamedFlag {
+  const char* key = nullptr;
+  bool otherwise = false;
 };
 
 /// Whether tokens see a window only.
@@ -53,6 +62,16 @@ enum class WindowRule : uint8_t {
 struct FixedFlag {
   const char* key;
   bool value;
+};
+
+/// What config.json says about the rotation beyond its base and its scaling.
+struct RotationRule {
+  const char* share = nullptr;  // the rotated share of a head, outside "rope_parameters"; null: all of it
+  double default_share = 1;
+  const char* base = "rope_theta";  // outside "rope_parameters"
+  /// Not 0: "original_max_position_embeddings" lies outside "rope_parameters", with this default, and the
+  /// only scaling is longrope.
+  int original_positions = 0;
 };
 
 /// How GGUF files hold the family. Null architecture: the family is not written as GGUF.
@@ -78,6 +97,10 @@ struct Family {
   BiasRule biases = BiasRule::kNone;
   WindowRule window = WindowRule::kNone;
   std::vector<FixedFlag> fixed = {};
+  NamedFlag bias_flag = {};  // for the two rules that name it
+  RotationRule rotation = {};
+  /// --parallel-residual, if the flag is set. Null key: the family has it not.
+  NamedFlag parallel = {};
   GgufForm gguf = {};
   /// Name (known_split()) of the pre-tokenizer that transformers 5 uses for the family, whatever the
   /// tokenizer's files say. Null: transformers follows the files.
@@ -93,8 +116,10 @@ std::string family_types();
 
 /// The options of a model that the family cannot express; empty if it can express the model.
 std::vector<std::string> misfits(const Family&, const ModelConfig&);
-/// The first family that can express this configuration. If there is none, throws kData; the message lists,
-/// for each family, the options that do not fit.
+/// The family that --hf-model-type names or, without that, the first one that can express this configuration.
+/// If there is none, throws kData; the message lists, for each family, the options that do not fit.
 const Family& family_of(const ModelConfig&);
+/// Reports an --hf-model-type that is not one of families(), or that cannot express the configuration.
+void check_model_type(const ModelConfig&, Problems&);
 
 }  // namespace megalith

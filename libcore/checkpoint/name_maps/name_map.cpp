@@ -25,6 +25,8 @@ bool is_present(Presence presence, const ModelConfig& config) {
       return config.linear_bias;
     case Presence::kHeadNorms:
       return config.qk_layernorm;
+    case Presence::kNormBias:
+      return config.norm == Normalization::kLayerNorm;
   }
   return false;
 }
@@ -75,7 +77,8 @@ std::vector<RowRun> runs_of(const NameRow& row, const Shape& shape, size_t part)
     case Transform::kSplitQkv:
       append_qkv_runs(runs, shape, static_cast<int>(part), 0);
       return runs;
-    case Transform::kJoinQkv: {
+    case Transform::kJoinQkv:
+    case Transform::kStackQkv: {
       int64_t at = 0;
       for (const int kind : {0, 1, 2}) {
         append_qkv_runs(runs, shape, kind, at);

@@ -18,6 +18,7 @@ enum class Transform : uint8_t {
   kTranspose,    // there: [in, out] (GPT-2's Conv1D)
   kSplitQkv,     // ours: for each group its queries, key, value; there: one tensor each for q, k and v
   kJoinQkv,      // ours: as for kSplitQkv; there: one weight [h, q | k | v] and one bias [q | k | v]
+  kStackQkv,     // ours: as for kSplitQkv; there: one weight [q | k | v, h] and one bias [q | k | v]
   kSplitGateUp,  // ours: gates, then ups; there: one tensor for the gates, one for the ups
 };
 
@@ -38,7 +39,7 @@ enum class Dim : uint8_t {
 int64_t extent_of(Dim dim, const ModelConfig& config);
 
 /// Which models have a certain parameter.
-enum class Presence : uint8_t { kAlways, kUntiedHead, kQkvBias, kLinearBias, kHeadNorms };
+enum class Presence : uint8_t { kAlways, kUntiedHead, kQkvBias, kLinearBias, kHeadNorms, kNormBias };
 
 /// Replaces the first '#' of a name such as "decoder.layers.#.mlp.linear_fc1" by the layer's number. A name
 /// without '#' stays as it is.
@@ -72,6 +73,9 @@ const char* head_name(const NameMap&);
 const NameMap& gpt2_names();
 /// LLaMA's names, and those of parameters that only later families with its names have, such as Qwen3.
 const NameMap& llama_names();
+const NameMap& phi3_names();
+const NameMap& starcoder2_names();
+const NameMap& gpt_neox_names();
 
 /// A tensor of the other format.
 struct TheirTensor {

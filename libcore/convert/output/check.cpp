@@ -14,7 +14,7 @@
 #include "libcore/convert/output/kernels_products.h"
 #include "libcore/convert/output/recipe.h"
 #include "libcore/io/streams/stop_signal.h"
-#include "libcore/model/attention.h"
+#include "libcore/model/rotary/rotary.h"
 #include "libcore/threads/beside.h"
 
 namespace megalith {
@@ -75,7 +75,12 @@ void norm_row(std::span<float> row, const Floats& weight, const Floats& bias, co
 
 class Forward {
  public:
-  Forward(const ModelView& view, const CheckRun& run) : view_(view), config_(view.config), run_(run) {}
+  // For one text, of `tokens` tokens: rotations may depend on that.
+  Forward(const ModelView& view, const CheckRun& run, size_t tokens)
+      : view_(view), config_(view.config), run_(run) {
+    config_.seq_length = static_cast<int>(tokens);
+    if (config_.position == PositionEmbedding::kRope) rotation_ = rotation_of(config_);
+  }
 
   // Returns the logits; empty if the run was stopped.
   Floats logits(std::span<const int32_t> tokens);
@@ -97,7 +102,8 @@ class Forward {
   std::array<Floats, 2> norm_vectors(const std::array<std::string, 2>& names) const;
 
   const ModelView& view_;
-  const ModelConfig& config_;
+  ModelConfig config_;
+  Rotation rotation_;
   const CheckRun& run_;
 };
 
@@ -217,12 +223,13 @@ Matrix Forward::linear(const Matrix& x, const std::vector<Product>& products) {
 }
 
 void Forward::rotate(float* head, int64_t position) const {
-  const int64_t half = config_.rotary_channels() / 2;
+  const auto half = static_cast<int64_t>(rotation_.frequencies.size());
   for (int64_t j = 0; j < half; ++j) {
-    const double angle = static_cast<float>(position) * rotary_frequency(config_, j);
+    const double angle = static_cast<float>(position) * rotation_.frequencies[static_cast<size_t>(j)];
     float& a = head[view_.neighbours ? 2 * j : j];
     float& b = head[view_.neighbours ? 2 * j + 1 : half + j];
-    const auto cosine = static_cast<float>(std::cos(angle)), sine = static_cast<float>(std::sin(angle));
+    const auto cosine = static_cast<float>(std::cos(angle)) * rotation_.magnitude,
+               sine = static_cast<float>(std::sin(angle)) * rotation_.magnitude;
     const float turned = a * cosine - b * sine;
     b = b * cosine + a * sine;
     a = turned;
@@ -295,8 +302,11 @@ Matrix Forward::activated(const Matrix& x) const {
 void Forward::layer(Matrix& x, const LayerView& names, bool rotated) {
   Matrix qkv = linear(normed(x, names.norm1), names.qkv);
   norm_heads(qkv, names);
-  add(x, linear(attention(std::move(qkv), rotated), names.proj));
-  add(x, linear(activated(linear(normed(x, names.norm2), names.fc1)), names.fc2));
+  const Matrix attended = linear(attention(std::move(qkv), rotated), names.proj);
+  if (!config_.parallel_residual) add(x, attended);
+  const Matrix fed = linear(activated(linear(normed(x, names.norm2), names.fc1)), names.fc2);
+  if (config_.parallel_residual) add(x, attended);
+  add(x, fed);
 }
 
 Floats Forward::logits(std::span<const int32_t> tokens) {
@@ -329,7 +339,7 @@ std::vector<int32_t> some_tokens(const ModelConfig& config) {
 }  // namespace
 
 std::vector<float> logits_of(const ModelView& view, std::span<const int32_t> tokens, const CheckRun& run) {
-  return Forward(view, run).logits(tokens);
+  return Forward(view, run, tokens.size()).logits(tokens);
 }
 
 CheckedSide checked_side(const ModelView& view, const CheckRun& run) {

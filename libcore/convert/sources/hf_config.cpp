@@ -6,6 +6,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
 #include "libcore/config/activations.h"
+#include "libcore/convert/sources/hf_rope.h"
 #include "libcore/convert/sources/settings.h"
 #include "libcore/json/json_names.h"
 
@@ -30,7 +31,10 @@ std::vector<OptionKeys> number_keys(const ConfigKeys& k) {
                                   {"rope-scaling-factor", {"factor"}},
                                   {"rope-scaling-low-freq-factor", {"low_freq_factor"}},
                                   {"rope-scaling-high-freq-factor", {"high_freq_factor"}},
-                                  {"rope-scaling-original-positions", {"original_max_position_embeddings"}}};
+                                  {"rope-scaling-original-positions", {"original_max_position_embeddings"}},
+                                  {"rope-attention-factor", {"attention_factor"}},
+                                  {"rope-beta-fast", {"beta_fast"}},
+                                  {"rope-beta-slow", {"beta_slow"}}};
   for (OptionKeys& option : keys) std::erase(option.keys, nullptr);
   std::erase_if(keys, [](const OptionKeys& option) { return option.keys.empty(); });
   return keys;
@@ -56,9 +60,12 @@ std::string rope_type(const Settings& rope) {
   return rope.text("rope_type", rope.text("type", "default"));
 }
 
-void set_rope_scaling(ModelConfig& c, const Settings& rope) {
+void set_rope_scaling(ModelConfig& c, const RotationRule& rule, const Settings& rope, const Settings& file) {
   const std::string type = rope_type(rope);
-  if (type == "linear") {
+  if (rule.original_positions > 0 && type != "default" && type != "longrope" && type != "su")
+    rope.refuse("type ", quote(type), " is not supported in this family; default and longrope are");
+  if (set_long_rope(c, rule, rope, file)) {
+  } else if (type == "linear") {
     c.rotary_interpolation = rope.number("factor", 1);
   } else if (type == "llama3") {
     for (const char* key : {"factor", "low_freq_factor", "high_freq_factor"})
@@ -69,17 +76,18 @@ void set_rope_scaling(ModelConfig& c, const Settings& rope) {
     c.rope_high_freq = rope.number("high_freq_factor", 0);
     c.rope_original_positions = rope.count("original_max_position_embeddings");
   } else if (type != "default") {
-    rope.refuse("type ", quote(type), " is not supported; default, linear and llama3 are");
+    rope.refuse("type ", quote(type),
+                " is not supported; default, linear, llama3, dynamic, yarn and longrope are");
   }
   const bool sound = c.rotary_interpolation > 0 && c.rope_factor > 0 && c.rope_low_freq > 0 &&
                      c.rope_high_freq > c.rope_low_freq;
   if (!sound) rope.refuse("its factors are not positive, or the high one is not above the low one");
 }
 
-// Rejects a rotation of a part of each head, and in transformers 5's "rope_parameters" one for each type of
-// layer.
-void refuse_other_rotations(const Settings& rope) {
-  if (rope.number("partial_rotary_factor", 1) != 1)
+// Rejects a rotation of a part of each head in families that have none, and in transformers 5's
+// "rope_parameters" one for each type of layer.
+void refuse_other_rotations(const Settings& rope, const RotationRule& rule) {
+  if (!rule.share && rope.number("partial_rotary_factor", 1) != 1)
     rope.refuse("\"partial_rotary_factor\" other than 1 is not supported");
   for (const char* type : {"full_attention", "sliding_attention"})
     if (rope.find(type))
@@ -89,24 +97,28 @@ void refuse_other_rotations(const Settings& rope) {
 // Sets the rotary base and scaling. transformers 4 has "rope_theta" at the top and the rest in
 // "rope_scaling". transformers 5 has everything in "rope_parameters", which is read last, so that it takes
 // precedence.
-void set_rope(ModelConfig& c, const Settings& s, double base) {
-  c.rotary_base = s.number("rope_theta", base);
+void set_rope(ModelConfig& c, const Family& family, const Settings& s) {
+  const RotationRule& rule = family.rotation;
+  c.rotary_base = s.number(rule.base, family.defaults.rotary_base);
+  if (rule.share) c.rotary_percent = s.number(rule.share, rule.default_share);
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
     const Json* object = s.find(key);
     if (!object) continue;
     if (!object->is_object()) s.refuse(quote(key), " is ", object->dump(), ", wanted an object");
     const Settings rope(*object, concat(s.where(), ": ", quote(key)));
-    refuse_other_rotations(rope);
+    refuse_other_rotations(rope, rule);
     c.rotary_base = rope.number("rope_theta", c.rotary_base);
-    set_rope_scaling(c, rope);
+    if (rule.share) c.rotary_percent = rope.number("partial_rotary_factor", c.rotary_percent);
+    set_rope_scaling(c, rule, rope, s);
   }
-  refuse_other_rotations(s);
+  refuse_other_rotations(s, rule);
 }
 
 // Sets which layers are not rotated. A list has precedence over the interval.
 void set_no_rope_layers(ModelConfig& c, int interval, const Settings& s) {
   if (interval == 0) return;
   c.no_rope_freq = s.count("no_rope_layer_interval", interval);
+  if (c.no_rope_freq > c.layers) c.no_rope_freq = 0;
   const Json* list = s.find("no_rope_layers");  // 0: the layer is not rotated
   if (!list) return;
   const auto listed = marked_interval(*list, c.layers, 0);
@@ -137,11 +149,12 @@ int64_t first_with_window(const Settings& s) {
 }
 
 // The number of tokens that a token sees; 0 if it sees all.
-int window_of(WindowRule rule, const Settings& s, const Json& json, int layers) {
-  constexpr int kDefault = 4096;  // used if the file lacks the member; null means no window
+int window_of(const Family& family, const Settings& s, const Json& json, int layers) {
+  const WindowRule rule = family.window;
   int window = 0;
   if (rule == WindowRule::kAll || (rule == WindowRule::kByFlag && s.flag("use_sliding_window", false)))
-    window = json.find("sliding_window") ? s.count("sliding_window", 0) : kDefault;
+    window = json.find("sliding_window") ? s.count("sliding_window", 0)  // null means no window
+                                         : family.defaults.window;
   const int64_t first = window > 0 && rule == WindowRule::kByFlag ? first_with_window(s) : 0;
   if (first > 0 && first < layers)
     s.refuse("\"max_window_layers\" ", first,
@@ -166,9 +179,11 @@ void set_heads(ModelConfig& c, const Family& family, const Settings& s, const Js
     s.refuse(quote(k.hidden), ' ', c.hidden, " is not a multiple of ", quote(k.heads), ' ', c.heads);
 }
 
-void set_biases(ModelConfig& c, BiasRule rule, const Settings& s) {
-  c.linear_bias = rule == BiasRule::kAll;
-  if (rule == BiasRule::kQkv) c.qkv_bias = true;
+void set_biases(ModelConfig& c, const Family& family, const Settings& s) {
+  const BiasRule rule = family.biases;
+  const bool flag = family.bias_flag.key && s.flag(family.bias_flag.key, family.bias_flag.otherwise);
+  c.linear_bias = rule == BiasRule::kAll || (rule == BiasRule::kByFlag && flag);
+  if (rule == BiasRule::kQkv || (rule == BiasRule::kQkvByFlag && flag)) c.qkv_bias = true;
   if (rule != BiasRule::kByFlags) return;
   c.linear_bias = s.flag("attention_bias", false);
   if (s.flag("mlp_bias", false) != c.linear_bias)
@@ -204,12 +219,13 @@ ModelConfig read_config(const Family& family, const Settings& s, const Json& jso
   c.attention_dropout = s.number(k.attention_dropout, d.dropout);
   c.hidden_dropout = k.hidden_dropout ? s.number(k.hidden_dropout, d.dropout) : 0;
   c.init_std = s.number("initializer_range", 0.02);
-  if (family.position == PositionEmbedding::kRope) set_rope(c, s, d.rotary_base);
+  if (family.position == PositionEmbedding::kRope) set_rope(c, family, s);
   set_no_rope_layers(c, family.no_rope_interval, s);
   set_function(c, family, s);
-  set_biases(c, family.biases, s);
+  set_biases(c, family, s);
+  if (family.parallel.key) c.parallel_residual = s.flag(family.parallel.key, family.parallel.otherwise);
   set_heads(c, family, s, json);
-  c.sliding_window = window_of(family.window, s, json, c.layers);
+  c.sliding_window = window_of(family, s, json, c.layers);
   for (const FixedFlag& flag : family.fixed) s.only(flag.key, flag.value, flag.value);
   return c;
 }
@@ -223,7 +239,9 @@ Json window_or_null(const ModelConfig& c) {
 }
 
 Json::Object rope_parameters(const ModelConfig& c) {
-  Json::Object rope{{"rope_type", "default"}, {"rope_theta", c.rotary_base}};
+  Json::Object rope = long_rope_parameters(c);
+  if (rope.empty()) rope = {{"rope_type", "default"}};
+  rope.push_back({"rope_theta", c.rotary_base});
   if (c.rope_scaling)
     rope = {{"rope_type", "llama3"},
             {"rope_theta", c.rotary_base},
@@ -253,19 +271,41 @@ void add(Json::Object& members, const char* key, Json value) {
   if (key) members.emplace_back(key, std::move(value));
 }
 
-void add_rotation(Json::Object& members, const ModelConfig& c) {
-  const Json::Object rope = rope_parameters(c);
-  members.push_back({"rope_theta", c.rotary_base});  // for transformers 4
-  members.push_back({"rope_parameters", rope});      // for transformers 5
-  if (rope.front().second.as_string() != "default")
-    members.push_back({"rope_scaling", rope});  // for transformers 4
+void add_rotation(Json::Object& members, const Family& family, const ModelConfig& c) {
+  const RotationRule& rule = family.rotation;
+  Json::Object rope = rope_parameters(c);
+  if (rule.share) {
+    rope.push_back({"partial_rotary_factor", c.rotary_percent});
+    members.push_back({rule.share, c.rotary_percent});  // for transformers 4
+  }
+  members.push_back({rule.base, c.rotary_base});  // for transformers 4
+  members.push_back({"rope_parameters", rope});   // for transformers 5
+  if (rope.front().second.as_string() == "default") return;
+  if (const Json scaling = rope_scaling_of(c, rule, rope); !scaling.is_null())
+    members.push_back({"rope_scaling", scaling});  // for transformers 4
+  if (rule.original_positions > 0)
+    members.push_back({"original_max_position_embeddings", c.rope_original_positions});
 }
 
-void add_no_rope_layers(Json::Object& members, const ModelConfig& c) {
-  if (c.no_rope_freq == 0) return;
+void add_no_rope_layers(Json::Object& members, const Family& family, const ModelConfig& c) {
+  if (family.no_rope_interval == 0) return;
   Json::Array list;
   for (int layer = 0; layer < c.layers; ++layer) list.emplace_back(c.rotates(layer) ? 1 : 0);
-  members.insert(members.end(), {{"no_rope_layer_interval", c.no_rope_freq}, {"no_rope_layers", list}});
+  const int interval = c.no_rope_freq > 0 ? c.no_rope_freq : c.layers + 1;
+  members.insert(members.end(), {{"no_rope_layer_interval", interval}, {"no_rope_layers", list}});
+}
+
+void add_biases(Json::Object& members, const Family& family, const ModelConfig& c) {
+  if (family.biases == BiasRule::kByFlags)
+    members.insert(members.end(), {{"attention_bias", c.linear_bias}, {"mlp_bias", c.linear_bias}});
+  const bool flag = family.biases == BiasRule::kByFlag ? c.linear_bias : c.has_qkv_bias();
+  if (family.bias_flag.key) members.push_back({family.bias_flag.key, flag});
+}
+
+// The family's own name of the function, if it is the usual one there: a function may have several names.
+std::string function_name(const Family& family, ActivationFunction function) {
+  const char* const usual = family.defaults.activation;
+  return hf_activation(usual) == function ? usual : hf_name(function);
 }
 
 void add_window(Json::Object& members, WindowRule rule, const ModelConfig& c) {
@@ -286,18 +326,25 @@ Json::Object members_of(const Family& family, const ModelConfig& c) {
   add(members, k.groups, c.kv_heads());
   add(members, k.head, c.kv_channels);
   add(members, k.positions, c.max_positions);
-  add(members, k.activation, hf_name(c.activation()));
+  add(members, k.activation, function_name(family, c.activation()));
   add(members, k.epsilon, c.norm_epsilon);
   add(members, k.attention_dropout, c.attention_dropout);
   add(members, k.embedding_dropout, c.hidden_dropout);
   add(members, k.hidden_dropout, c.hidden_dropout);
-  if (family.position == PositionEmbedding::kRope) add_rotation(members, c);
-  if (family.biases == BiasRule::kByFlags)
-    members.insert(members.end(), {{"attention_bias", c.linear_bias}, {"mlp_bias", c.linear_bias}});
-  add_no_rope_layers(members, c);
+  if (family.position == PositionEmbedding::kRope) add_rotation(members, family, c);
+  add_biases(members, family, c);
+  add_no_rope_layers(members, family, c);
+  if (family.parallel.key) members.push_back({family.parallel.key, c.parallel_residual});
   add_window(members, family.window, c);
   if (family.defaults.pads) members.push_back({"pad_token_id", Json()});
   return members;
+}
+
+// Names the family in the configuration if another one, which computes the same, would be chosen for an
+// export.
+void remember_family(HfModel& model) {
+  if (!misfits(*model.family, model.config).empty() || &family_of(model.config) == model.family) return;
+  model.config.hf_model_type = model.family->names.family;
 }
 
 }  // namespace
@@ -313,6 +360,7 @@ HfModel parse_hf_config(const Json& json, const std::string& where) {
     s.refuse("the weights are quantized (\"quantization_config\"), which is not supported");
   check_numbers(model.config, s, number_keys(*family->keys));
   model.config.finish();
+  remember_family(model);
   Problems problems;
   model.config.validate(problems);
   if (!problems.empty()) s.refuse(problems.text("; "));

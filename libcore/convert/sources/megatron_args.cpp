@@ -172,6 +172,7 @@ ModelConfig megatron_config(const Json& args, const std::string& where) {
   c.hidden_dropout = s.number("hidden_dropout", 0.1);
   c.init_std = s.number("init_method_std", 0.02);
   c.vocab_divisor = s.count("make_vocab_size_divisible_by", 128);
+  if (s.find("hf_model_type")) c.hf_model_type = s.text("hf_model_type", "");
   check_numbers(c, s);
   return c;
 }

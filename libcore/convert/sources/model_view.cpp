@@ -23,6 +23,7 @@ class Finder {
  public:
   explicit Finder(const TensorFile& file) : file_(file) {}
 
+  bool has(const std::string& stem) const { return file_.find(stem + ".weight") != nullptr; }
   std::string optional(const std::string& name) const { return file_.find(name) ? name : std::string(); }
   std::array<std::string, 2> norm(const std::string& stem) const {
     return {file_.at(stem + ".weight").name, optional(stem + ".bias")};
@@ -78,7 +79,39 @@ ModelView gpt2_view(const TensorFile& file, const ModelConfig& config) {
   return view;
 }
 
-// The view of LLaMA and of models with its tensor names.
+// The layers of a model with LLaMA's names, in parts as LLaMA has them or joined, as a file has them.
+std::vector<Product> qkv_like_llama(const Finder& find, const std::string& stem, const Sizes& sizes) {
+  if (find.has(stem + "qkv_proj")) return {find.straight(stem + "qkv_proj", 0)};
+  return {find.straight(stem + "q_proj", 0), find.straight(stem + "k_proj", sizes.query),
+          find.straight(stem + "v_proj", sizes.query + sizes.key)};
+}
+std::vector<Product> fc1_like_llama(const Finder& find, const std::string& stem, const Sizes& sizes) {
+  for (const char* joined : {"gate_up_proj", "c_fc"})
+    if (find.has(stem + joined)) return {find.straight(stem + joined, 0)};
+  return {find.straight(stem + "gate_proj", 0), find.straight(stem + "up_proj", sizes.ffn)};
+}
+
+ModelView gpt_neox_view(const TensorFile& file, const ModelConfig& config) {
+  const Finder find(file);
+  const std::string top = find.has("gpt_neox.embed_in") ? "gpt_neox." : "";
+  ModelView view{.file = &file, .config = config, .words = top + "embed_in.weight"};
+  for (int layer = 0; layer < config.layers; ++layer) {
+    const std::string stem = concat(top, "layers.", layer, '.');
+    Product qkv = find.straight(stem + "attention.query_key_value", 0);
+    qkv.runs = packed_rows(config);  // query, key and value of each head lie together
+    view.layers.push_back({.norm1 = find.norm(stem + "input_layernorm"),
+                           .norm2 = find.norm(stem + "post_attention_layernorm"),
+                           .qkv = {std::move(qkv)},
+                           .proj = {find.straight(stem + "attention.dense", 0)},
+                           .fc1 = {find.straight(stem + "mlp.dense_h_to_4h", 0)},
+                           .fc2 = {find.straight(stem + "mlp.dense_4h_to_h", 0)}});
+  }
+  view.final_norm = find.norm(top + "final_layer_norm");
+  view.head = config.untied_head ? "embed_out.weight" : view.words;
+  return view;
+}
+
+// The view of LLaMA and of models with most of its tensor names.
 ModelView llama_view(const TensorFile& file, const ModelConfig& config) {
   const Finder find(file);
   const Sizes sizes(config);
@@ -88,12 +121,10 @@ ModelView llama_view(const TensorFile& file, const ModelConfig& config) {
     view.layers.push_back(
         {.norm1 = find.norm(stem + "input_layernorm"),
          .norm2 = find.norm(stem + "post_attention_layernorm"),
-         .qkv = {find.straight(stem + "self_attn.q_proj", 0),
-                 find.straight(stem + "self_attn.k_proj", sizes.query),
-                 find.straight(stem + "self_attn.v_proj", sizes.query + sizes.key)},
+         .qkv = qkv_like_llama(find, stem + "self_attn.", sizes),
          .proj = {find.straight(stem + "self_attn.o_proj", 0)},
-         .fc1 = {find.straight(stem + "mlp.gate_proj", 0), find.straight(stem + "mlp.up_proj", sizes.ffn)},
-         .fc2 = {find.straight(stem + "mlp.down_proj", 0)},
+         .fc1 = fc1_like_llama(find, stem + "mlp.", sizes),
+         .fc2 = {find.straight(stem + (find.has(stem + "mlp.c_proj") ? "mlp.c_proj" : "mlp.down_proj"), 0)},
          .query_norm = find.norm_if(config.qk_layernorm, stem + "self_attn.q_norm"),
          .key_norm = find.norm_if(config.qk_layernorm, stem + "self_attn.k_norm")});
   }
@@ -134,7 +165,9 @@ ModelView our_view(const TensorFile& file, const ModelConfig& config) {
 }
 
 ModelView hugging_face_view(const TensorFile& file, const ModelConfig& config) {
-  return config.position == PositionEmbedding::kLearned ? gpt2_view(file, config) : llama_view(file, config);
+  if (config.position == PositionEmbedding::kLearned) return gpt2_view(file, config);
+  const bool neox = file.find("gpt_neox.embed_in.weight") || file.find("embed_in.weight");
+  return neox ? gpt_neox_view(file, config) : llama_view(file, config);
 }
 
 ModelView gguf_view(const GgufFile& file, const ModelConfig& config) {

@@ -45,7 +45,8 @@ constexpr GgufName kNames[] = {
 
 const Family& family_for(const ModelConfig& config) {
   const Family& family = family_of(config);
-  if (config.rope_scaling || config.rotary_interpolation != 1 || config.sliding_window > 0)
+  if (config.rope_scaling || config.rotary_interpolation != 1 || config.rope_type != RopeType::kDefault ||
+      config.sliding_window > 0)
     fail(ErrorKind::kData,
          "a model with rotary scaling or a sliding window cannot be written for "
          "llama.cpp; write --to hf and use llama.cpp's own converter");

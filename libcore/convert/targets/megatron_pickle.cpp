@@ -43,6 +43,18 @@ void check_rope_scaling(const ModelConfig& c) {
          c.rope_low_freq, ", ", c.rope_high_freq, " and ", c.rope_original_positions);
 }
 
+// Throws kData for parts of a model that Megatron's GPTModel (megatron-core 0.16.1) does not compute.
+void check_parts(const ModelConfig& c) {
+  if (c.parallel_residual)
+    fail(
+        ErrorKind::kData,
+        "Megatron's GPTModel has no parallel branches: its feed-forward block reads the attention's sum, but "
+        "the model has --parallel-residual; write another format");
+  if (c.rope_type != RopeType::kDefault)
+    fail(ErrorKind::kData, "Megatron's options know no rotary scaling of the type ", enum_name(c.rope_type),
+         ", which the model has; write another format");
+}
+
 // Megatron takes only an interval that divides the layers (core/transformer/transformer_config.py).
 Json no_rope_freq(const ModelConfig& c) {
   if (c.no_rope_freq == 0) return {};
@@ -57,6 +69,7 @@ Json no_rope_freq(const ModelConfig& c) {
 Json::Object model_args(const Conversion& conversion, const MegatronLayout& layout, const MegatronRun& run) {
   const ModelConfig c = with_qkv_bias(conversion.source.config());
   check_rope_scaling(c);
+  check_parts(c);
   const Json none;
   const char* impl = layout.engine ? "transformer_engine" : "local";
   const bool rope = c.position == PositionEmbedding::kRope;
@@ -104,6 +117,7 @@ Json::Object model_args(const Conversion& conversion, const MegatronLayout& layo
           {"make_vocab_size_divisible_by", c.vocab_divisor},
           {"padded_vocab_size", c.padded_vocab(layout.tensor)},
           {"vocab_size", c.vocab_size},
+          {"hf_model_type", text_or_none(c.hf_model_type.value_or(""))},  // Megatron ignores it
           {"tokenizer_type", text_or_none(conversion.source.tokenizer().type)},
           {"tokenizer_model", none},
           {"vocab_file", none},

@@ -62,6 +62,19 @@ void bias_options(std::ostream& out, const ModelShape& m, bool ours) {
   if (ours && m.hidden_act) out << " --hidden-act " << *m.hidden_act;
 }
 
+/// Writes the options of rotary scalings that only our trainer has.
+void long_rope_options(std::ostream& out, const ModelShape& m) {
+  const ModelShape usual;
+  if (m.rope_type == RopeType::kDefault) return;
+  out << " --rope-type " << enum_name(m.rope_type);
+  number(out, "rope-attention-factor", m.rope_attention_factor, usual.rope_attention_factor);
+  number(out, "rope-beta-fast", m.rope_beta_fast, usual.rope_beta_fast);
+  number(out, "rope-beta-slow", m.rope_beta_slow, usual.rope_beta_slow);
+  if (!m.rope_truncate) out << " --no-rope-truncate";
+  if (m.rope_type == RopeType::kLongrope)
+    out << " --rope-short-factors " << m.rope_short_factors << " --rope-long-factors " << m.rope_long_factors;
+}
+
 void position_options(std::ostream& out, const ModelShape& m, bool ours) {
   const ModelShape usual;
   if (m.position != usual.position) out << " --position-embedding-type " << enum_name(m.position);
@@ -70,7 +83,8 @@ void position_options(std::ostream& out, const ModelShape& m, bool ours) {
   number(out, "rotary-seq-len-interpolation-factor", m.rotary_interpolation, usual.rotary_interpolation);
   number(out, "no-rope-freq", m.no_rope_freq, usual.no_rope_freq);
   if (m.rope_scaling) out << " --use-rope-scaling";
-  number(out, "rope-scaling-factor", m.rope_factor, usual.rope_factor);
+  if (m.rope_type == RopeType::kDefault || ours)
+    number(out, "rope-scaling-factor", m.rope_factor, usual.rope_factor);
   if (!ours)
     return;  // LLaMA's numbers are built into Megatron, and a window that holds a whole sample changes
              // nothing
@@ -78,6 +92,7 @@ void position_options(std::ostream& out, const ModelShape& m, bool ours) {
   number(out, "rope-scaling-high-freq-factor", m.rope_high_freq, usual.rope_high_freq);
   number(out, "rope-scaling-original-positions", m.rope_original_positions, usual.rope_original_positions);
   number(out, "sliding-window", m.sliding_window, usual.sliding_window);
+  long_rope_options(out, m);
 }
 
 }  // namespace
@@ -98,6 +113,8 @@ std::string model_options(const ModelShape& m, bool ours) {
   if (m.untied_head) out << " --untie-embeddings-and-output-weights";
   bias_options(out, m, ours);
   position_options(out, m, ours);
+  if (ours && m.parallel_residual) out << " --parallel-residual";
+  if (ours && m.hf_model_type) out << " --hf-model-type " << *m.hf_model_type;
   const ModelShape usual;
   number(out, "norm-epsilon", m.norm_epsilon, usual.norm_epsilon);
   number(out, "attention-dropout", m.attention_dropout, usual.attention_dropout);

@@ -97,6 +97,7 @@ void take_args(const RankInput& in, const StartPoint& start, PretrainConfig& con
   PretrainConfig readable;  // args that cannot be read are refused here, where their file is known
   from_json(readable, start.args, start.args_place);
   require_same_model(config.model, start.args, start.path, ways_out(config.checkpoint));
+  if (!config.model.hf_model_type) config.model.hf_model_type = readable.model.hf_model_type;
   if (!resumes(config.checkpoint, start)) return;
   if (in.tuning) require_same_run(*in.tuning, start, config.checkpoint);
   for (const Difference& d : sample_order_differences(config, start.args, start.path))
