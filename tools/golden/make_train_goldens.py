@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Make tests/parity/goldens/train-*: tiny GPT-2, LLaMA, Mistral, Qwen3 and SmolLM3 models as Hugging Face folders, and
-what transformers and torch compute from them: logits, a greedy continuation, and 20 steps of AdamW.
+"""Make tests/parity/goldens/train-*: tiny models of each family as Hugging Face folders, and what transformers and
+torch compute from them: logits, a greedy continuation, and 20 steps of AdamW.
 
   python tools/golden/make_train_goldens.py tests/parity/goldens [NAME …]      (torch 2.15.0, transformers 5.23.0;
-                                                                  train-mistral, -qwen3, -smollm3: transformers 5.24.0)
+                                        train-mistral, -qwen3, -smollm3 and those of kinds.py: transformers 5.24.0)
 
 train-NAME/ holds config.json and model.safetensors (fp32); train-NAME.json holds the shapes, the optimizer, the
 tokens (step k, row r reads seq + 1 ids from (k * batch + r) * seq: the first seq are the input, the last seq the
@@ -19,6 +19,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 import transformers
+from kinds import KINDS, model_of
 
 STEPS = 20
 CASES = {
@@ -34,9 +35,19 @@ CASES = {
     "train-qwen3": dict(kind="qwen3", layers=2, hidden=24, heads=4, kv_heads=2, head_dim=10, ffn=40, seq=16, batch=4, vocab=77, clip=1.0),
     # Every second layer without rotation.
     "train-smollm3": dict(kind="smollm3", layers=3, hidden=16, heads=4, kv_heads=2, ffn=24, seq=16, batch=4, vocab=77, clip=1.0, interval=2),
+    # Those of kinds.py, whose comments say what is special in each.
+    "train-phi3": dict(kind="phi3-long", layers=2, hidden=32, heads=4, kv_heads=2, ffn=40, seq=16, batch=4, vocab=77, clip=1.0),
+    "train-phi4": dict(kind="phi4", layers=2, hidden=32, heads=4, kv_heads=2, ffn=40, seq=16, batch=4, vocab=77, clip=1.0),
+    "train-yarn": dict(kind="yarn", layers=2, hidden=32, heads=4, kv_heads=2, ffn=40, seq=16, batch=4, vocab=77, clip=1.0),
+    "train-dynamic": dict(kind="dynamic", layers=2, hidden=32, heads=4, kv_heads=2, ffn=40, seq=16, batch=4, vocab=77, clip=1.0,
+                          positions=6),
+    "train-starcoder2": dict(kind="starcoder2", layers=2, hidden=24, heads=4, kv_heads=2, ffn=40, seq=16, batch=4, vocab=77, clip=1.0),
+    "train-stablelm": dict(kind="stablelm", layers=2, hidden=32, heads=4, kv_heads=2, ffn=40, seq=16, batch=4, vocab=77, clip=1.0),
+    "train-gpt_neox": dict(kind="gpt_neox", layers=3, hidden=32, heads=4, kv_heads=4, ffn=48, seq=16, batch=4, vocab=77, clip=1.0),
 }
 CLASSES = dict(gpt2=transformers.GPT2LMHeadModel, llama=transformers.LlamaForCausalLM, mistral=transformers.MistralForCausalLM,
                qwen3=transformers.Qwen3ForCausalLM, smollm3=transformers.SmolLM3ForCausalLM)
+CLASSES.update({kind: model for kind, (_, model, _) in KINDS.items()})
 
 
 def make_tokens(count, vocab, seed):
@@ -50,7 +61,12 @@ def make_tokens(count, vocab, seed):
 
 def make_model(case):
     common = dict(vocab_size=case["vocab"], bos_token_id=0, eos_token_id=0)
-    if case["kind"] == "gpt2":
+    if case["kind"] in KINDS:
+        model = model_of(case["kind"], dict(
+            hidden_size=case["hidden"], intermediate_size=case["ffn"], num_hidden_layers=case["layers"],
+            num_attention_heads=case["heads"], num_key_value_heads=case["kv_heads"],
+            max_position_embeddings=case.get("positions", 2 * case["seq"]), **common))
+    elif case["kind"] == "gpt2":
         config = transformers.GPT2Config(
             n_positions=2 * case["seq"], n_embd=case["hidden"], n_layer=case["layers"], n_head=case["heads"],
             n_inner=case["ffn"], activation_function="gelu_new", resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, **common)
@@ -88,6 +104,11 @@ def make_model(case):
     return model
 
 
+def stored(name, case):
+    """A parameter's name in the file: transformers 5 calls GPT-NeoX's head otherwise in memory."""
+    return name.replace("lm_head", "embed_out") if case["kind"] == "gpt_neox" else name
+
+
 def train(folder, case, tokens, dtype):
     model = CLASSES[case["kind"]].from_pretrained(folder, attn_implementation="eager", dtype=torch.float32).to(dtype).train()
     params = list(model.parameters())
@@ -104,12 +125,12 @@ def train(folder, case, tokens, dtype):
         loss = F.cross_entropy(logits.view(-1, case["vocab"]), y.reshape(-1))
         loss.backward()
         if step == 0:
-            out["step0_param_grad_norms"] = {n: p.grad.double().norm().item() for n, p in model.named_parameters()}
+            out["step0_param_grad_norms"] = {stored(n, case): p.grad.double().norm().item() for n, p in model.named_parameters()}
         out["grad_norms"].append(torch.nn.utils.clip_grad_norm_(params, case["clip"]).item())
         out["losses"].append(loss.item())
         optimizer.step()
         optimizer.zero_grad()
-    out["final_param_norms"] = {n: p.detach().double().norm().item() for n, p in model.named_parameters()}
+    out["final_param_norms"] = {stored(n, case): p.detach().double().norm().item() for n, p in model.named_parameters()}
     return out
 
 
