@@ -171,7 +171,7 @@ class TuningParity : public testing::TestWithParam<Case> {};
 
 std::vector<Case> one_rank_cases() {
   std::vector<Case> cases;
-  for (const char* family : {"gpt2", "llama", "qwen2", "qwen3"})
+  for (const char* family : {"gpt2", "llama", "qwen2", "qwen3", "phi3", "gpt_neox"})
     for (const char* method : {"full", "lora", "rslora", "prefix", "loraplus", "dpo-full", "dpo-lora"})
       cases.push_back({family, method});
   return cases;
@@ -194,7 +194,7 @@ std::vector<Case> layout_cases() {
       {.name = "cp2", .context = 2},
   };
   std::vector<Case> cases;
-  for (const char* family : {"gpt2", "llama", "qwen2", "qwen3"})
+  for (const char* family : {"gpt2", "llama", "qwen2", "qwen3", "phi3", "gpt_neox"})
     for (const Layout& layout : layouts)
       for (const char* method : {"lora", "rslora", "full", "prefix", "dpo-lora", "dpo-full", "loraplus"})
         // Context parallelism does not work with prefixes; without adapters it is tested in pretraining.
