@@ -66,7 +66,9 @@ class ConvertTest : public testing::TestWithParam<const char*> {
 INSTANTIATE_TEST_SUITE_P(Families, ConvertTest,
                          testing::Values("gpt2", "llama", "families/qwen2", "families/mistral",
                                          "families/llama3", "families/linear", "families/qwen3",
-                                         "families/smollm3"),
+                                         "families/smollm3", "families/phi3", "families/phi4",
+                                         "families/yarn", "families/dynamic", "families/starcoder2",
+                                         "families/stablelm", "families/gpt_neox"),
                          [](const auto& family) {
                            const std::string name = family.param;
                            return name.substr(name.rfind('/') + 1);
@@ -88,7 +90,9 @@ TEST_P(ConvertTest, ComputesTransformersLogits) {
   there_and_back(from_, dir_ / "ours", dir_ / "theirs");
   for (const std::string& path : {from_, dir_ / "ours", dir_ / "theirs"}) {
     const ModelSource source(path);
-    test::TinyModel model(source.config());
+    ModelConfig config = source.config();
+    config.seq_length = 12;  // the rotation may depend on it
+    test::TinyModel model(config);
     load_params(source.tensors(), model.table, model.stream);
     const int64_t v = source.config().vocab_size;
     std::vector<float> want(static_cast<size_t>(2 * 12 * v));
@@ -171,7 +175,8 @@ TEST(Convert, KeepsTheStoredType) {
 
 // The tables of names must list exactly the parameters that the model declares, with equal shapes.
 TEST(NameMap, NamesExactlyTheModelsParameters) {
-  for (ModelConfig config : {test::tiny_gpt2(), test::tiny_llama(), test::tiny_qwen3()})
+  for (ModelConfig config :
+       {test::tiny_gpt2(), test::tiny_llama(), test::tiny_qwen3(), test::tiny_gpt_neox()})
     for (const bool linear_bias : {false, true})
       for (const bool untied : {false, true}) {
         config.linear_bias = linear_bias;

@@ -37,9 +37,11 @@ struct Case {
 };
 
 std::vector<Case> cases() {
-  std::vector<Case> out{{"gpt2", test::tiny_gpt2()},   {"gpt2_dropout", with_dropout(test::tiny_gpt2())},
-                        {"llama", test::tiny_llama()}, {"llama_dropout", with_dropout(test::tiny_llama())},
-                        {"qwen3", test::tiny_qwen3()}, {"qwen3_dropout", with_dropout(test::tiny_qwen3())}};
+  std::vector<Case> out{
+      {"gpt2", test::tiny_gpt2()},         {"gpt2_dropout", with_dropout(test::tiny_gpt2())},
+      {"llama", test::tiny_llama()},       {"llama_dropout", with_dropout(test::tiny_llama())},
+      {"qwen3", test::tiny_qwen3()},       {"qwen3_dropout", with_dropout(test::tiny_qwen3())},
+      {"gpt_neox", test::tiny_gpt_neox()}, {"gpt_neox_dropout", with_dropout(test::tiny_gpt_neox())}};
   Case odd{"gpt2_exact_gelu_without_qkv_bias", test::tiny_gpt2()};
   odd.config.bias_gelu_fusion = false;
   odd.config.qkv_bias = false;
@@ -58,6 +60,11 @@ std::vector<Case> cases() {
   partial.config.linear_bias = true;
   partial.config.qkv_bias = true;
   out.push_back(partial);
+  Case grown{"llama_with_grown_heads", test::tiny_llama()};  // whose rotation is not of length 1
+  grown.config.rope_type = RopeType::kYarn;
+  grown.config.rope_original_positions = 4;
+  grown.config.rope_attention_factor = 1.5;
+  out.push_back(grown);
   return out;
 }
 

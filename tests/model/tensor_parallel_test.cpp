@@ -18,7 +18,7 @@ constexpr float kTolerance = 2e-6f;  // the ranks add values around 1 in fp32, i
 
 struct Case {
   const char* name;
-  bool llama, dropout, sequence, cut = false, head_norms = false;
+  bool llama, dropout, sequence, cut = false, head_norms = false, parallel = false;
 };
 void PrintTo(const Case& c, std::ostream* out) {
   *out << c.name;
@@ -29,6 +29,7 @@ ModelConfig config_of(const Case& c) {
   // Pads 23 ids to 32: the first rank has 16 real rows, the second one 7 and 9 of padding.
   config.vocab_divisor = 8;
   config.qk_layernorm = c.head_norms;
+  config.parallel_residual = c.parallel;
   if (c.dropout) config.attention_dropout = config.hidden_dropout = 0.2;
   return config;
 }
@@ -92,7 +93,9 @@ INSTANTIATE_TEST_SUITE_P(Families, TensorParallel,
                                          Case{"gpt2_sequence_cut", false, true, true, true},
                                          Case{"llama_sequence_cut", true, false, true, true},
                                          Case{"qwen3", true, false, false, false, true},
-                                         Case{"qwen3_sequence_cut", true, true, true, true, true}),
+                                         Case{"qwen3_sequence_cut", true, true, true, true, true},
+                                         Case{"parallel", false, false, false, false, false, true},
+                                         Case{"parallel_sequence_cut", true, true, true, true, false, true}),
                          [](const auto& instance) { return instance.param.name; });
 
 TEST_P(TensorParallel, TwoRanksComputeWhatOneDoes) {

@@ -49,6 +49,8 @@ PretrainConfig config_of(const Golden& golden) {
   PretrainConfig config;
   config.model = golden.model().config;
   config.model.seq_length = golden.number("seq");
+  // The samples of one golden are longer than its model's positions, which its dynamic rotation allows.
+  config.model.max_positions = std::max(config.model.max_positions, config.model.seq_length);
   TrainConfig& train = config.train;
   train.micro_batch = train.global_batch = golden.number("batch");
   train.lr = golden.json["lr"].as_double();
@@ -132,7 +134,20 @@ double first_loss(const Golden& golden, const PretrainConfig& config) {
 TEST(FamilyParts, AreNeededToFollowTheirGoldens) {
   for (const auto& [name, leave_out] :
        {Part{"train-qwen3", [](ModelConfig& model) { model.qk_layernorm = false; }},
-        Part{"train-smollm3", [](ModelConfig& model) { model.no_rope_freq = 0; }}}) {
+        Part{"train-smollm3", [](ModelConfig& model) { model.no_rope_freq = 0; }},
+        // The factors for texts within the original context in place of those beyond it.
+        Part{"train-phi3", [](ModelConfig& model) { model.rope_original_positions = 64; }},
+        Part{"train-phi3", [](ModelConfig& model) { model.rope_attention_factor = 1; }},
+        Part{"train-phi4", [](ModelConfig& model) { model.rope_short_factors = "1,1,1"; }},
+        Part{"train-phi4",
+             [](ModelConfig& model) {
+               model.rotary_percent = 1;
+               model.rope_short_factors = "1,1.1,1.3,1";
+             }},
+        Part{"train-yarn", [](ModelConfig& model) { model.rope_type = RopeType::kDefault; }},
+        Part{"train-dynamic", [](ModelConfig& model) { model.rope_type = RopeType::kDefault; }},
+        Part{"train-stablelm", [](ModelConfig& model) { model.rotary_percent = 1; }},
+        Part{"train-gpt_neox", [](ModelConfig& model) { model.parallel_residual = false; }}}) {
     const Golden golden(name);
     PretrainConfig config = config_of(golden);
     leave_out(config.model);
@@ -216,7 +231,9 @@ TEST_P(TrainingParity, CountsTheLabelsThatTransformersWouldChoose) {
 
 INSTANTIATE_TEST_SUITE_P(Goldens, TrainingParity,
                          testing::Values("train-gpt2", "train-llama", "train-gpt2-clip", "train-llama-clip",
-                                         "train-mistral", "train-qwen3", "train-smollm3"),
+                                         "train-mistral", "train-qwen3", "train-smollm3", "train-phi3",
+                                         "train-phi4", "train-yarn", "train-dynamic", "train-starcoder2",
+                                         "train-stablelm", "train-gpt_neox"),
                          [](const auto& param_info) {
                            std::string name = param_info.param;
                            std::replace(name.begin(), name.end(), '-', '_');

@@ -41,6 +41,16 @@ ModelConfig tiny_llama() {
   return config;
 }
 
+ModelConfig tiny_gpt_neox() {
+  ModelConfig config = common();
+  config.position = PositionEmbedding::kRope;
+  config.rotary_percent = 0.5;
+  config.parallel_residual = config.untied_head = true;
+  config.bias_gelu_fusion = false;
+  config.finish();
+  return config;
+}
+
 ModelConfig tiny_qwen3() {
   ModelConfig config = tiny_llama();
   config.qk_layernorm = true;

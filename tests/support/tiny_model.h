@@ -10,7 +10,9 @@
 namespace megalith::test {
 
 /// Configurations of models with a few hundred parameters that use every feature of their family.
-ModelConfig tiny_gpt2();   // learned positions, LayerNorm, GELU, biases, tied head; dropout off
+ModelConfig tiny_gpt2();  // learned positions, LayerNorm, GELU, biases, tied head; dropout off
+/// GPT-NeoX's parts: parallel branches, half of each head rotated, biases, an untied head.
+ModelConfig tiny_gpt_neox();
 ModelConfig tiny_qwen3();  // as tiny_llama(), with norms of queries and keys and a tied head
 ModelConfig tiny_llama();  // RoPE, RMSNorm, SwiGLU, grouped queries, untied head
 

@@ -31,14 +31,46 @@ TEST(Family, IsTheFirstThatHasTheModelsParts) {
            Case{"qwen3", [](ModelConfig& c) { c.qk_layernorm = true; }},
            Case{"qwen3", [](ModelConfig& c) { c.qk_layernorm = true, c.sliding_window = 3; }},
            Case{"smollm3", [](ModelConfig& c) { c.no_rope_freq = 4; }},
+           Case{"phi3", [](ModelConfig& c) { c.hf_model_type = "phi3"; }},
+           Case{"mistral", [](ModelConfig& c) { c.hf_model_type = "mistral"; }},
+           Case{"llama", [](ModelConfig& c) { c.rope_type = RopeType::kYarn; }},
+           Case{"starcoder2", [](ModelConfig& c) { c.norm = Normalization::kLayerNorm, c.swiglu = false; }},
+           Case{"stablelm", [](ModelConfig& c) { c.norm = Normalization::kLayerNorm; }},
+           Case{"stablelm", [](ModelConfig& c) { c.norm = Normalization::kLayerNorm, c.qkv_bias = true; }},
        }) {
     ModelConfig c = tiny_llama();
+    c.kv_channels = c.hidden / c.heads;  // some families have no other heads
     change(c);
     EXPECT_EQ(type_of(c), type);
   }
   ModelConfig gpt2 = test::tiny_gpt2();
   gpt2.kv_channels = gpt2.hidden / gpt2.heads;
   EXPECT_EQ(type_of(gpt2), "gpt2");
+  ModelConfig phi3 = tiny_llama(), neox = test::tiny_gpt_neox();
+  phi3.kv_channels = phi3.hidden / phi3.heads;
+  phi3.rotary_percent = 0.5;
+  EXPECT_EQ(type_of(phi3), "phi3");
+  neox.kv_channels = neox.hidden / neox.heads;
+  EXPECT_EQ(type_of(neox), "gpt_neox");
+}
+
+TEST(Family, IsRefusedIfItsNameDoesNotFitTheModel) {
+  const auto complaint = [](const ModelConfig& config) {
+    Problems problems;
+    check_model_type(config, problems);
+    return problems.text("; ");
+  };
+  ModelConfig c = tiny_llama();
+  EXPECT_EQ(complaint(c), "");
+  c.hf_model_type = "bert";
+  EXPECT_EQ(complaint(c).find("--hf-model-type \"bert\": wanted one of gpt2, llama, "), 0U) << complaint(c);
+  c.hf_model_type = "phi3";
+  c.kv_channels = c.hidden / c.heads;
+  EXPECT_EQ(complaint(c), "");
+  c.rope_scaling = true;
+  EXPECT_EQ(complaint(c),
+            "--hf-model-type phi3: Phi-3 does not express --use-rope-scaling; leave one of them out");
+  EXPECT_THROW(family_of(c), Error);
 }
 
 TEST(Family, SaysWhichOptionsItCannotExpress) {
@@ -70,7 +102,8 @@ TEST(Families, HaveOneRowForEachType) {
     EXPECT_FALSE(std::string(family.title).empty());
   }
   EXPECT_EQ(find_family("bert"), nullptr);
-  EXPECT_EQ(family_types(), "gpt2, llama, qwen2, mistral, qwen3, smollm3");
+  EXPECT_EQ(family_types(),
+            "gpt2, llama, qwen2, mistral, qwen3, smollm3, phi3, starcoder2, stablelm, gpt_neox");
 }
 
 }  // namespace

@@ -29,6 +29,7 @@ ModelConfig small(bool llama, bool head_norms = false) {
   c.untied_head = llama;
   c.linear_bias = !llama;
   c.qk_layernorm = head_norms;
+  if (llama) c.norm = Normalization::kRmsNorm;
   return c;
 }
 
@@ -81,6 +82,7 @@ TEST(NameMap, RoundTripsEveryTensorOfEveryFamily) {
     for (const bool biased : {false, true}) {
       ModelConfig config = small(family.gated, family.head_norms);
       config.linear_bias = biased;
+      config.norm = family.norm;
       Values theirs;
       std::map<std::string, Tensor> ours;
       for (const RenamedTensor& m : renamed_tensors(*map, config)) {
@@ -166,6 +168,25 @@ TEST(NameMap, JoinsQkvOfGpt2AsQueriesKeysValuesInColumns) {
         for (int64_t in = 0; in < 12; ++in)
           EXPECT_EQ(theirs.at(in, column), ours.values[static_cast<size_t>(our_row * 12 + in)]);
       }
+}
+
+TEST(NameMap, StacksQkvOfPhi3AndItsGatesAndUps) {
+  const auto all = renamed_tensors(phi3_names(), small(true));
+  const RenamedTensor& qkv = named(all, "decoder.layers.1.self_attention.linear_qkv.weight");
+  ASSERT_EQ(qkv.theirs.size(), 1u);
+  EXPECT_EQ(qkv.theirs[0].name, "model.layers.1.self_attn.qkv_proj.weight");
+  ASSERT_EQ(qkv.theirs[0].shape, (Shape{20, 12}));
+  Tensor ours(qkv.shape), theirs(qkv.theirs[0].shape);
+  test::to_theirs(qkv, 0, ours.view(), theirs.view());
+  for (int64_t row = 0; row < 20; ++row) {
+    // Six queries, two keys, two values of two rows each; of us, each group has three queries, key and value.
+    const int64_t head = row / 2, group = head < 6 ? head / 3 : head % 2;
+    const int64_t slot = head < 6 ? head % 3 : 3 + (head - 6) / 2;
+    EXPECT_EQ(theirs.at(row, 5), static_cast<float>(((group * 5 + slot) * 2 + row % 2) * 12 + 5)) << row;
+  }
+  const RenamedTensor& gates = named(all, "decoder.layers.1.mlp.linear_fc1.weight");
+  EXPECT_EQ(gates.theirs[0].name, "model.layers.1.mlp.gate_up_proj.weight");
+  EXPECT_EQ(gates.theirs[0].shape, (Shape{40, 12}));
 }
 
 TEST(NameMap, SplitsGateFromUp) {

@@ -1,5 +1,8 @@
 #include "libcore/convert/sources/hf_config.h"
 
+#include <set>
+#include <string>
+
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
@@ -103,6 +106,92 @@ TEST(HfConfig, ReadsWhichLayersOfSmolLm3AreRotated) {
   EXPECT_EQ(parse_hf_config(json, "x").config.no_rope_freq, 4);  // transformers' default
 }
 
+TEST(HfConfig, ReadsPhi3) {
+  const auto [family, c] = parse_hf_config(golden("families/phi4"), "config.json");
+  EXPECT_EQ(family, find_family("phi3"));
+  EXPECT_EQ(c.rotary_channels(), 6);
+  EXPECT_EQ(c.rope_type, RopeType::kLongrope);
+  EXPECT_EQ(c.rope_short_factors, "1,1.1,1.3");
+  EXPECT_EQ(c.rope_long_factors, "1.5,2,6");
+  EXPECT_EQ(c.rope_original_positions, 28);
+  EXPECT_EQ(c.rope_factor, 32. / 28);
+  EXPECT_TRUE(c.swiglu && !c.untied_head && !c.linear_bias && c.sliding_window == 0);
+  const Json plain = golden("families/phi3");
+  EXPECT_EQ(parse_hf_config(plain, "x").config.sliding_window, 5);
+  EXPECT_EQ(parse_hf_config(without(plain, "sliding_window"), "x").config.sliding_window, 0);
+}
+
+// transformers 4 has the type "longrope", before that "su", in three members of "rope_scaling", and the part
+// of each head outside.
+TEST(HfConfig, ReadsPhi3AsOlderTransformersWroteIt) {
+  Json json = golden("families/phi4");
+  const ModelConfig newest = parse_hf_config(json, "x").config;
+  json.set("rope_parameters", Json());
+  json.set("rope_theta", 300.0);
+  for (const char* type : {"longrope", "su"}) {
+    json.set("rope_scaling", Json::Object{{"type", type},
+                                          {"short_factor", Json::Array{1, 1.1, 1.3}},
+                                          {"long_factor", Json::Array{1.5, 2, 6}}});
+    EXPECT_EQ(to_json(parse_hf_config(json, "x").config), to_json(newest)) << type;
+  }
+}
+
+TEST(HfConfig, ReadsStarcoder2) {
+  const auto [family, c] = parse_hf_config(golden("families/starcoder2"), "config.json");
+  EXPECT_EQ(family, find_family("starcoder2"));
+  EXPECT_EQ(c.norm, Normalization::kLayerNorm);
+  EXPECT_EQ(c.activation(), ActivationFunction::kGeluTanh);
+  EXPECT_TRUE(!c.swiglu && c.linear_bias && c.has_qkv_bias() && !c.untied_head);
+  EXPECT_EQ(c.kv_heads(), 2);
+  Json json = golden("families/starcoder2");
+  json.set("use_bias", false);
+  EXPECT_FALSE(parse_hf_config(json, "x").config.linear_bias);
+  EXPECT_EQ(hf_config(parse_hf_config(json, "x").config, DType::kF32, {})["use_bias"], Json(false));
+}
+
+TEST(HfConfig, ReadsStableLm) {
+  const auto [family, c] = parse_hf_config(golden("families/stablelm"), "config.json");
+  EXPECT_EQ(family, find_family("stablelm"));
+  EXPECT_EQ(c.norm, Normalization::kLayerNorm);
+  EXPECT_EQ(c.rotary_percent, 0.5);
+  EXPECT_TRUE(c.swiglu && !c.linear_bias && c.has_qkv_bias() && c.untied_head);
+  Json json = without(golden("families/stablelm"), "rope_parameters");
+  EXPECT_EQ(parse_hf_config(json, "x").config.rotary_percent, 0.25);  // transformers' default
+  json.set("partial_rotary_factor", 0.5);                             // transformers 4
+  EXPECT_EQ(parse_hf_config(json, "x").config.rotary_percent, 0.5);
+  EXPECT_FALSE(parse_hf_config(without(json, "use_qkv_bias"), "x").config.has_qkv_bias());
+}
+
+TEST(HfConfig, ReadsGptNeoX) {
+  const auto [family, c] = parse_hf_config(golden("families/gpt_neox"), "config.json");
+  EXPECT_EQ(family, find_family("gpt_neox"));
+  EXPECT_TRUE(c.parallel_residual && c.linear_bias && c.untied_head && !c.swiglu);
+  EXPECT_EQ(c.activation(), ActivationFunction::kGelu);
+  EXPECT_EQ(c.kv_heads(), 4);
+  Json json = without(golden("families/gpt_neox"), "rope_parameters");
+  EXPECT_EQ(parse_hf_config(json, "x").config.rotary_percent, 0.25);  // transformers' default
+  json.set("rotary_pct", 0.5);                                        // transformers 4, as Pythia's files
+  json.set("rotary_emb_base", 500);
+  EXPECT_EQ(parse_hf_config(json, "x").config.rotary_percent, 0.5);
+  EXPECT_EQ(parse_hf_config(json, "x").config.rotary_base, 500);
+  json.set("use_parallel_residual", false);
+  EXPECT_FALSE(parse_hf_config(json, "x").config.parallel_residual);
+}
+
+// Phi-3 without scaling computes what LLaMA does, and a Mistral without a window, too.
+TEST(HfConfig, RemembersAFamilyThatTheConfigurationDoesNotTell) {
+  Json phi3 = golden("families/phi3"), mistral = golden("families/mistral");
+  phi3.set("sliding_window", Json());
+  mistral.set("sliding_window", Json());
+  for (const auto& [json, type] : {std::pair{&phi3, "phi3"}, std::pair{&mistral, "mistral"}}) {
+    const ModelConfig config = parse_hf_config(*json, "x").config;
+    EXPECT_EQ(config.hf_model_type, type);
+    EXPECT_EQ(hf_config(config, DType::kF32, {})["model_type"], Json(type));
+  }
+  EXPECT_EQ(parse_hf_config(golden("llama"), "x").config.hf_model_type, std::nullopt);
+  EXPECT_EQ(parse_hf_config(golden("families/phi4"), "x").config.hf_model_type, std::nullopt);
+}
+
 TEST(HfConfig, ReadsTheRotaryBaseUnderBothNames) {
   Json json = golden("llama");
   json.set("rope_parameters", Json());
@@ -139,9 +228,15 @@ TEST(HfConfig, RefusesByNameWhatItCannotCompute) {
     const char* message;
   };
   const Json yarn = Json::Object{{"rope_type", "yarn"}, {"factor", 8.0}};
+  const Json axial = Json::Object{{"rope_type", "axial"}};
+  const auto longrope = [](Json list) {
+    return Json(Json::Object{
+        {"rope_type", "longrope"}, {"short_factor", Json::Array{1, 1, 1}}, {"long_factor", std::move(list)}});
+  };
   for (const auto& [family, key, value, message] : {
            Case{"gpt2", "model_type", "bert",
-                "\"bert\"; these can be read: gpt2, llama, qwen2, mistral, qwen3, smollm3"},
+                "\"bert\"; these can be read: gpt2, llama, qwen2, mistral, qwen3, smollm3, phi3, "
+                "starcoder2, stablelm, gpt_neox"},
            Case{"gpt2", "scale_attn_by_inverse_layer_idx", true, "true is not supported"},
            Case{"gpt2", "scale_attn_weights", false, "false is not supported"},
            Case{"gpt2", "add_cross_attention", true, "true is not supported"},
@@ -159,8 +254,23 @@ TEST(HfConfig, RefusesByNameWhatItCannotCompute) {
            Case{"llama", "head_dim", 7, "gives 7 rotated channels; wanted an even number"},
            Case{"gpt2", "tie_word_embeddings", 1, "wanted true or false"},
            Case{"gpt2", "quantization_config", Json::object(), "quantized"},
-           Case{"llama", "rope_scaling", yarn, "\"yarn\" is not supported"},
-           Case{"llama", "rope_parameters", yarn, "\"yarn\" is not supported"},
+           Case{"llama", "rope_scaling", axial,
+                "\"axial\" is not supported; default, linear, llama3, dynamic"},
+           Case{"llama", "rope_parameters", axial, "\"axial\" is not supported"},
+           Case{"llama", "rope_parameters", Json(Json::Object{{"rope_type", "dynamic"}}),
+                "has no \"factor\""},
+           Case{"llama", "rope_parameters",
+                Json(Json::Object{{"rope_type", "yarn"}, {"factor", 4}, {"attention_factor", 0}}),
+                "\"attention_factor\" is not positive"},
+           Case{"families/phi4", "rope_parameters", yarn, "\"yarn\" is not supported in this family"},
+           Case{"families/phi4", "rope_scaling", longrope(Json()), "has no \"long_factor\""},
+           Case{"families/phi4", "rope_scaling", longrope(5), "\"long_factor\" is 5, wanted a list"},
+           Case{"families/phi4", "rope_scaling", longrope(Json::Array{1, "x", 2}),
+                "\"long_factor\" holds \"x\", wanted numbers"},
+           Case{"families/phi4", "partial_rotary_factor", 2, "wanted between 0 and 1"},
+           Case{"families/stablelm", "qk_layernorm", true, "true is not supported"},
+           Case{"families/stablelm", "use_parallel_residual", true, "true is not supported"},
+           Case{"families/gpt_neox", "attention_bias", false, "false is not supported"},
            Case{"llama", "rope_scaling", Json(Json::Object{{"type", "linear"}, {"factor", 0}}),
                 "not positive"},
            Case{"llama", "rope_parameters", Json(Json::Object{{"rope_type", "llama3"}, {"factor", 8}}),
@@ -176,7 +286,7 @@ TEST(HfConfig, RefusesByNameWhatItCannotCompute) {
            Case{"families/smollm3", "use_sliding_window", true, "true is not supported"},
            Case{"families/smollm3", "layer_types", Json::Array{"full_attention", "sliding_attention"},
                 "\"sliding_attention\", which is not supported"},
-           Case{"families/qwen3", "rope_scaling", yarn, "\"yarn\" is not supported"},
+           Case{"families/qwen3", "rope_scaling", axial, "\"axial\" is not supported"},
            Case{"families/qwen3", "rope_parameters", Json::Object{{"partial_rotary_factor", 0.5}},
                 "\"partial_rotary_factor\" other than 1"},
            Case{"families/qwen3", "rope_parameters", Json::Object{{"full_attention", yarn}},
@@ -214,8 +324,10 @@ TEST(HfConfig, ReadsAndWritesEachActivation) {
 
 // The config.json that we write must be read back as the same model, and must match transformers' own file.
 TEST(HfConfig, WritesWhatItReads) {
-  for (const char* name : {"gpt2", "llama", "families/qwen2", "families/mistral", "families/llama3",
-                           "families/linear", "families/qwen3", "families/smollm3"}) {
+  for (const char* name :
+       {"gpt2", "llama", "families/qwen2", "families/mistral", "families/llama3", "families/linear",
+        "families/qwen3", "families/smollm3", "families/phi3", "families/phi4", "families/yarn",
+        "families/dynamic", "families/starcoder2", "families/stablelm", "families/gpt_neox"}) {
     const Json theirs = golden(name);
     const ModelConfig config = parse_hf_config(theirs, name).config;
     const SpecialIds ids{theirs["bos_token_id"].as_int(), theirs["eos_token_id"].as_int()};
@@ -224,8 +336,11 @@ TEST(HfConfig, WritesWhatItReads) {
     for (const auto& [key, value] : ours.as_object()) {
       const Json* said = theirs.find(key);
       if (!said) {
-        EXPECT_TRUE(key == "torch_dtype" || key == "rope_theta" || key == "rope_scaling" || key == "head_dim")
-            << key;  // members for transformers 4, which that file does not have
+        // members for transformers 4, which that file does not have
+        const std::set<std::string> older = {"torch_dtype", "rope_theta",      "rope_scaling",
+                                             "head_dim",    "rotary_emb_base", "partial_rotary_factor",
+                                             "rotary_pct"};
+        EXPECT_TRUE(older.contains(key)) << key;
         continue;
       }
       // Two members are not compared: rope_parameters has its members in another order, and max_window_layers
@@ -281,16 +396,17 @@ TEST(HfConfig, SaysWhatRulesOutEachFamily) {
     family_of(c);
     FAIL();
   } catch (const Error& error) {
-    EXPECT_STREQ(
-        error.what(),
-        "no Hugging Face model known here computes what this one does: GPT-2 is ruled out by "
-        "--normalization RMSNorm; LLaMA is ruled out by --position-embedding-type learned_absolute, no "
-        "--swiglu, --no-add-qkv-bias with --add-bias-linear; Qwen2 is ruled out by --position-embedding-type "
-        "learned_absolute, no --swiglu, --add-bias-linear, no --add-qkv-bias; Mistral is ruled out by "
-        "--position-embedding-type learned_absolute, no --swiglu, --add-bias-linear; Qwen3 is ruled out by "
-        "--position-embedding-type learned_absolute, no --swiglu, no --qk-layernorm, --add-bias-linear; "
-        "SmolLM3 is ruled out by --position-embedding-type learned_absolute, no --swiglu, no --no-rope-freq, "
-        "--no-add-qkv-bias with --add-bias-linear");
+    const std::string said = error.what();
+    for (const char* part :
+         {"no Hugging Face model known here computes what this one does: GPT-2 is ruled out by "
+          "--normalization "
+          "RMSNorm; LLaMA is ruled out by --position-embedding-type learned_absolute, no --swiglu, "
+          "--no-add-qkv-bias with --add-bias-linear; Qwen2 is ruled out by ",
+          "Mistral and Phi-3 are ruled out by --position-embedding-type learned_absolute, no --swiglu, "
+          "--add-bias-linear; ",
+          "Qwen3 is ruled out by --position-embedding-type learned_absolute, no --swiglu, no --qk-layernorm, "
+          "--add-bias-linear"})
+      EXPECT_NE(said.find(part), std::string::npos) << said;
   }
 }
 

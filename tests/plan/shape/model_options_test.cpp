@@ -62,6 +62,22 @@ TEST(ModelOptions, SayALlamaAgain) {
   m.rotary_interpolation = 2;
   m.sliding_window = 8192;
   m.qk_layernorm = true;
+  m.hf_model_type = "llama";
+  expect_said_again(m);
+  m.rope_scaling = false;
+  m.rotary_interpolation = 1;
+  m.rotary_percent = 0.03125;  // of 128 channels
+  m.rope_type = RopeType::kLongrope;
+  m.rope_attention_factor = 1.25;
+  m.rope_short_factors = "1,1.5";
+  m.rope_long_factors = "2,64";
+  m.parallel_residual = true;
+  expect_said_again(m);
+  m.rope_type = RopeType::kYarn;
+  m.rope_short_factors = m.rope_long_factors = "";
+  m.rope_beta_fast = 16;
+  m.rope_beta_slow = 2;
+  m.rope_truncate = false;
   expect_said_again(m);
   expect_said_again(test::mixtral(8).model);
 }

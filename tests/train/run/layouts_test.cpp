@@ -149,6 +149,20 @@ TEST(Layouts, TrainSmolLm3AsOneRankDoes) {
   for (const Layout& layout : {all, some}) expect_one_ranks_run(test::kSmolLm3, layout);
 }
 
+// A rank holds a part of each sample, but its rotation is that of the whole.
+TEST(Layouts, TrainPhi3AsOneRankDoes) {
+  for (const Layout& layout :
+       {Layout{.name = "cp2", .context = 2}, Layout{.name = "tp2_pp2", .tensor = 2, .pipeline = 2}})
+    expect_one_ranks_run(test::kPhi3, layout);
+}
+
+// Both branches of a layer leave the tensor region by themselves.
+TEST(Layouts, TrainGptNeoXAsOneRankDoes) {
+  const std::vector<Layout> some = test::some_layouts();
+  EXPECT_EQ(some.size(), 6U);
+  for (const Layout& layout : some) expect_one_ranks_run(test::kGptNeoX, layout);
+}
+
 // Only tensor ranks divide the vocabulary and change its padding. Ten steps, of which each takes as long as
 // ten with the small vocabulary; the layouts' 20 steps are those of TrainAsOneRankDoes.
 TEST(Layouts, DivideGpt2sVocabularyAndTrainAsOneRankDoes) {
