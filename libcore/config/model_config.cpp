@@ -156,6 +156,9 @@ void ModelConfig::validate(Problems& problems) const {
   require_below_one(attention_dropout, "attention-dropout", problems);
   require_below_one(hidden_dropout, "hidden-dropout", problems);
   check_activation(*this, problems);
+  if (parallel_norms == 1 && !parallel_residual)
+    problems.add(Opt{"parallel-norms"}, " 1 has no effect without ", Opt{"parallel-residual"},
+                 "; leave it out");
   refuse_unsupported(*this, problems);
 }
 

@@ -66,6 +66,7 @@ struct ModelConfig {
   bool qk_layernorm = false;              // each head of queries and keys is normalized before the rotation
   bool untied_head = false;               // the LM head has its own weight
   bool parallel_residual = false;         // the MLP reads the block's input, not the attention's sum
+  int parallel_norms = 2;                 // 1: both branches of such a block read the same norm
   double attention_dropout = 0.1, hidden_dropout = 0.1;
   double init_std = 0.02;
   int vocab_divisor = 128;  // the vocabulary is padded to a multiple of this times the tensor-parallel size
@@ -150,6 +151,9 @@ struct ModelConfig {
       "Normalize each head of the queries and of the keys before the rotation, as Qwen 3 does.");
     v("parallel-residual", parallel_residual,
       "Let the feed-forward block read the layer's input, beside attention, as GPT-NeoX does.");
+    v("parallel-norms", parallel_norms,
+      "Norms of a layer with --parallel-residual: 1 for both branches, as in Falcon 7B, or one for each.",
+      between(1, 2));
     v("untie-embeddings-and-output-weights", untied_head, "Give the LM head its own weight.");
     v("attention-dropout", attention_dropout, "Dropout on attention weights.", between(0, 1));
     v("hidden-dropout", hidden_dropout, "Dropout on the residual branches and the embedding.", between(0, 1));
@@ -182,6 +186,8 @@ struct ModelConfig {
     return position == PositionEmbedding::kRope &&
            (rope_type == RopeType::kDynamic || rope_type == RopeType::kLongrope);
   }
+  /// Norms of the residual stream in a layer.
+  int layer_norms() const { return parallel_residual ? parallel_norms : 2; }
   bool has_qkv_bias() const { return qkv_bias.value_or(linear_bias); }
   int kv_heads() const { return group_query ? query_groups : heads; }
   int rotary_channels() const {

@@ -9,6 +9,12 @@ std::string norm_name(int layer, const char* which) {
   return concat("decoder.layers.", layer, ".", which);
 }
 
+std::optional<Norm> second_norm(ParamTable& table, const TensorSplit& split, const ModelConfig& config,
+                                int layer) {
+  if (config.layer_norms() == 1) return {};
+  return Norm(table, split, config, norm_name(layer, "pre_mlp_layernorm"));
+}
+
 /// Returns memory for a branch's output inside the tensor region. With sequence parallelism, this is new
 /// memory for all rows; otherwise it is `y`, since the region is then left in place.
 View branch_memory(const Ctx& ctx, View y) {
@@ -32,7 +38,7 @@ Block::Block(ParamTable& table, const TensorSplit& split, const ModelConfig& con
       dropout_(static_cast<float>(config.hidden_dropout)),
       norm1_(table, split, config, norm_name(layer, "input_layernorm")),
       attention_(table, split, config, layer),
-      norm2_(table, split, config, norm_name(layer, "pre_mlp_layernorm")),
+      norm2_(second_norm(table, split, config, layer)),
       mlp_(table, split, config, layer) {}
 
 Block::Saved Block::make_saved(const Ctx& ctx, Arena& arena, ConstView x, bool attention_core) const {
@@ -40,11 +46,12 @@ Block::Saved Block::make_saved(const Ctx& ctx, Arena& arena, ConstView x, bool a
   const int64_t b = x.shape[1];
   Saved saved;
   saved.norm1 = norm1_.make_saved(arena, x.shape.rows());
-  if (attention_.keeps_input()) saved.n1 = arena.make(x.dtype, x.shape, "first norm");
+  if (attention_.keeps_input() || (!norm2_ && mlp_.keeps_input()))
+    saved.n1 = arena.make(x.dtype, x.shape, "first norm");
   saved.attention = attention_.make_saved(arena, s, b, x.dtype, attention_core);
   saved.h = arena.make(x.dtype, x.shape, "after attention");
-  saved.norm2 = norm2_.make_saved(arena, x.shape.rows());
-  if (mlp_.keeps_input()) saved.n2 = arena.make(x.dtype, x.shape, "second norm");
+  if (norm2_) saved.norm2 = norm2_->make_saved(arena, x.shape.rows());
+  if (norm2_ && mlp_.keeps_input()) saved.n2 = arena.make(x.dtype, x.shape, "second norm");
   saved.mlp = mlp_.make_saved(arena, s, b, x.dtype);
   return saved;
 }
@@ -55,7 +62,7 @@ void Block::forward(const Ctx& ctx, View y, ConstView x, const Saved& saved, con
   if (!beside.normed) norm1_.forward(ctx, n1, x, saved.norm1);
   View branch = attention_.forward(ctx, branch_memory(ctx, saved.h), n1, saved.attention);
 
-  View n2 = saved.n2;
+  View n2 = norm2_ ? saved.n2 : n1;
   if (!n2) n2 = saved.n1 ? ctx.scratch.make(x.dtype, x.shape, "second norm") : n1;
   enter_mlp(ctx, n2, join(ctx, saved.h, branch, x, kAttentionOutput), saved.norm2);
   branch = mlp_.forward(ctx, branch_memory(ctx, y), n2, saved.mlp);
@@ -68,29 +75,35 @@ void Block::forward(const Ctx& ctx, View y, ConstView x, const Saved& saved, con
 }
 
 void Block::enter_mlp(const Ctx& ctx, View n2, const Norm::Join& h, const Norm::Saved& saved) const {
-  if (!parallel_) return norm2_.forward(ctx, n2, h, saved);
+  if (!parallel_) return norm2_->forward(ctx, n2, h, saved);
   run(ctx.compute, Dropout{.y = h.sum, .x = h.branch, .key = h.dropout, .residual = h.residual});
-  norm2_.forward(ctx, n2, h.residual, saved);
+  if (norm2_) norm2_->forward(ctx, n2, h.residual, saved);
 }
 
 void Block::backward(const Ctx& ctx, View d, ConstView x, const Saved& saved) const {
   const ArenaScope outer(ctx.scratch);
-  // Gradient of x but for the attention's part; with parallel branches d stays the gradient of both.
+  // Gradient of x but for the attention's part; with parallel branches d stays the gradient of both. With one
+  // norm for both, the MLP's part of the norm's gradient.
   const View beside = parallel_ ? ctx.scratch.make(d.dtype, d.shape, "gradient beside attention") : d;
   {
     const ArenaScope scope(ctx.scratch);
     const Region::Late dy = into_branch(ctx, d, kMlpOutput);
-    const Region::Late inside = input_of(ctx, saved.n2);
+    const Region::Late inside = input_of(ctx, norm2_ ? saved.n2 : saved.n1);
     const View dn = ctx.scratch.make(d.dtype, dy.rows.shape, "norm gradient");
     const ConstView dn2 = mlp_.backward(ctx, dn, dy, inside, saved.mlp);
-    norm2_.backward(ctx, {.dx = beside, .dy = dn2, .x = parallel_ ? x : saved.h, .add = d}, saved.norm2);
+    if (norm2_)
+      norm2_->backward(ctx, {.dx = beside, .dy = dn2, .x = parallel_ ? x : saved.h, .add = d}, saved.norm2);
+    else
+      run(ctx.compute, Dropout{.y = beside, .x = dn2, .key = {}});
   }
   const ArenaScope scope(ctx.scratch);
   const Region::Late dy = into_branch(ctx, d, kAttentionOutput);
   const Region::Late inside = input_of(ctx, saved.n1);
   const View dn = ctx.scratch.make(d.dtype, dy.rows.shape, "norm gradient");
   const ConstView dn1 = attention_.backward(ctx, dn, dy, inside, saved.attention);
-  norm1_.backward(ctx, {.dx = d, .dy = dn1, .x = x, .add = beside}, saved.norm1);
+  if (norm2_) return norm1_.backward(ctx, {.dx = d, .dy = dn1, .x = x, .add = beside}, saved.norm1);
+  run(ctx.compute, Dropout{.y = beside, .x = dn1, .key = {}, .residual = beside});
+  norm1_.backward(ctx, {.dx = d, .dy = beside, .x = x, .add = d}, saved.norm1);
 }
 
 void Block::cached(const Ctx& ctx, View y, ConstView x, const Reading& reading, size_t local_layer) const {

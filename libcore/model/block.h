@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "libcore/model/attention.h"
 #include "libcore/model/mlp.h"
 #include "libcore/model/norm.h"
@@ -7,7 +9,8 @@
 namespace megalith {
 
 /// One pre-norm transformer layer: h = x + dropout(attention(norm(x))), y = h + dropout(mlp(norm(h))). With
-/// --parallel-residual, the second norm reads x, too: y = h + dropout(mlp(norm(x))).
+/// --parallel-residual, the second norm reads x, too: y = h + dropout(mlp(norm(x))). With one norm for both
+/// branches, the MLP reads what attention reads.
 class Block {
  public:
   /// `layer`: the block's number in the whole model, from 0.
@@ -15,7 +18,8 @@ class Block {
 
   struct Saved {
     Norm::Saved norm1, norm2;
-    View n1, h, n2;  // [s', b, h]; n1, n2: outputs of the norms, empty if no gradient needs them
+    View n1, h,
+        n2;  // [s', b, h]; n1, n2: outputs of the norms, empty if no gradient needs them, or no norm is
     SelfAttention::Saved attention;
     Mlp::Saved mlp;
   };
@@ -37,7 +41,7 @@ class Block {
   void cached(const Ctx&, View y, ConstView x, const Reading&, size_t local_layer) const;
 
  private:
-  /// Adds the attention's branch: writes h = x + dropout(branch), and n2, the norm that the MLP reads.
+  /// Adds the attention's branch: writes h = x + dropout(branch) and, if there is a second norm, that to n2.
   void enter_mlp(const Ctx&, View n2, const Norm::Join& h, const Norm::Saved&) const;
   /// What makes y = x + dropout(branch), for the norm that reads y.
   Norm::Join join(const Ctx&, View y, ConstView branch, ConstView x, uint32_t site) const;
@@ -51,7 +55,7 @@ class Block {
   float dropout_;
   Norm norm1_;
   SelfAttention attention_;
-  Norm norm2_;
+  std::optional<Norm> norm2_;
   Mlp mlp_;
 };
 

@@ -41,8 +41,8 @@ class EmulatedCudaGenerate : public testing::Test {
 };
 
 TEST_F(EmulatedCudaGenerate, WritesTheTextOfTheCpu) {
-  for (const char* model :
-       {"generate-gpt2", "generate-llama", "generate-qwen3", "generate-phi4", "generate-gpt_neox"}) {
+  for (const char* model : {"generate-gpt2", "generate-llama", "generate-qwen3", "generate-phi4",
+                            "generate-gpt_neox", "generate-falcon_7b"}) {
     take_model(model);
     for (const char* cache : {"", " --kv-cache bf16"})
       EXPECT_NE(expect_same_text(std::string("model --prompt 'The first'") + cache), "");

@@ -42,7 +42,7 @@ class GenerateApp : public testing::TestWithParam<const char*> {
 };
 INSTANTIATE_TEST_SUITE_P(Families, GenerateApp,
                          testing::Values("generate-gpt2", "generate-llama", "generate-qwen3", "generate-phi4",
-                                         "generate-starcoder2", "generate-gpt_neox"),
+                                         "generate-starcoder2", "generate-gpt_neox", "generate-falcon_7b"),
                          [](const auto& instance) { return std::string(instance.param).substr(9); });
 
 TEST_P(GenerateApp, GreedyTextIsTransformers) {

@@ -262,6 +262,12 @@ TEST(PretrainConfig, ChecksRotations) {
             "--rope-long-factors has no effect without --rope-type longrope; leave it out");
 }
 
+TEST(PretrainConfig, TakesOneNormOnlyWithParallelBranches) {
+  EXPECT_EQ(complaint(small() + "--parallel-residual --parallel-norms 1"), "");
+  EXPECT_EQ(complaint(small() + "--parallel-norms 1"),
+            "--parallel-norms 1 has no effect without --parallel-residual; leave it out");
+}
+
 TEST(PretrainConfig, ChecksTheLayout) {
   EXPECT_EQ(
       complaint(small() + "--tensor-model-parallel-size 4"),

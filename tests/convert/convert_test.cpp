@@ -68,7 +68,8 @@ INSTANTIATE_TEST_SUITE_P(Families, ConvertTest,
                                          "families/llama3", "families/linear", "families/qwen3",
                                          "families/smollm3", "families/phi3", "families/phi4",
                                          "families/yarn", "families/dynamic", "families/starcoder2",
-                                         "families/stablelm", "families/gpt_neox"),
+                                         "families/stablelm", "families/gpt_neox", "families/falcon",
+                                         "families/falcon_7b"),
                          [](const auto& family) {
                            const std::string name = family.param;
                            return name.substr(name.rfind('/') + 1);
@@ -175,8 +176,8 @@ TEST(Convert, KeepsTheStoredType) {
 
 // The tables of names must list exactly the parameters that the model declares, with equal shapes.
 TEST(NameMap, NamesExactlyTheModelsParameters) {
-  for (ModelConfig config :
-       {test::tiny_gpt2(), test::tiny_llama(), test::tiny_qwen3(), test::tiny_gpt_neox()})
+  for (ModelConfig config : {test::tiny_gpt2(), test::tiny_llama(), test::tiny_qwen3(), test::tiny_gpt_neox(),
+                             test::tiny_falcon()})
     for (const bool linear_bias : {false, true})
       for (const bool untied : {false, true}) {
         config.linear_bias = linear_bias;

@@ -41,7 +41,8 @@ std::vector<Case> cases() {
       {"gpt2", test::tiny_gpt2()},         {"gpt2_dropout", with_dropout(test::tiny_gpt2())},
       {"llama", test::tiny_llama()},       {"llama_dropout", with_dropout(test::tiny_llama())},
       {"qwen3", test::tiny_qwen3()},       {"qwen3_dropout", with_dropout(test::tiny_qwen3())},
-      {"gpt_neox", test::tiny_gpt_neox()}, {"gpt_neox_dropout", with_dropout(test::tiny_gpt_neox())}};
+      {"gpt_neox", test::tiny_gpt_neox()}, {"gpt_neox_dropout", with_dropout(test::tiny_gpt_neox())},
+      {"falcon", test::tiny_falcon()},     {"falcon_dropout", with_dropout(test::tiny_falcon())}};
   Case odd{"gpt2_exact_gelu_without_qkv_bias", test::tiny_gpt2()};
   odd.config.bias_gelu_fusion = false;
   odd.config.qkv_bias = false;

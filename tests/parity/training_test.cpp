@@ -147,7 +147,8 @@ TEST(FamilyParts, AreNeededToFollowTheirGoldens) {
         Part{"train-yarn", [](ModelConfig& model) { model.rope_type = RopeType::kDefault; }},
         Part{"train-dynamic", [](ModelConfig& model) { model.rope_type = RopeType::kDefault; }},
         Part{"train-stablelm", [](ModelConfig& model) { model.rotary_percent = 1; }},
-        Part{"train-gpt_neox", [](ModelConfig& model) { model.parallel_residual = false; }}}) {
+        Part{"train-gpt_neox", [](ModelConfig& model) { model.parallel_residual = false; }},
+        Part{"train-falcon", [](ModelConfig& model) { model.parallel_residual = false; }}}) {
     const Golden golden(name);
     PretrainConfig config = config_of(golden);
     leave_out(config.model);
@@ -233,7 +234,8 @@ INSTANTIATE_TEST_SUITE_P(Goldens, TrainingParity,
                          testing::Values("train-gpt2", "train-llama", "train-gpt2-clip", "train-llama-clip",
                                          "train-mistral", "train-qwen3", "train-smollm3", "train-phi3",
                                          "train-phi4", "train-yarn", "train-dynamic", "train-starcoder2",
-                                         "train-stablelm", "train-gpt_neox"),
+                                         "train-stablelm", "train-gpt_neox", "train-falcon",
+                                         "train-falcon_7b"),
                          [](const auto& param_info) {
                            std::string name = param_info.param;
                            std::replace(name.begin(), name.end(), '-', '_');

@@ -51,6 +51,16 @@ ModelConfig tiny_gpt_neox() {
   return config;
 }
 
+ModelConfig tiny_falcon() {
+  ModelConfig config = common();
+  config.position = PositionEmbedding::kRope;
+  config.parallel_residual = config.group_query = true;
+  config.parallel_norms = config.query_groups = 1;
+  config.linear_bias = config.bias_gelu_fusion = false;
+  config.finish();
+  return config;
+}
+
 ModelConfig tiny_qwen3() {
   ModelConfig config = tiny_llama();
   config.qk_layernorm = true;

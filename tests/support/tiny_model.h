@@ -13,6 +13,8 @@ namespace megalith::test {
 ModelConfig tiny_gpt2();  // learned positions, LayerNorm, GELU, biases, tied head; dropout off
 /// GPT-NeoX's parts: parallel branches, half of each head rotated, biases, an untied head.
 ModelConfig tiny_gpt_neox();
+ModelConfig
+tiny_falcon();  // Falcon 7B's: parallel branches after one norm, one key and value head, a tied head
 ModelConfig tiny_qwen3();  // as tiny_llama(), with norms of queries and keys and a tied head
 ModelConfig tiny_llama();  // RoPE, RMSNorm, SwiGLU, grouped queries, untied head
 

@@ -26,12 +26,21 @@ KINDS = {
     "starcoder2": (transformers.Starcoder2Config, transformers.Starcoder2ForCausalLM, rope()),
     "stablelm": (transformers.StableLmConfig, transformers.StableLmForCausalLM, {"use_qkv_bias": True, **rope(partial_rotary_factor=0.5)}),
     "gpt_neox": (transformers.GPTNeoXConfig, transformers.GPTNeoXForCausalLM, rope(partial_rotary_factor=0.5)),
+    # As Falcon 40B, and as Falcon 7B.
+    "falcon": (transformers.FalconConfig, transformers.FalconForCausalLM, {"new_decoder_architecture": True, **rope()}),
+    "falcon_7b": (transformers.FalconConfig, transformers.FalconForCausalLM, {"multi_query": True, "parallel_attn": True, **rope()}),
+}
+# What some families call members of `shape`; None: they have no such member.
+NAMES = {
+    "gpt_neox": {"num_key_value_heads": None},
+    "falcon": {"num_key_value_heads": "num_kv_heads", "intermediate_size": "ffn_hidden_size"},
+    "falcon_7b": {"num_key_value_heads": None, "intermediate_size": "ffn_hidden_size"},
 }
 
 
 def model_of(kind, shape, more={}):
     """A model with random weights. `shape`: members of its configuration, those of all families; `more`: some of its own."""
     config, model, members = KINDS[kind]
-    if kind == "gpt_neox":
-        shape = {k: v for k, v in shape.items() if k != "num_key_value_heads"}
-    return model(config(**{**shape, **members, **more}))
+    named = {NAMES.get(kind, {}).get(key, key): value for key, value in shape.items()}
+    named.pop(None, None)
+    return model(config(**{**named, **members, **more}))

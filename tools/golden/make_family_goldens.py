@@ -40,7 +40,7 @@ def main(out, names):
         "qwen3": Qwen3ForCausalLM(Qwen3Config(**SHAPE, head_dim=8, rope_parameters=plain, tie_word_embeddings=True)),
         "smollm3": SmolLM3ForCausalLM(SmolLM3Config(**{**SHAPE, "num_hidden_layers": 2}, no_rope_layer_interval=2, pad_token_id=None)),
     }
-    for kind in ("phi3", "phi4", "yarn", "dynamic", "starcoder2", "stablelm", "gpt_neox"):
+    for kind in ("phi3", "phi4", "yarn", "dynamic", "starcoder2", "stablelm", "gpt_neox", "falcon", "falcon_7b"):
         window = {"sliding_window": 5} if kind == "phi3" else {}
         models[kind] = model_of(kind, {**SHAPE, "hidden_size": 32, **window})
     for seed, (name, model) in enumerate(models.items()):

@@ -65,7 +65,7 @@ def main():
     with open(os.path.join(root, "text/data/corpus.jsonl"), encoding="utf-8") as corpus:
         for line in corpus:
             ids += tokenizer(json.loads(line)["text"])["input_ids"] + [tokenizer.eos_token_id]
-    for kind in sys.argv[2:] or ("gpt2", "llama", "qwen3", "phi4", "starcoder2", "gpt_neox"):
+    for kind in sys.argv[2:] or ("gpt2", "llama", "qwen3", "phi4", "starcoder2", "gpt_neox", "falcon_7b"):
         torch.manual_seed(11)
         model = make_model(kind, len(tokenizer), tokenizer.eos_token_id)
         loss = train(model, torch.tensor(ids))

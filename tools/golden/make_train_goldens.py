@@ -44,6 +44,8 @@ CASES = {
     "train-starcoder2": dict(kind="starcoder2", layers=2, hidden=24, heads=4, kv_heads=2, ffn=40, seq=16, batch=4, vocab=77, clip=1.0),
     "train-stablelm": dict(kind="stablelm", layers=2, hidden=32, heads=4, kv_heads=2, ffn=40, seq=16, batch=4, vocab=77, clip=1.0),
     "train-gpt_neox": dict(kind="gpt_neox", layers=3, hidden=32, heads=4, kv_heads=4, ffn=48, seq=16, batch=4, vocab=77, clip=1.0),
+    "train-falcon": dict(kind="falcon", layers=2, hidden=24, heads=4, kv_heads=2, ffn=40, seq=16, batch=4, vocab=77, clip=1.0),
+    "train-falcon_7b": dict(kind="falcon_7b", layers=2, hidden=24, heads=4, kv_heads=1, ffn=40, seq=16, batch=4, vocab=77, clip=1.0),
 }
 CLASSES = dict(gpt2=transformers.GPT2LMHeadModel, llama=transformers.LlamaForCausalLM, mistral=transformers.MistralForCausalLM,
                qwen3=transformers.Qwen3ForCausalLM, smollm3=transformers.SmolLM3ForCausalLM)

@@ -46,6 +46,21 @@ constexpr ConfigKeys kGptNeoXKeys = [] {
   keys.groups = nullptr;
   return keys;
 }();
+constexpr ConfigKeys kFalconKeys = {.layers = "num_hidden_layers",
+                                    .hidden = "hidden_size",
+                                    .heads = "num_attention_heads",
+                                    .ffn = "ffn_hidden_size",
+                                    .positions = "max_position_embeddings",
+                                    .epsilon = "layer_norm_epsilon",
+                                    .activation = "activation",
+                                    .attention_dropout = "attention_dropout",
+                                    .groups = "num_kv_heads",
+                                    .hidden_dropout = "hidden_dropout"};
+constexpr ConfigKeys kOlderFalconKeys = [] {
+  ConfigKeys keys = kFalconKeys;
+  keys.groups = nullptr;
+  return keys;
+}();
 
 /// A family with the tensor names of another one.
 NameMap named_like(NameMap names, const char* family, const char* architecture) {
@@ -183,12 +198,42 @@ Family gpt_neox_row() {
   return row;
 }
 
+// Falcon 40B and 180B.
+Family falcon_row() {
+  return {.title = "Falcon",
+          .names = falcon_names(2),
+          .keys = &kFalconKeys,
+          .defaults = {.positions = 2048, .epsilon = 1e-5, .activation = "gelu", .tied = true},
+          .position = PositionEmbedding::kRope,
+          .norm = Normalization::kLayerNorm,
+          .gated = false,
+          .biases = BiasRule::kByFlag,
+          .fixed = {{"alibi", false}},
+          .bias_flag = {"bias", false},
+          .parallel = {nullptr, true},
+          .fixed_counts = {{"num_ln_in_parallel_attn", 2}},
+          .variant = {"new_decoder_architecture", true}};
+}
+
+// Falcon 7B: one norm, and one key and value for all heads.
+Family older_falcon_row() {
+  Family row = falcon_row();
+  row.names = falcon_names(1);
+  row.keys = &kOlderFalconKeys;
+  row.fixed = {{"alibi", false}, {"multi_query", true}, {"parallel_attn", true}};
+  row.parallel_norms = 1;
+  row.one_group = true;
+  row.fixed_counts = {{"num_ln_in_parallel_attn", 1}};
+  row.variant = {"new_decoder_architecture", false};
+  return row;
+}
+
 }  // namespace
 
 std::span<const Family> families() {
-  static const std::vector<Family> kRows = {gpt2_row(),     llama_row(),   qwen2_row(), mistral_row(),
-                                            qwen3_row(),    smollm3_row(), phi3_row(),  starcoder2_row(),
-                                            stablelm_row(), gpt_neox_row()};
+  static const std::vector<Family> kRows = {gpt2_row(),     llama_row(),    qwen2_row(),  mistral_row(),
+                                            qwen3_row(),    smollm3_row(),  phi3_row(),   starcoder2_row(),
+                                            stablelm_row(), gpt_neox_row(), falcon_row(), older_falcon_row()};
   return kRows;
 }
 

@@ -33,8 +33,8 @@ void add_bias_misfits(Misfits& list, BiasRule rule, const ModelConfig& c) {
 }
 
 void add_head_misfits(Misfits& list, const Family& family, const ModelConfig& c) {
-  if (family.keys->groups == nullptr && c.kv_heads() != c.heads)
-    list.push_back(concat("--num-query-groups ", c.query_groups));
+  if (family.keys->groups == nullptr && c.kv_heads() != (family.one_group ? 1 : c.heads))
+    list.push_back(concat("--num-query-groups ", c.kv_heads()));
   if (family.keys->head == nullptr && int64_t{c.heads} * c.kv_channels != c.hidden)
     list.push_back(concat("--kv-channels ", c.kv_channels));
   if (c.qk_layernorm != family.head_norms)
@@ -80,7 +80,8 @@ const Family* find_family(std::string_view model_type) {
 
 std::string family_types() {
   std::vector<std::string> types;
-  for (const Family& family : families()) types.emplace_back(family.names.family);
+  for (const Family& family : families())
+    if (find_family(family.names.family) == &family) types.emplace_back(family.names.family);
   return join(types, ", ");
 }
 
@@ -93,27 +94,43 @@ std::vector<std::string> misfits(const Family& family, const ModelConfig& c) {
   add_head_misfits(list, family, c);
   add_rotation_misfits(list, family, c);
   add_bias_misfits(list, family.biases, c);
-  if (c.parallel_residual && family.parallel.key == nullptr) list.push_back("--parallel-residual");
+  if (family.parallel.key == nullptr && c.parallel_residual != family.parallel.otherwise)
+    list.push_back(c.parallel_residual ? "--parallel-residual" : "no --parallel-residual");
+  else if (c.parallel_residual && c.parallel_norms != family.parallel_norms)
+    list.push_back(concat("--parallel-norms ", c.parallel_norms));
   if (family.window == WindowRule::kNone && c.sliding_window > 0)
     list.push_back(concat("--sliding-window ", c.sliding_window));
   return list;
 }
 
+namespace {
+
+/// The row of the family that --hf-model-type names which expresses the model; null if none does.
+const Family* named_family(const ModelConfig& config) {
+  const std::span<const Family> all = families();
+  const auto found = std::find_if(all.begin(), all.end(), [&](const Family& family) {
+    return family.names.family == *config.hf_model_type && misfits(family, config).empty();
+  });
+  return found == all.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
 void check_model_type(const ModelConfig& config, Problems& problems) {
-  if (!config.hf_model_type) return;
+  if (!config.hf_model_type || named_family(config)) return;
   const Family* const family = find_family(*config.hf_model_type);
   if (!family)
     problems.add(Opt{"hf-model-type"}, ' ', quote(*config.hf_model_type), ": wanted one of ", family_types());
-  else if (const std::string list = join(misfits(*family, config), ", "); !list.empty())
+  else
     problems.add(Opt{"hf-model-type"}, ' ', *config.hf_model_type, ": ", family->title, " does not express ",
-                 list, "; leave one of them out");
+                 join(misfits(*family, config), ", "), "; leave one of them out");
 }
 
 const Family& family_of(const ModelConfig& config) {
   Problems problems;
   check_model_type(config, problems);
   problems.throw_if_any(ErrorKind::kData);
-  if (config.hf_model_type) return *find_family(*config.hf_model_type);
+  if (config.hf_model_type) return *named_family(config);
   std::vector<std::pair<std::string, std::vector<std::string>>> reasons;  // misfits, and who has them
   for (const Family& family : families()) {
     const std::string list = join(misfits(family, config), ", ");

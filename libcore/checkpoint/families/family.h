@@ -74,6 +74,12 @@ struct RotationRule {
   int original_positions = 0;
 };
 
+/// A count of config.json that must have this value; a file that lacks it means this value, too.
+struct FixedCount {
+  const char* key;
+  int value;
+};
+
 /// How GGUF files hold the family. Null architecture: the family is not written as GGUF.
 struct GgufForm {
   const char* architecture = nullptr;
@@ -99,8 +105,14 @@ struct Family {
   std::vector<FixedFlag> fixed = {};
   NamedFlag bias_flag = {};  // for the two rules that name it
   RotationRule rotation = {};
-  /// --parallel-residual, if the flag is set. Null key: the family has it not.
+  /// --parallel-residual, if the flag is set. Null key: the family has it always or never.
   NamedFlag parallel = {};
+  int parallel_norms = 2;  // --parallel-norms
+  bool one_group = false;  // all heads share one key and one value; the key for groups is null
+  std::vector<FixedCount> fixed_counts = {};
+  /// Tells the row from others of the same model_type: a flag, which a file that lacks it means to be false.
+  /// Null key: the row is the only one.
+  FixedFlag variant = {nullptr, false};
   GgufForm gguf = {};
   /// Name (known_split()) of the pre-tokenizer that transformers 5 uses for the family, whatever the
   /// tokenizer's files say. Null: transformers follows the files.
@@ -109,7 +121,7 @@ struct Family {
 
 /// All families, in the order in which family_of() tries them.
 std::span<const Family> families();
-/// The family with this "model_type"; null if there is none.
+/// The family with this "model_type", its first row if there are several; null if there is none.
 const Family* find_family(std::string_view model_type);
 /// The model types of all families, for messages: "gpt2, llama, qwen2".
 std::string family_types();

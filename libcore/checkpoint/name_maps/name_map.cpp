@@ -25,6 +25,8 @@ bool is_present(Presence presence, const ModelConfig& config) {
       return config.linear_bias;
     case Presence::kHeadNorms:
       return config.qk_layernorm;
+    case Presence::kSecondNorm:
+      return config.layer_norms() == 2;
     case Presence::kNormBias:
       return config.norm == Normalization::kLayerNorm;
   }

@@ -39,7 +39,7 @@ enum class Dim : uint8_t {
 int64_t extent_of(Dim dim, const ModelConfig& config);
 
 /// Which models have a certain parameter.
-enum class Presence : uint8_t { kAlways, kUntiedHead, kQkvBias, kLinearBias, kHeadNorms, kNormBias };
+enum class Presence : uint8_t { kAlways, kUntiedHead, kQkvBias, kLinearBias, kHeadNorms, kNormBias, kSecondNorm };
 
 /// Replaces the first '#' of a name such as "decoder.layers.#.mlp.linear_fc1" by the layer's number. A name
 /// without '#' stays as it is.
@@ -76,6 +76,8 @@ const NameMap& llama_names();
 const NameMap& phi3_names();
 const NameMap& starcoder2_names();
 const NameMap& gpt_neox_names();
+/// Falcon's names; with two norms in a layer or with one, since these have other names.
+const NameMap& falcon_names(int layer_norms);
 
 /// A tensor of the other format.
 struct TheirTensor {

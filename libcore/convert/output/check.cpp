@@ -300,11 +300,13 @@ Matrix Forward::activated(const Matrix& x) const {
 }
 
 void Forward::layer(Matrix& x, const LayerView& names, bool rotated) {
-  Matrix qkv = linear(normed(x, names.norm1), names.qkv);
+  const Matrix read = normed(x, names.norm1);
+  Matrix qkv = linear(read, names.qkv);
   norm_heads(qkv, names);
   const Matrix attended = linear(attention(std::move(qkv), rotated), names.proj);
   if (!config_.parallel_residual) add(x, attended);
-  const Matrix fed = linear(activated(linear(normed(x, names.norm2), names.fc1)), names.fc2);
+  const bool shared = names.norm2[0].empty();
+  const Matrix fed = linear(activated(linear(shared ? read : normed(x, names.norm2), names.fc1)), names.fc2);
   if (config_.parallel_residual) add(x, attended);
   add(x, fed);
 }

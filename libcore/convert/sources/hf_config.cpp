@@ -173,6 +173,7 @@ void set_heads(ModelConfig& c, const Family& family, const Settings& s, const Js
     if (c.heads % c.query_groups != 0)
       s.refuse(quote(k.heads), ' ', c.heads, " is not a multiple of ", quote(k.groups), ' ', c.query_groups);
   }
+  if (family.one_group) c.group_query = true;
   if (k.head)
     c.kv_channels = s.count(k.head, family.defaults.head > 0 ? family.defaults.head : c.hidden / c.heads);
   else if (c.hidden % c.heads != 0)
@@ -223,10 +224,15 @@ ModelConfig read_config(const Family& family, const Settings& s, const Json& jso
   set_no_rope_layers(c, family.no_rope_interval, s);
   set_function(c, family, s);
   set_biases(c, family, s);
-  if (family.parallel.key) c.parallel_residual = s.flag(family.parallel.key, family.parallel.otherwise);
+  const NamedFlag& parallel = family.parallel;
+  c.parallel_residual = parallel.key ? s.flag(parallel.key, parallel.otherwise) : parallel.otherwise;
+  if (c.parallel_residual) c.parallel_norms = family.parallel_norms;
   set_heads(c, family, s, json);
   c.sliding_window = window_of(family, s, json, c.layers);
   for (const FixedFlag& flag : family.fixed) s.only(flag.key, flag.value, flag.value);
+  for (const FixedCount& count : family.fixed_counts)
+    if (const int said = s.count(count.key, count.value); said != count.value)
+      s.refuse(quote(count.key), ' ', said, " is not supported; ", count.value, " is");
   return c;
 }
 
@@ -335,6 +341,7 @@ Json::Object members_of(const Family& family, const ModelConfig& c) {
   add_biases(members, family, c);
   add_no_rope_layers(members, family, c);
   if (family.parallel.key) members.push_back({family.parallel.key, c.parallel_residual});
+  if (family.variant.key) members.push_back({family.variant.key, family.variant.value});
   add_window(members, family.window, c);
   if (family.defaults.pads) members.push_back({"pad_token_id", Json()});
   return members;
@@ -347,14 +354,21 @@ void remember_family(HfModel& model) {
   model.config.hf_model_type = model.family->names.family;
 }
 
+const Family* family_in(const Settings& s) {
+  const std::string type = s.text("model_type", "");
+  for (const Family& family : families())
+    if (type == family.names.family &&
+        (!family.variant.key || s.flag(family.variant.key, false) == family.variant.value))
+      return &family;
+  s.refuse("\"model_type\" is ", quote(type), "; these can be read: ", family_types());
+}
+
 }  // namespace
 
 HfModel parse_hf_config(const Json& json, const std::string& where) {
   const JsonNames names(json, where);
   const Settings s(json, where);
-  const std::string type = s.text("model_type", "");
-  const Family* const family = find_family(type);
-  if (!family) s.refuse("\"model_type\" is ", quote(type), "; these can be read: ", family_types());
+  const Family* const family = family_in(s);
   HfModel model{family, read_config(*family, s, json)};
   if (s.find("quantization_config"))
     s.refuse("the weights are quantized (\"quantization_config\"), which is not supported");

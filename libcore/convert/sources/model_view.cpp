@@ -91,6 +91,27 @@ std::vector<Product> fc1_like_llama(const Finder& find, const std::string& stem,
   return {find.straight(stem + "gate_proj", 0), find.straight(stem + "up_proj", sizes.ffn)};
 }
 
+ModelView falcon_view(const TensorFile& file, const ModelConfig& config) {
+  const Finder find(file);
+  const std::string top = find.has("transformer.word_embeddings") ? "transformer." : "";
+  ModelView view{.file = &file, .config = config, .words = top + "word_embeddings.weight"};
+  for (int layer = 0; layer < config.layers; ++layer) {
+    const std::string stem = concat(top, "h.", layer, '.');
+    const bool two = find.has(stem + "ln_mlp");
+    Product qkv = find.straight(stem + "self_attention.query_key_value", 0);
+    qkv.runs = packed_rows(config);  // queries, key and value of each group lie together
+    view.layers.push_back({.norm1 = find.norm(stem + (two ? "ln_attn" : "input_layernorm")),
+                           .norm2 = find.norm_if(two, stem + "ln_mlp"),
+                           .qkv = {std::move(qkv)},
+                           .proj = {find.straight(stem + "self_attention.dense", 0)},
+                           .fc1 = {find.straight(stem + "mlp.dense_h_to_4h", 0)},
+                           .fc2 = {find.straight(stem + "mlp.dense_4h_to_h", 0)}});
+  }
+  view.final_norm = find.norm(top + "ln_f");
+  view.head = config.untied_head ? "lm_head.weight" : view.words;
+  return view;
+}
+
 ModelView gpt_neox_view(const TensorFile& file, const ModelConfig& config) {
   const Finder find(file);
   const std::string top = find.has("gpt_neox.embed_in") ? "gpt_neox." : "";
@@ -151,7 +172,7 @@ ModelView our_view(const TensorFile& file, const ModelConfig& config) {
     qkv.runs = packed_rows(config);
     view.layers.push_back(
         {.norm1 = find.norm(stem + "input_layernorm"),
-         .norm2 = find.norm(stem + "pre_mlp_layernorm"),
+         .norm2 = find.norm_if(config.layer_norms() == 2, stem + "pre_mlp_layernorm"),
          .qkv = {std::move(qkv)},
          .proj = {find.straight(stem + "self_attention.linear_proj", 0)},
          .fc1 = {find.straight(stem + "mlp.linear_fc1", 0)},
@@ -166,8 +187,11 @@ ModelView our_view(const TensorFile& file, const ModelConfig& config) {
 
 ModelView hugging_face_view(const TensorFile& file, const ModelConfig& config) {
   if (config.position == PositionEmbedding::kLearned) return gpt2_view(file, config);
-  const bool neox = file.find("gpt_neox.embed_in.weight") || file.find("embed_in.weight");
-  return neox ? gpt_neox_view(file, config) : llama_view(file, config);
+  const auto has = [&](const std::string& prefix, const std::string& name) {
+    return file.find(prefix + name) || file.find(name);
+  };
+  if (has("gpt_neox.", "embed_in.weight")) return gpt_neox_view(file, config);
+  return has("transformer.", "word_embeddings.weight") ? falcon_view(file, config) : llama_view(file, config);
 }
 
 ModelView gguf_view(const GgufFile& file, const ModelConfig& config) {

@@ -25,7 +25,7 @@ struct Product {
 
 /// The names of a layer's tensors.
 struct LayerView {
-  std::array<std::string, 2> norm1, norm2;  // names of weight and bias; the bias is empty if there is none
+  std::array<std::string, 2> norm1, norm2;  // names of weight and bias; empty: there is none
   std::vector<Product> qkv, proj, fc1, fc2;
   std::array<std::string, 2> query_norm = {}, key_norm = {};  // of each head; empty: there is none
 };

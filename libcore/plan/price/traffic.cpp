@@ -140,7 +140,8 @@ struct Counter {
     out.add(microbatches * whole, tensors.hidden);
     out.add(microbatches, losses());
     if (c.sequence) {  // each rank has the gradients of the norms from its own rows
-      const double norms = 2.0 * m.layers + 1, tensors_of_a_norm = norm_width(m) / m.hidden;
+      const double norms = static_cast<double>(m.layer_norms()) * m.layers + 1,
+                   tensors_of_a_norm = norm_width(m) / m.hidden;
       out.add(reductions() * norms * tensors_of_a_norm,
               sum({static_cast<double>(m.hidden), kFp32, c.tensor}));
     }

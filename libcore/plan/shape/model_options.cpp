@@ -114,6 +114,7 @@ std::string model_options(const ModelShape& m, bool ours) {
   bias_options(out, m, ours);
   position_options(out, m, ours);
   if (ours && m.parallel_residual) out << " --parallel-residual";
+  if (ours) number(out, "parallel-norms", m.parallel_norms, 2);
   if (ours && m.hf_model_type) out << " --hf-model-type " << *m.hf_model_type;
   const ModelShape usual;
   number(out, "norm-epsilon", m.norm_epsilon, usual.norm_epsilon);

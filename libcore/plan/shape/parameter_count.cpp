@@ -66,7 +66,7 @@ ParameterCount& ParameterCount::operator*=(double factor) {
 
 ParameterCount count_parameters(const ModelShape& m, const ParameterShare& ranks) {
   ParameterCount count;
-  const double h = m.hidden, around = attention(m, ranks.tensor) + 2 * norm_width(m);
+  const double h = m.hidden, around = attention(m, ranks.tensor) + m.layer_norms() * norm_width(m);
   const double dense = around + feed_forward(m, m.ffn_hidden, ranks.tensor);
   count.block = m.has_experts() ? around + around_experts(m, ranks.tensor) : dense;
   count.plain_block = m.has_experts() ? dense : 0;

@@ -83,6 +83,8 @@ TEST(NameMap, RoundTripsEveryTensorOfEveryFamily) {
       ModelConfig config = small(family.gated, family.head_norms);
       config.linear_bias = biased;
       config.norm = family.norm;
+      config.parallel_residual = family.parallel_norms == 1;
+      config.parallel_norms = family.parallel_norms;
       Values theirs;
       std::map<std::string, Tensor> ours;
       for (const RenamedTensor& m : renamed_tensors(*map, config)) {

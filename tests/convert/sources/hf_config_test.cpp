@@ -178,6 +178,22 @@ TEST(HfConfig, ReadsGptNeoX) {
   EXPECT_FALSE(parse_hf_config(json, "x").config.parallel_residual);
 }
 
+// Two rows have this model_type: Falcon 40B's, with a norm for each branch, and Falcon 7B's.
+TEST(HfConfig, ReadsBothFormsOfFalcon) {
+  const auto [family, c] = parse_hf_config(golden("families/falcon"), "config.json");
+  EXPECT_EQ(family, find_family("falcon"));
+  EXPECT_TRUE(c.parallel_residual && !c.linear_bias && !c.untied_head && !c.swiglu);
+  EXPECT_EQ(c.layer_norms(), 2);
+  EXPECT_EQ(c.kv_heads(), 2);
+  const auto [older, d] = parse_hf_config(golden("families/falcon_7b"), "config.json");
+  EXPECT_NE(older, family);
+  EXPECT_EQ(std::string(older->names.family), "falcon");
+  EXPECT_EQ(d.layer_norms(), 1);
+  EXPECT_EQ(d.kv_heads(), 1);
+  EXPECT_EQ(&family_of(c), family);
+  EXPECT_EQ(&family_of(d), older);
+}
+
 // Phi-3 without scaling computes what LLaMA does, and a Mistral without a window, too.
 TEST(HfConfig, RemembersAFamilyThatTheConfigurationDoesNotTell) {
   Json phi3 = golden("families/phi3"), mistral = golden("families/mistral");
@@ -236,7 +252,7 @@ TEST(HfConfig, RefusesByNameWhatItCannotCompute) {
   for (const auto& [family, key, value, message] : {
            Case{"gpt2", "model_type", "bert",
                 "\"bert\"; these can be read: gpt2, llama, qwen2, mistral, qwen3, smollm3, phi3, "
-                "starcoder2, stablelm, gpt_neox"},
+                "starcoder2, stablelm, gpt_neox, falcon"},
            Case{"gpt2", "scale_attn_by_inverse_layer_idx", true, "true is not supported"},
            Case{"gpt2", "scale_attn_weights", false, "false is not supported"},
            Case{"gpt2", "add_cross_attention", true, "true is not supported"},
@@ -271,6 +287,11 @@ TEST(HfConfig, RefusesByNameWhatItCannotCompute) {
            Case{"families/stablelm", "qk_layernorm", true, "true is not supported"},
            Case{"families/stablelm", "use_parallel_residual", true, "true is not supported"},
            Case{"families/gpt_neox", "attention_bias", false, "false is not supported"},
+           Case{"families/falcon", "num_ln_in_parallel_attn", 1,
+                "\"num_ln_in_parallel_attn\" 1 is not supported; 2 is"},
+           Case{"families/falcon", "alibi", true, "true is not supported"},
+           Case{"families/falcon_7b", "multi_query", false, "false is not supported"},
+           Case{"families/falcon_7b", "parallel_attn", false, "false is not supported"},
            Case{"llama", "rope_scaling", Json(Json::Object{{"type", "linear"}, {"factor", 0}}),
                 "not positive"},
            Case{"llama", "rope_parameters", Json(Json::Object{{"rope_type", "llama3"}, {"factor", 8}}),
@@ -327,7 +348,8 @@ TEST(HfConfig, WritesWhatItReads) {
   for (const char* name :
        {"gpt2", "llama", "families/qwen2", "families/mistral", "families/llama3", "families/linear",
         "families/qwen3", "families/smollm3", "families/phi3", "families/phi4", "families/yarn",
-        "families/dynamic", "families/starcoder2", "families/stablelm", "families/gpt_neox"}) {
+        "families/dynamic", "families/starcoder2", "families/stablelm", "families/gpt_neox",
+        "families/falcon", "families/falcon_7b"}) {
     const Json theirs = golden(name);
     const ModelConfig config = parse_hf_config(theirs, name).config;
     const SpecialIds ids{theirs["bos_token_id"].as_int(), theirs["eos_token_id"].as_int()};

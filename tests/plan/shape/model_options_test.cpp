@@ -72,6 +72,7 @@ TEST(ModelOptions, SayALlamaAgain) {
   m.rope_short_factors = "1,1.5";
   m.rope_long_factors = "2,64";
   m.parallel_residual = true;
+  m.parallel_norms = 1;
   expect_said_again(m);
   m.rope_type = RopeType::kYarn;
   m.rope_short_factors = m.rope_long_factors = "";

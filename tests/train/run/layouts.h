@@ -29,6 +29,14 @@ inline constexpr Family kPhi3{"phi3", true, false, 0, [](ModelConfig& model) {
                                 model.rope_original_positions = 4;
                                 model.kv_channels = 8;
                               }};
+/// Falcon 7B's branches but for its one key and value head, which tensor ranks cannot divide.
+inline constexpr Family kFalcon{"falcon", false, false, 0, [](ModelConfig& model) {
+                                  model.position = PositionEmbedding::kRope;
+                                  model.kv_channels = 8;
+                                  model.parallel_residual = true;
+                                  model.parallel_norms = 1;
+                                  model.linear_bias = false;
+                                }};
 inline constexpr Family kGptNeoX{"gpt_neox", false, false, 0, [](ModelConfig& model) {
                                    model.position = PositionEmbedding::kRope;
                                    model.rotary_percent = 0.5;

@@ -163,6 +163,11 @@ TEST(Layouts, TrainGptNeoXAsOneRankDoes) {
   for (const Layout& layout : some) expect_one_ranks_run(test::kGptNeoX, layout);
 }
 
+TEST(Layouts, TrainFalconAsOneRankDoes) {
+  for (const Layout& layout : test::some_layouts())
+    if (layout.tensor > 1) expect_one_ranks_run(test::kFalcon, layout);
+}
+
 // Only tensor ranks divide the vocabulary and change its padding. Ten steps, of which each takes as long as
 // ten with the small vocabulary; the layouts' 20 steps are those of TrainAsOneRankDoes.
 TEST(Layouts, DivideGpt2sVocabularyAndTrainAsOneRankDoes) {
