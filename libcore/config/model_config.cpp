@@ -95,7 +95,8 @@ void check_long_factors(const ModelConfig& m, Problems& problems) {
                                      std::pair{"rope-long-factors", &m.rope_long_factors}}) {
     const size_t given = factor_list(*text).size();
     if (m.rope_type != RopeType::kLongrope && !text->empty())
-      problems.add(Opt{option}, " has no effect without ", Opt{"rope-type"}, " longrope; leave it out");
+      problems.add(Opt{option}, " has no effect without ", Opt{"rope-scaling-type"},
+                   " longrope; leave it out");
     else if (m.rope_type == RopeType::kLongrope && given == 0)
       problems.add(Opt{option}, ' ', quote(*text), ": wanted ", pairs,
                    " positive numbers separated by commas");
@@ -110,17 +111,17 @@ void check_rope_type(const ModelConfig& m, Problems& problems) {
   if (m.rope_type == RopeType::kDefault) return;
   const char* const type = enum_name(m.rope_type);
   if (m.position != PositionEmbedding::kRope)
-    problems.add(Opt{"rope-type"}, ' ', type, " has no effect without ", Opt{"position-embedding-type"},
-                 " rope; leave it out");
+    problems.add(Opt{"rope-scaling-type"}, ' ', type, " has no effect without ",
+                 Opt{"position-embedding-type"}, " rope; leave it out");
   if (m.rope_scaling || m.rotary_interpolation != 1)
-    problems.add(Opt{"rope-type"}, ' ', type, " and ",
+    problems.add(Opt{"rope-scaling-type"}, ' ', type, " and ",
                  Opt{m.rope_scaling ? "use-rope-scaling" : "rotary-seq-len-interpolation-factor"},
                  " stretch the angles twice; give one of them");
   if (m.rope_type == RopeType::kYarn && m.rope_beta_fast < m.rope_beta_slow)
     problems.add(Opt{"rope-beta-fast"}, ' ', m.rope_beta_fast, " is less than ", Opt{"rope-beta-slow"}, ' ',
                  m.rope_beta_slow);
   if (m.rope_type == RopeType::kDynamic && m.rotary_channels() == 2)
-    problems.add(Opt{"rope-type"}, " dynamic needs more than one pair of rotated channels");
+    problems.add(Opt{"rope-scaling-type"}, " dynamic needs more than one pair of rotated channels");
 }
 
 // Several options name the activation; two that differ are refused.

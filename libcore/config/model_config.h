@@ -111,12 +111,12 @@ struct ModelConfig {
     v("rope-scaling-high-freq-factor", rope_high_freq,
       "Waves shorter than the original context over this are unchanged.", positive());
     v("rope-scaling-original-positions", rope_original_positions,
-      "The original context for --use-rope-scaling and --rope-type.", at_least(1));
-    v("rope-type", rope_type,
+      "The original context for --use-rope-scaling and --rope-scaling-type.", at_least(1));
+    v("rope-scaling-type", rope_type,
       "How rotary angles are stretched beyond the original context, by Hugging Face's name; its linear and "
       "llama3 have the options above.");
     v("rope-attention-factor", rope_attention_factor,
-      "Factor of rotated heads with --rope-type yarn or longrope.", between(0, 1 << 20),
+      "Factor of rotated heads with --rope-scaling-type yarn or longrope.", between(0, 1 << 20),
       default_text("as transformers derives it from --rope-scaling-factor"));
     v("rope-beta-fast", rope_beta_fast,
       "With yarn, pairs that turn more often within the original context are not stretched.", positive());

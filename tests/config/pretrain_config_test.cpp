@@ -238,20 +238,20 @@ TEST(PretrainConfig, ChecksRotations) {
   EXPECT_EQ(complaint(rope + "--no-rope-freq 4"), "");
   EXPECT_EQ(complaint(rope + "--no-rope-freq 5"),
             "--no-rope-freq 5 leaves every layer rotated: there are 4; leave it out, or give 4 at most");
-  EXPECT_EQ(complaint(rope + "--rope-type yarn"), "");
-  EXPECT_EQ(complaint(small() + "--rope-type yarn"),
-            "--rope-type yarn has no effect without --position-embedding-type rope; leave it out");
-  EXPECT_EQ(complaint(rope + "--rope-type dynamic --use-rope-scaling"),
-            "--rope-type dynamic and --use-rope-scaling stretch the angles twice; give one of them");
-  EXPECT_EQ(
-      complaint(rope + "--rope-type yarn --rotary-seq-len-interpolation-factor 2"),
-      "--rope-type yarn and --rotary-seq-len-interpolation-factor stretch the angles twice; give one of "
-      "them");
-  EXPECT_EQ(complaint(rope + "--rope-type yarn --rope-beta-fast 1 --rope-beta-slow 2"),
+  EXPECT_EQ(complaint(rope + "--rope-scaling-type yarn"), "");
+  EXPECT_EQ(complaint(small() + "--rope-scaling-type yarn"),
+            "--rope-scaling-type yarn has no effect without --position-embedding-type rope; leave it out");
+  EXPECT_EQ(complaint(rope + "--rope-scaling-type dynamic --use-rope-scaling"),
+            "--rope-scaling-type dynamic and --use-rope-scaling stretch the angles twice; give one of them");
+  EXPECT_EQ(complaint(rope + "--rope-scaling-type yarn --rotary-seq-len-interpolation-factor 2"),
+            "--rope-scaling-type yarn and --rotary-seq-len-interpolation-factor stretch the angles twice; "
+            "give one of "
+            "them");
+  EXPECT_EQ(complaint(rope + "--rope-scaling-type yarn --rope-beta-fast 1 --rope-beta-slow 2"),
             "--rope-beta-fast 1 is less than --rope-beta-slow 2");
-  EXPECT_EQ(complaint(rope + "--rope-type dynamic --rotary-percent 0.5"),
-            "--rope-type dynamic needs more than one pair of rotated channels");
-  const std::string longrope = rope + "--rope-type longrope --rope-long-factors 1,2.5 ";
+  EXPECT_EQ(complaint(rope + "--rope-scaling-type dynamic --rotary-percent 0.5"),
+            "--rope-scaling-type dynamic needs more than one pair of rotated channels");
+  const std::string longrope = rope + "--rope-scaling-type longrope --rope-long-factors 1,2.5 ";
   EXPECT_EQ(complaint(longrope + "--rope-short-factors 1,1"), "");
   EXPECT_EQ(complaint(longrope), "--rope-short-factors \"\": wanted 2 positive numbers separated by commas");
   EXPECT_EQ(complaint(longrope + "--rope-short-factors 1,-1"),
@@ -259,7 +259,7 @@ TEST(PretrainConfig, ChecksRotations) {
   EXPECT_EQ(complaint(longrope + "--rope-short-factors 1"),
             "--rope-short-factors has 1 numbers, wanted one for each of the 2 pairs of rotated channels");
   EXPECT_EQ(complaint(rope + "--rope-long-factors 1,1"),
-            "--rope-long-factors has no effect without --rope-type longrope; leave it out");
+            "--rope-long-factors has no effect without --rope-scaling-type longrope; leave it out");
 }
 
 TEST(PretrainConfig, TakesOneNormOnlyWithParallelBranches) {

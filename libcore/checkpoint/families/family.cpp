@@ -48,7 +48,7 @@ void add_scaling_misfits(Misfits& list, const Family& family, const ModelConfig&
   if (c.rotary_interpolation != 1)
     list.push_back(concat("--rotary-seq-len-interpolation-factor ", c.rotary_interpolation));
   if (c.rope_type == RopeType::kDynamic || c.rope_type == RopeType::kYarn)
-    list.push_back(concat("--rope-type ", enum_name(c.rope_type)));
+    list.push_back(concat("--rope-scaling-type ", enum_name(c.rope_type)));
 }
 
 void add_rotation_misfits(Misfits& list, const Family& family, const ModelConfig& c) {

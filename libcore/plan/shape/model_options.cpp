@@ -66,7 +66,7 @@ void bias_options(std::ostream& out, const ModelShape& m, bool ours) {
 void long_rope_options(std::ostream& out, const ModelShape& m) {
   const ModelShape usual;
   if (m.rope_type == RopeType::kDefault) return;
-  out << " --rope-type " << enum_name(m.rope_type);
+  out << " --rope-scaling-type " << enum_name(m.rope_type);
   number(out, "rope-attention-factor", m.rope_attention_factor, usual.rope_attention_factor);
   number(out, "rope-beta-fast", m.rope_beta_fast, usual.rope_beta_fast);
   number(out, "rope-beta-slow", m.rope_beta_slow, usual.rope_beta_slow);

@@ -45,7 +45,7 @@ class EmulatedPretrain : public PretrainApp {
   const std::string kQwen3 = kLlama + "--qk-layernorm --kv-channels 16 ";
   const std::string kPhi3 =
       kLlama +
-      "--kv-channels 8 --rotary-percent 0.5 --rope-type longrope --rope-short-factors 1,1 "
+      "--kv-channels 8 --rotary-percent 0.5 --rope-scaling-type longrope --rope-short-factors 1,1 "
       "--rope-long-factors 1.5,8 --rope-scaling-original-positions 4 ";
   const std::string kGptNeoX =
       " --position-embedding-type rope --rotary-percent 0.5 --kv-channels 8 --parallel-residual "
