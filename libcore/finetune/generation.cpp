@@ -64,6 +64,14 @@ int64_t answer_length(const FinetuneConfig& config, int64_t positions) {
   return most;
 }
 
+namespace {
+int64_t longest_of(const std::vector<Question>& questions) {
+  size_t longest = 0;
+  for (const Question& question : questions) longest = std::max(longest, question.ids.size());
+  return static_cast<int64_t>(longest);
+}
+}  // namespace
+
 void generate_answers(const FinetuneConfig& config, const TuningSets& sets, const TunedModel& tuned,
                       const StopSignal& stop) {
   const ModelSource source(tuned.model);
@@ -78,13 +86,9 @@ void generate_answers(const FinetuneConfig& config, const TuningSets& sets, cons
   if (cut > 0)
     warn(cut, " of ", questions.size(), " prompts lost their beginning: ", room,
          " tokens are left for a prompt when an answer may have ", most, " (--max-new-tokens)");
+  LoadedModel model(source, {.adapter = tuned.adapter, .length = longest_of(questions) + most});
   std::vector<std::vector<int32_t>> prompts;
-  int64_t longest = 0;
-  for (const Question& question : questions) {
-    prompts.push_back(question.ids);
-    longest = std::max(longest, static_cast<int64_t>(question.ids.size()) + most);
-  }
-  LoadedModel model(source, {.adapter = tuned.adapter, .length = longest});
+  for (const Question& question : questions) prompts.push_back(question.ids);
   const std::vector<std::string> texts = answers_of(model, records, std::move(prompts), most, stop);
   if (texts.empty()) return;
 

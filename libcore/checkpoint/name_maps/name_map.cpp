@@ -27,6 +27,8 @@ bool is_present(Presence presence, const ModelConfig& config) {
       return config.qk_layernorm;
     case Presence::kSecondNorm:
       return config.layer_norms() == 2;
+    case Presence::kSecondNormBias:
+      return config.layer_norms() == 2 && config.norm == Normalization::kLayerNorm;
     case Presence::kNormBias:
       return config.norm == Normalization::kLayerNorm;
   }

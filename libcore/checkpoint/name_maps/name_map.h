@@ -39,7 +39,16 @@ enum class Dim : uint8_t {
 int64_t extent_of(Dim dim, const ModelConfig& config);
 
 /// Which models have a certain parameter.
-enum class Presence : uint8_t { kAlways, kUntiedHead, kQkvBias, kLinearBias, kHeadNorms, kNormBias, kSecondNorm };
+enum class Presence : uint8_t {
+  kAlways,
+  kUntiedHead,
+  kQkvBias,
+  kLinearBias,
+  kHeadNorms,
+  kNormBias,
+  kSecondNorm,
+  kSecondNormBias
+};
 
 /// Replaces the first '#' of a name such as "decoder.layers.#.mlp.linear_fc1" by the layer's number. A name
 /// without '#' stays as it is.

@@ -64,8 +64,8 @@ void set_rope_scaling(ModelConfig& c, const RotationRule& rule, const Settings& 
   const std::string type = rope_type(rope);
   if (rule.original_positions > 0 && type != "default" && type != "longrope" && type != "su")
     rope.refuse("type ", quote(type), " is not supported in this family; default and longrope are");
-  if (set_long_rope(c, rule, rope, file)) {
-  } else if (type == "linear") {
+  const bool long_rope = set_long_rope(c, rule, rope, file);
+  if (type == "linear") {
     c.rotary_interpolation = rope.number("factor", 1);
   } else if (type == "llama3") {
     for (const char* key : {"factor", "low_freq_factor", "high_freq_factor"})
@@ -75,7 +75,7 @@ void set_rope_scaling(ModelConfig& c, const RotationRule& rule, const Settings& 
     c.rope_low_freq = rope.number("low_freq_factor", 0);
     c.rope_high_freq = rope.number("high_freq_factor", 0);
     c.rope_original_positions = rope.count("original_max_position_embeddings");
-  } else if (type != "default") {
+  } else if (!long_rope && type != "default") {
     rope.refuse("type ", quote(type),
                 " is not supported; default, linear, llama3, dynamic, yarn and longrope are");
   }

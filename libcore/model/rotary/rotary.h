@@ -12,7 +12,7 @@ struct Rotation {
   /// to fp32 as in Megatron and Hugging Face.
   std::vector<float> frequencies;
   /// Factor of cos and sin, so that rotated channels grow by it: transformers' attention_factor. 1 but for
-  /// yarn and longrope.
+  /// yarn and longrope. A gradient is rotated back and grows by it, too, so that Rope::inverse stays right.
   float magnitude = 1;
 };
 
