@@ -187,7 +187,10 @@ TEST(NameMap, NamesExactlyTheModelsParameters) {
         const test::TinyModel model(config);
         for (const Param& param : model.table.all())
           if (param.tie.empty()) declared[param.name] = concat(param.global);
-        const NameMap& names = config.swiglu ? llama_names() : gpt2_names();
+        const NameMap& names = config.layer_norms() == 1  ? falcon_names(1)
+                               : config.parallel_residual ? gpt_neox_names()
+                               : config.swiglu            ? llama_names()
+                                                          : gpt2_names();
         for (const RenamedTensor& renamed : renamed_tensors(names, config))
           if (!renamed.absent) named[renamed.ours] = concat(renamed.shape);
         EXPECT_EQ(declared, named);
