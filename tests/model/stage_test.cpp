@@ -64,7 +64,7 @@ std::vector<Case> cases() {
   Case grown{"llama_with_grown_heads", test::tiny_llama()};  // whose rotation is not of length 1
   grown.config.rope_type = RopeType::kYarn;
   grown.config.rope_original_positions = 4;
-  grown.config.rope_attention_factor = 1.5;
+  grown.config.rope_attention_factor = 1.2;
   out.push_back(grown);
   return out;
 }

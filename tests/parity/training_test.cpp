@@ -138,7 +138,7 @@ TEST(FamilyParts, AreNeededToFollowTheirGoldens) {
         // The factors for texts within the original context in place of those beyond it.
         Part{"train-phi3", [](ModelConfig& model) { model.rope_original_positions = 64; }},
         Part{"train-phi3", [](ModelConfig& model) { model.rope_attention_factor = 1; }},
-        Part{"train-phi4", [](ModelConfig& model) { model.rope_short_factors = "1,1,1"; }},
+        Part{"train-phi4", [](ModelConfig& model) { model.rope_short_factors = "1.5,2,6"; }},
         Part{"train-phi4",
              [](ModelConfig& model) {
                model.rotary_percent = 1;

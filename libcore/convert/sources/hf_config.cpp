@@ -27,6 +27,7 @@ std::vector<OptionKeys> number_keys(const ConfigKeys& k) {
                                   {"hidden-dropout", {k.hidden_dropout}},
                                   {"init-method-std", {"initializer_range"}},
                                   {"rotary-base", {"rope_theta"}},
+                                  {"rotary-percent", {"partial_rotary_factor"}},
                                   {"rotary-seq-len-interpolation-factor", {"factor"}},
                                   {"rope-scaling-factor", {"factor"}},
                                   {"rope-scaling-low-freq-factor", {"low_freq_factor"}},

@@ -283,7 +283,8 @@ TEST(HfConfig, RefusesByNameWhatItCannotCompute) {
            Case{"families/phi4", "rope_scaling", longrope(5), "\"long_factor\" is 5, wanted a list"},
            Case{"families/phi4", "rope_scaling", longrope(Json::Array{1, "x", 2}),
                 "\"long_factor\" holds \"x\", wanted numbers"},
-           Case{"families/phi4", "partial_rotary_factor", 2, "wanted between 0 and 1"},
+           Case{"families/phi4", "rope_parameters", Json::Object{{"partial_rotary_factor", 2}},
+                "\"partial_rotary_factor\" 2: wanted between 0 and 1"},
            Case{"families/stablelm", "qk_layernorm", true, "true is not supported"},
            Case{"families/stablelm", "use_parallel_residual", true, "true is not supported"},
            Case{"families/gpt_neox", "attention_bias", false, "false is not supported"},
@@ -422,7 +423,8 @@ TEST(HfConfig, SaysWhatRulesOutEachFamily) {
     for (const char* part :
          {"no Hugging Face model known here computes what this one does: GPT-2 is ruled out by "
           "--normalization "
-          "RMSNorm; LLaMA is ruled out by --position-embedding-type learned_absolute, no --swiglu, "
+          "RMSNorm; LLaMA and SmolLM3 are ruled out by --position-embedding-type learned_absolute, no "
+          "--swiglu, "
           "--no-add-qkv-bias with --add-bias-linear; Qwen2 is ruled out by ",
           "Mistral and Phi-3 are ruled out by --position-embedding-type learned_absolute, no --swiglu, "
           "--add-bias-linear; ",
