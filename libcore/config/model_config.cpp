@@ -75,6 +75,25 @@ void check_positions(const ModelConfig& m, Problems& problems) {
                  " rotated channels; wanted an even number");
 }
 
+void check_windows(const ModelConfig& m, Problems& problems) {
+  if (m.sliding_window > 0) return;
+  if (m.window_skip_freq > 0)
+    problems.add(Opt{"window-attn-skip-freq"}, ' ', m.window_skip_freq, " has no effect without ",
+                 Opt{"sliding-window"}, "; leave it out");
+  if (m.full_layers > 0)
+    problems.add(Opt{"max-window-layers"}, ' ', m.full_layers, " has no effect without ",
+                 Opt{"sliding-window"}, "; leave it out");
+}
+
+void check_head_norms(const ModelConfig& m, Problems& problems) {
+  if (!m.qk_norm_all_heads) return;
+  if (!m.qk_layernorm)
+    problems.add(Opt{"qk-norm-all-heads"}, " has no effect without ", Opt{"qk-layernorm"}, "; give both");
+  if (m.norm != Normalization::kRmsNorm)
+    problems.add(Opt{"qk-norm-all-heads"}, " is there for ", Opt{"normalization"}, " RMSNorm only, not for ",
+                 enum_name(m.norm));
+}
+
 // Several options name the activation; two that differ are refused.
 void check_activation(const ModelConfig& m, Problems& problems) {
   if (m.hidden_act && !hf_activation(*m.hidden_act))
@@ -104,6 +123,8 @@ void ModelConfig::validate(Problems& problems) const {
   require(seq_length, "seq-length", problems);
   check_widths(*this, problems);
   check_positions(*this, problems);
+  check_windows(*this, problems);
+  check_head_norms(*this, problems);
   require_below_one(attention_dropout, "attention-dropout", problems);
   require_below_one(hidden_dropout, "hidden-dropout", problems);
   check_activation(*this, problems);

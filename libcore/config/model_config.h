@@ -22,6 +22,13 @@ inline std::vector<EnumName<Normalization>> enum_names(Normalization) {
   return {{"LayerNorm", Normalization::kLayerNorm}, {"RMSNorm", Normalization::kRmsNorm}};
 }
 
+/// Where a layer has norms: before attention and feed-forward block, after them (of what is added to the
+/// residual stream), or both.
+enum class NormPlacement : uint8_t { kBefore, kAfter, kBoth };
+inline std::vector<EnumName<NormPlacement>> enum_names(NormPlacement) {
+  return {{"before", NormPlacement::kBefore}, {"after", NormPlacement::kAfter}, {"both", NormPlacement::kBoth}};
+}
+
 /// The shape of the transformer: GPT-2 and LLaMA are two settings of it. Names and defaults are Megatron's.
 /// Where 0 means "derived", finish() sets the value.
 struct ModelConfig {
@@ -39,7 +46,9 @@ struct ModelConfig {
   double rope_factor = 8, rope_low_freq = 1, rope_high_freq = 4;
   int rope_original_positions = 8192;
   int no_rope_freq = 0;    // layers N, 2N, … of this N are not rotated; 0: all are
-  int sliding_window = 0;  // number of tokens that a token sees, itself included; 0: all before it
+  int sliding_window = 0;    // number of tokens that a token sees, itself included; 0: all before it
+  int window_skip_freq = 0;  // layers N, 2N, … of this N have no window; 0: all have it
+  int full_layers = 0;       // the first layers, which have no window
   Normalization norm = Normalization::kLayerNorm;
   double norm_epsilon = 1e-5;
   bool swiglu = false, openai_gelu = false, squared_relu = false;
@@ -49,6 +58,8 @@ struct ModelConfig {
   bool linear_bias = true;                // biases of all four linear layers
   std::optional<bool> qkv_bias;           // bias of the QKV projection; derived: linear_bias
   bool qk_layernorm = false;              // each head of queries and keys is normalized before the rotation
+  bool qk_norm_all_heads = false;         // all heads of queries are normalized as one, and so are those of keys
+  NormPlacement norm_placement = NormPlacement::kBefore;
   bool untied_head = false;               // the LM head has its own weight
   double attention_dropout = 0.1, hidden_dropout = 0.1;
   double init_std = 0.02;
@@ -98,7 +109,15 @@ struct ModelConfig {
       between(0, 1 << 16));
     v("sliding-window", sliding_window, "Tokens that a token attends to, including itself; 0: all before it.",
       at_least(0));
+    v("window-attn-skip-freq", window_skip_freq,
+      "Leave every N-th layer without the window, as OLMo 3 does with 4; 0: all have it.",
+      between(0, 1 << 16));
+    v("max-window-layers", full_layers, "Leave the first N layers without the window, as some of Qwen 2 do.",
+      between(0, 1 << 16));
     v("normalization", norm, "Kind of the normalization layers.");
+    v("norm-placement", norm_placement,
+      "Whether a layer normalizes what attention and feed-forward block read (before), what they add to the "
+      "residual stream, as OLMo 2 does (after), or both.");
     v("norm-epsilon", norm_epsilon, "Added to the variance in the normalization.", positive(),
       alias({"layernorm-epsilon"}));
     v("swiglu", swiglu, "Gated SiLU in the feed-forward block instead of GELU.");
@@ -115,6 +134,8 @@ struct ModelConfig {
       alias({"qkv-bias"}), default_text("as add-bias-linear"));
     v("qk-layernorm", qk_layernorm,
       "Normalize each head of the queries and of the keys before the rotation, as Qwen 3 does.");
+    v("qk-norm-all-heads", qk_norm_all_heads,
+      "With --qk-layernorm: normalize all heads of the queries together, and all of the keys, as OLMo 2 does.");
     v("untie-embeddings-and-output-weights", untied_head, "Give the LM head its own weight.");
     v("attention-dropout", attention_dropout, "Dropout on attention weights.", between(0, 1));
     v("hidden-dropout", hidden_dropout, "Dropout on the residual branches and the embedding.", between(0, 1));
@@ -139,13 +160,21 @@ struct ModelConfig {
   bool rotates(int layer) const {
     return position == PositionEmbedding::kRope && (no_rope_freq == 0 || (layer + 1) % no_rope_freq != 0);
   }
+  /// The number of tokens that a token sees in this layer, numbered from 0 over the whole model, itself
+  /// included; 0: all before it.
+  int window_of(int layer) const {
+    const bool skipped = window_skip_freq > 0 && (layer + 1) % window_skip_freq == 0;
+    return layer < full_layers || skipped ? 0 : sliding_window;
+  }
+  /// Whether some layers have the window, and others have none.
+  bool has_mixed_windows() const { return sliding_window > 0 && (window_skip_freq > 0 || full_layers > 0); }
+  bool norms_before() const { return norm_placement != NormPlacement::kAfter; }
+  bool norms_after() const { return norm_placement != NormPlacement::kBefore; }
   bool has_qkv_bias() const { return qkv_bias.value_or(linear_bias); }
   int kv_heads() const { return group_query ? query_groups : heads; }
   int rotary_channels() const {
     return static_cast<int>(kv_channels * rotary_percent);
   }  // the number of channels of one head that RoPE rotates
-  /// The number of tokens of a sample that a token sees, itself included; 0: all before it.
-  int window() const { return sliding_window < seq_length ? sliding_window : 0; }
   /// The number of rows of the embedding, padded for this tensor-parallel size (Megatron's
   /// _vocab_size_with_padding).
   int64_t padded_vocab(int tensor_parallel = 1) const;

@@ -112,10 +112,6 @@ void PretrainConfig::validate_together(Problems& problems) const {
   parallel.validate(model, problems);
   train.validate(parallel, problems);
   check_interleaving(*this, problems);
-  if (parallel.context > 1 && model.window() > 0)
-    problems.add(Opt{"sliding-window"}, ' ', model.sliding_window, " is less than ", Opt{"seq-length"}, ' ',
-                 model.seq_length, ", which needs a whole sample on one rank; leave ",
-                 Opt{"context-parallel-size"}, " at 1");
   if (data.has_own_paths() && data.train_path.empty() && !train.eval_only)
     problems.add(Opt{"valid-data-path"}, " and ", Opt{"test-data-path"}, " need ", Opt{"train-data-path"},
                  ", or ", Opt{"eval-only"});

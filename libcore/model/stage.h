@@ -24,9 +24,9 @@ struct Microbatch {
   ConstView labels = {};     // [s, b] i32; only read by the head
   ConstView loss_mask = {};  // [s, b] f32; empty: all ones
   ConstView samples = {};    // [b] i64, host or device: global sample numbers, read if there is dropout
-  /// [s, b] i32. With `starts`, a row sees no row before its start: where its document begins, or its window.
-  /// With `position_starts`, its position counts from its document's beginning. If either is empty, the
-  /// sequence counts as one document without a window for that purpose.
+  /// [s, b] i32. With `starts`, a row sees no row before its start: where its document begins. With
+  /// `position_starts`, its position counts from its document's beginning. If either is empty, the sequence
+  /// counts as one document for that purpose.
   ConstView starts = {}, position_starts = {};
   /// [s, b] f32; written by the head of an evaluation: by how much the largest logit exceeds that of the
   /// label. 0: the model would choose the label. Empty: not wanted.

@@ -76,6 +76,9 @@ class Backend {
   virtual void run(Stream&, const LayerNormGrad&) = 0;
   virtual void run(Stream&, const RmsNorm&) = 0;
   virtual void run(Stream&, const RmsNormGrad&) = 0;
+  virtual void run(Stream&, const HeadSums&) = 0;
+  virtual void run(Stream&, const HeadsNorm&) = 0;
+  virtual void run(Stream&, const HeadsNormGrad&) = 0;
   virtual void run(Stream&, const Rope&) = 0;
   virtual void run(Stream&, const Attention&) = 0;
   virtual void run(Stream&, const AttentionGrad&) = 0;
