@@ -109,11 +109,35 @@ Family smollm3_row() {
   return row;
 }
 
+Family olmo2_row() {
+  Family row = llama("OLMo 2", olmo2_names(), 2048);
+  row.defaults.epsilon = 1e-5;
+  row.defaults.pads = true;
+  row.head_norms = row.joint_norms = true;
+  row.norm_places = NormPlacement::kAfter;
+  row.fixed = {{"attention_bias", false}};
+  row.gguf = {.architecture = "olmo2"};
+  return row;
+}
+
+Family olmo3_row() {
+  Family row = olmo2_row();
+  row.title = "OLMo 3";
+  row.names = named_like(olmo2_names(), "olmo3", "Olmo3ForCausalLM");
+  row.defaults.rotary_base = 5e5;
+  row.window = WindowRule::kByType;
+  row.full_interval = 4;
+  row.rope_by_type = true;
+  row.gguf = {};
+  return row;
+}
+
 }  // namespace
 
 std::span<const Family> families() {
   static const std::vector<Family> kRows = {gpt2_row(),    llama_row(), qwen2_row(),
-                                            mistral_row(), qwen3_row(), smollm3_row()};
+                                            mistral_row(), qwen3_row(), smollm3_row(),
+                                            olmo2_row(),   olmo3_row()};
   return kRows;
 }
 

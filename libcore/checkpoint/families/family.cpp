@@ -37,6 +37,16 @@ void add_head_misfits(Misfits& list, const Family& family, const ModelConfig& c)
     list.push_back(concat("--kv-channels ", c.kv_channels));
   if (c.qk_layernorm != family.head_norms)
     list.push_back(c.qk_layernorm ? "--qk-layernorm" : "no --qk-layernorm");
+  if (c.qk_norm_all_heads != family.joint_norms)
+    list.push_back(c.qk_norm_all_heads ? "--qk-norm-all-heads" : "no --qk-norm-all-heads");
+}
+
+void add_window_misfits(Misfits& list, WindowRule rule, const ModelConfig& c) {
+  if (rule == WindowRule::kNone && c.sliding_window > 0)
+    list.push_back(concat("--sliding-window ", c.sliding_window));
+  if (rule == WindowRule::kByFlag || rule == WindowRule::kByType || c.sliding_window == 0) return;
+  if (c.window_skip_freq > 0) list.push_back(concat("--window-attn-skip-freq ", c.window_skip_freq));
+  if (c.full_layers > 0) list.push_back(concat("--max-window-layers ", c.full_layers));
 }
 
 void add_rotation_misfits(Misfits& list, const Family& family, const ModelConfig& c) {
@@ -44,6 +54,8 @@ void add_rotation_misfits(Misfits& list, const Family& family, const ModelConfig
   if ((c.no_rope_freq > 0) != (family.no_rope_interval > 0))
     list.push_back(c.no_rope_freq > 0 ? concat("--no-rope-freq ", c.no_rope_freq) : "no --no-rope-freq");
   if (c.rotary_percent != 1) list.push_back(concat("--rotary-percent ", c.rotary_percent));
+  if (family.rope_by_type && (c.rope_scaling || c.rotary_interpolation != 1))
+    list.push_back(c.rope_scaling ? "--use-rope-scaling" : "--rotary-seq-len-interpolation-factor");
   if (c.rope_scaling && c.rotary_interpolation != 1)
     list.push_back("--use-rope-scaling together with --rotary-seq-len-interpolation-factor");
 }
@@ -75,12 +87,13 @@ std::vector<std::string> misfits(const Family& family, const ModelConfig& c) {
   if (c.position != family.position)
     list.push_back(concat("--position-embedding-type ", enum_name(c.position)));
   if (c.norm != family.norm) list.push_back(concat("--normalization ", enum_name(c.norm)));
+  if (c.norm_placement != family.norm_places)
+    list.push_back(concat("--norm-placement ", enum_name(c.norm_placement)));
   if (c.swiglu != family.gated) list.push_back(c.swiglu ? "--swiglu" : "no --swiglu");
   add_head_misfits(list, family, c);
   add_rotation_misfits(list, family, c);
   add_bias_misfits(list, family.biases, c);
-  if (family.window == WindowRule::kNone && c.sliding_window > 0)
-    list.push_back(concat("--sliding-window ", c.sliding_window));
+  add_window_misfits(list, family.window, c);
   return list;
 }
 

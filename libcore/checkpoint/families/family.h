@@ -47,6 +47,7 @@ enum class WindowRule : uint8_t {
   kNone,
   kAll,     // if "sliding_window" is not null; 4096 tokens if the file lacks it
   kByFlag,  // as kAll, if "use_sliding_window" is set; layers below "max_window_layers" (28) have no window
+  kByType,  // as kAll, in the layers that "layer_types" names; see Family::full_interval
 };
 
 /// A flag of config.json that must have this value; a file that lacks it means this value, too.
@@ -73,10 +74,15 @@ struct Family {
   Normalization norm;
   bool gated;               // --swiglu; the activation must be silu
   bool head_norms = false;  // --qk-layernorm
+  bool joint_norms = false;  // these are over all heads: --qk-norm-all-heads
+  NormPlacement norm_places = NormPlacement::kBefore;
   /// N: every N-th layer is not rotated, unless config.json has another interval; 0: all are rotated.
   int no_rope_interval = 0;
   BiasRule biases = BiasRule::kNone;
   WindowRule window = WindowRule::kNone;
+  /// With WindowRule::kByType: every N-th layer has no window, unless config.json lists the types of layers.
+  int full_interval = 0;
+  bool rope_by_type = false;  // "rope_parameters" has an object for each type of layer
   std::vector<FixedFlag> fixed = {};
   GgufForm gguf = {};
   /// Name (known_split()) of the pre-tokenizer that transformers 5 uses for the family, whatever the

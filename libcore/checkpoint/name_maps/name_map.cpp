@@ -24,7 +24,9 @@ bool is_present(Presence presence, const ModelConfig& config) {
     case Presence::kLinearBias:
       return config.linear_bias;
     case Presence::kHeadNorms:
-      return config.qk_layernorm;
+      return config.qk_layernorm && !config.qk_norm_all_heads;
+    case Presence::kAllHeadNorms:
+      return config.qk_layernorm && config.qk_norm_all_heads;
   }
   return false;
 }
@@ -151,6 +153,8 @@ int64_t extent_of(Dim dim, const ModelConfig& config) {
       return config.kv_channels;
     case Dim::kHeadsWidth:
       return int64_t{config.heads} * config.kv_channels;
+    case Dim::kKeysWidth:
+      return int64_t{config.kv_heads()} * config.kv_channels;
   }
   return 0;
 }

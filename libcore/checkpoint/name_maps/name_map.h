@@ -31,14 +31,22 @@ enum class Dim : uint8_t {
   kGroups,
   kGroupHeads,
   kHead,
-  kHeadsWidth
+  kHeadsWidth,
+  kKeysWidth
 };
 /// The number that `dim` stands for. kGroupHeads: query heads of a group plus 2 (key and value); kHeadsWidth:
-/// heads * head.
+/// heads * head, kKeysWidth: groups * head.
 int64_t extent_of(Dim dim, const ModelConfig& config);
 
 /// Which models have a certain parameter.
-enum class Presence : uint8_t { kAlways, kUntiedHead, kQkvBias, kLinearBias, kHeadNorms };
+enum class Presence : uint8_t {
+  kAlways,
+  kUntiedHead,
+  kQkvBias,
+  kLinearBias,
+  kHeadNorms,     // --qk-layernorm, of each head by itself
+  kAllHeadNorms,  // --qk-layernorm --qk-norm-all-heads
+};
 
 /// Replaces the first '#' of a name such as "decoder.layers.#.mlp.linear_fc1" by the layer's number. A name
 /// without '#' stays as it is.
@@ -72,6 +80,8 @@ const char* head_name(const NameMap&);
 const NameMap& gpt2_names();
 /// LLaMA's names, and those of parameters that only later families with its names have, such as Qwen3.
 const NameMap& llama_names();
+/// LLaMA's names with OLMo 2's norms: after the branches, and over all heads.
+const NameMap& olmo2_names();
 
 /// A tensor of the other format.
 struct TheirTensor {

@@ -82,7 +82,7 @@ class Forward {
 
  private:
   Matrix embed(std::span<const int32_t> tokens);
-  void layer(Matrix& x, const LayerView& names, bool rotated);
+  void layer(Matrix& x, int number);
   Matrix normed(const Matrix& x, const std::array<std::string, 2>& names) const;
   void norm_heads(Matrix& qkv, const LayerView& names) const;
   Matrix linear(const Matrix& x, const std::vector<Product>& products);
@@ -91,7 +91,7 @@ class Forward {
                      const MatrixBlock& block);
   void place(Matrix& y, const Matrix& part, const Product& product, int64_t first) const;
   void rotate(float* head, int64_t position) const;
-  Matrix attention(Matrix qkv, bool rotated) const;
+  Matrix attention(Matrix qkv, int layer) const;
   Matrix activated(const Matrix& x) const;
   Floats vector(const std::string& name) const;
   std::array<Floats, 2> norm_vectors(const std::array<std::string, 2>& names) const;
@@ -131,7 +131,9 @@ Matrix Forward::embed(std::span<const int32_t> tokens) {
   return x;
 }
 
+// x itself, if there is no such norm.
 Matrix Forward::normed(const Matrix& x, const std::array<std::string, 2>& names) const {
+  if (names[0].empty()) return x;
   const auto [weight, bias] = norm_vectors(names);
   Matrix y = x;
   for (int64_t t = 0; t < y.rows; ++t)
@@ -139,15 +141,17 @@ Matrix Forward::normed(const Matrix& x, const std::array<std::string, 2>& names)
   return y;
 }
 
-// The norms of the queries and keys in qkv [tokens, queries | keys | values], each head by itself.
+// The norms of the queries and keys in qkv [tokens, queries | keys | values], each head by itself or all heads
+// together.
 void Forward::norm_heads(Matrix& qkv, const LayerView& names) const {
-  const auto head = static_cast<size_t>(config_.kv_channels);
   const auto each = [&](const std::array<std::string, 2>& norm, int begin, int end) {
     if (norm[0].empty()) return;
     const auto [weight, bias] = norm_vectors(norm);
+    const int heads = config_.qk_norm_all_heads ? end - begin : 1;
+    const auto width = static_cast<size_t>(heads) * static_cast<size_t>(config_.kv_channels);
     for (int64_t t = 0; t < qkv.rows; ++t)
-      for (int h = begin; h < end; ++h)
-        norm_row({qkv.row(t) + int64_t{h} * config_.kv_channels, head}, weight, bias, config_);
+      for (int h = begin; h < end; h += heads)
+        norm_row({qkv.row(t) + int64_t{h} * config_.kv_channels, width}, weight, bias, config_);
   };
   each(names.query_norm, 0, config_.heads);
   each(names.key_norm, config_.heads, config_.heads + config_.kv_heads());
@@ -230,10 +234,11 @@ void Forward::rotate(float* head, int64_t position) const {
 }
 
 // Attention: qkv [tokens, queries | keys | values] -> [tokens, heads * head], causal and within the window.
-Matrix Forward::attention(Matrix qkv, bool rotated) const {
+Matrix Forward::attention(Matrix qkv, int layer) const {
   const int64_t head = config_.kv_channels, heads = config_.heads, groups = config_.kv_heads();
   const int64_t key = heads * head, value = key + groups * head;
-  if (rotated)
+  const int64_t window = config_.window_of(layer);
+  if (config_.rotates(layer))
     for (int64_t t = 0; t < qkv.rows; ++t)
       for (int64_t h = 0; h < heads + groups; ++h) rotate(qkv.row(t) + h * head, t);
   Matrix out(qkv.rows, heads * head);
@@ -242,8 +247,7 @@ Matrix Forward::attention(Matrix qkv, bool rotated) const {
     const int64_t group = h / (heads / groups) * head;
     for (int64_t t = 0; t < qkv.rows; ++t) {
       double sum = 0, top = -std::numeric_limits<double>::infinity();
-      const int64_t first =
-          config_.sliding_window > 0 ? std::max<int64_t>(0, t + 1 - config_.sliding_window) : 0;
+      const int64_t first = window > 0 ? std::max<int64_t>(0, t + 1 - window) : 0;
       for (int64_t s = first; s <= t; ++s) {
         double dot = 0;
         for (int64_t i = 0; i < head; ++i)
@@ -292,11 +296,13 @@ Matrix Forward::activated(const Matrix& x) const {
   return y;
 }
 
-void Forward::layer(Matrix& x, const LayerView& names, bool rotated) {
+void Forward::layer(Matrix& x, int number) {
+  const LayerView& names = view_.layers[static_cast<size_t>(number)];
   Matrix qkv = linear(normed(x, names.norm1), names.qkv);
   norm_heads(qkv, names);
-  add(x, linear(attention(std::move(qkv), rotated), names.proj));
-  add(x, linear(activated(linear(normed(x, names.norm2), names.fc1)), names.fc2));
+  add(x, normed(linear(attention(std::move(qkv), number), names.proj), names.after1));
+  const Matrix fed = linear(activated(linear(normed(x, names.norm2), names.fc1)), names.fc2);
+  add(x, normed(fed, names.after2));
 }
 
 Floats Forward::logits(std::span<const int32_t> tokens) {
@@ -304,7 +310,7 @@ Floats Forward::logits(std::span<const int32_t> tokens) {
   for (size_t i = 0; i < view_.layers.size(); ++i) {
     stop_if_asked();
     if (run_.stop && *run_.stop) return {};
-    layer(x, view_.layers[i], config_.rotates(static_cast<int>(i)));
+    layer(x, static_cast<int>(i));
   }
   const Shape head = view_.file->at(view_.head).shape();
   Floats logits = linear(normed(x, view_.final_norm),

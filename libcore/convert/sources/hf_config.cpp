@@ -6,6 +6,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
 #include "libcore/config/activations.h"
+#include "libcore/convert/sources/hf_layer_types.h"
 #include "libcore/convert/sources/settings.h"
 #include "libcore/json/json_names.h"
 
@@ -116,41 +117,6 @@ void set_no_rope_layers(ModelConfig& c, int interval, const Settings& s) {
   c.no_rope_freq = *listed;
 }
 
-// Rejects layers with different kinds of attention: only one kind for all layers is supported.
-void check_layer_types(const Settings& s, bool window) {
-  const Json* types = s.find("layer_types");
-  if (!types || !types->is_array()) return;
-  for (const Json& type : types->as_array())
-    if (!type.is_string() || type.as_string() != (window ? "sliding_attention" : "full_attention"))
-      s.refuse("\"layer_types\" holds ", type.dump(), ", which is not supported together with ",
-               window ? "a sliding window" : "full attention");
-}
-
-// The first layer that has a window, by "max_window_layers".
-int64_t first_with_window(const Settings& s) {
-  constexpr int64_t kDefault = 28;  // used if the file lacks the member
-  const Json* said = s.find("max_window_layers");
-  if (!said) return kDefault;
-  if (!said->is_int() || said->as_int() < 0)
-    s.refuse("\"max_window_layers\" is ", said->dump(), ", wanted a number of layers");
-  return said->as_int();
-}
-
-// The number of tokens that a token sees; 0 if it sees all.
-int window_of(WindowRule rule, const Settings& s, const Json& json, int layers) {
-  constexpr int kDefault = 4096;  // used if the file lacks the member; null means no window
-  int window = 0;
-  if (rule == WindowRule::kAll || (rule == WindowRule::kByFlag && s.flag("use_sliding_window", false)))
-    window = json.find("sliding_window") ? s.count("sliding_window", 0) : kDefault;
-  const int64_t first = window > 0 && rule == WindowRule::kByFlag ? first_with_window(s) : 0;
-  if (first > 0 && first < layers)
-    s.refuse("\"max_window_layers\" ", first,
-             " gives a sliding window to some layers only, which is not supported");
-  if (first >= layers) window = 0;
-  check_layer_types(s, window > 0);
-  return window;
-}
-
 void set_heads(ModelConfig& c, const Family& family, const Settings& s, const Json& json) {
   const ConfigKeys& k = *family.keys;
   if (k.groups) {
@@ -200,6 +166,8 @@ ModelConfig read_config(const Family& family, const Settings& s, const Json& jso
   c.norm = family.norm;
   c.norm_epsilon = s.number(k.epsilon, d.epsilon);
   c.qk_layernorm = family.head_norms;
+  c.qk_norm_all_heads = family.joint_norms;
+  c.norm_placement = family.norm_places;
   c.untied_head = !s.flag("tie_word_embeddings", d.tied);
   c.attention_dropout = s.number(k.attention_dropout, d.dropout);
   c.hidden_dropout = k.hidden_dropout ? s.number(k.hidden_dropout, d.dropout) : 0;
@@ -209,17 +177,13 @@ ModelConfig read_config(const Family& family, const Settings& s, const Json& jso
   set_function(c, family, s);
   set_biases(c, family.biases, s);
   set_heads(c, family, s, json);
-  c.sliding_window = window_of(family.window, s, json, c.layers);
+  set_hf_window(c, family, s, json);
   for (const FixedFlag& flag : family.fixed) s.only(flag.key, flag.value, flag.value);
   return c;
 }
 
 Json id_or_null(const std::optional<int64_t>& id) {
   return id ? Json(*id) : Json();
-}
-
-Json window_or_null(const ModelConfig& c) {
-  return c.sliding_window > 0 ? Json(c.sliding_window) : Json();
 }
 
 Json::Object rope_parameters(const ModelConfig& c) {
@@ -253,10 +217,10 @@ void add(Json::Object& members, const char* key, Json value) {
   if (key) members.emplace_back(key, std::move(value));
 }
 
-void add_rotation(Json::Object& members, const ModelConfig& c) {
+void add_rotation(Json::Object& members, const Family& family, const ModelConfig& c) {
   const Json::Object rope = rope_parameters(c);
   members.push_back({"rope_theta", c.rotary_base});  // for transformers 4
-  members.push_back({"rope_parameters", rope});      // for transformers 5
+  members.push_back({"rope_parameters", family.rope_by_type ? rope_of_types(rope) : rope});  // for transformers 5
   if (rope.front().second.as_string() != "default")
     members.push_back({"rope_scaling", rope});  // for transformers 4
 }
@@ -266,13 +230,6 @@ void add_no_rope_layers(Json::Object& members, const ModelConfig& c) {
   Json::Array list;
   for (int layer = 0; layer < c.layers; ++layer) list.emplace_back(c.rotates(layer) ? 1 : 0);
   members.insert(members.end(), {{"no_rope_layer_interval", c.no_rope_freq}, {"no_rope_layers", list}});
-}
-
-void add_window(Json::Object& members, WindowRule rule, const ModelConfig& c) {
-  if (rule == WindowRule::kByFlag)
-    members.insert(members.end(), {{"use_sliding_window", c.sliding_window > 0},
-                                   {"max_window_layers", c.sliding_window > 0 ? 0 : c.layers}});
-  if (rule != WindowRule::kNone) members.push_back({"sliding_window", window_or_null(c)});
 }
 
 // The members of config.json that the family's row names.
@@ -291,19 +248,20 @@ Json::Object members_of(const Family& family, const ModelConfig& c) {
   add(members, k.attention_dropout, c.attention_dropout);
   add(members, k.embedding_dropout, c.hidden_dropout);
   add(members, k.hidden_dropout, c.hidden_dropout);
-  if (family.position == PositionEmbedding::kRope) add_rotation(members, c);
+  if (family.position == PositionEmbedding::kRope) add_rotation(members, family, c);
   if (family.biases == BiasRule::kByFlags)
     members.insert(members.end(), {{"attention_bias", c.linear_bias}, {"mlp_bias", c.linear_bias}});
   add_no_rope_layers(members, c);
-  add_window(members, family.window, c);
+  add_hf_window(members, family.window, c);
   if (family.defaults.pads) members.push_back({"pad_token_id", Json()});
   return members;
 }
 
 }  // namespace
 
-HfModel parse_hf_config(const Json& json, const std::string& where) {
-  const JsonNames names(json, where);
+HfModel parse_hf_config(const Json& file, const std::string& where) {
+  const JsonNames names(file, where);
+  const Json json = with_one_rotation(file, where);
   const Settings s(json, where);
   const std::string type = s.text("model_type", "");
   const Family* const family = find_family(type);

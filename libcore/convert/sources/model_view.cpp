@@ -85,9 +85,12 @@ ModelView llama_view(const TensorFile& file, const ModelConfig& config) {
   ModelView view{.file = &file, .config = config, .words = "model.embed_tokens.weight"};
   for (int layer = 0; layer < config.layers; ++layer) {
     const std::string stem = concat("model.layers.", layer, '.');
+    const bool before = config.norms_before(), after = config.norms_after();
+    // Where branches have a norm at their end, that is "post_attention".
+    const char* const second = after ? "pre_feedforward_layernorm" : "post_attention_layernorm";
     view.layers.push_back(
-        {.norm1 = find.norm(stem + "input_layernorm"),
-         .norm2 = find.norm(stem + "post_attention_layernorm"),
+        {.norm1 = find.norm_if(before, stem + "input_layernorm"),
+         .norm2 = find.norm_if(before, stem + second),
          .qkv = {find.straight(stem + "self_attn.q_proj", 0),
                  find.straight(stem + "self_attn.k_proj", sizes.query),
                  find.straight(stem + "self_attn.v_proj", sizes.query + sizes.key)},
@@ -95,7 +98,9 @@ ModelView llama_view(const TensorFile& file, const ModelConfig& config) {
          .fc1 = {find.straight(stem + "mlp.gate_proj", 0), find.straight(stem + "mlp.up_proj", sizes.ffn)},
          .fc2 = {find.straight(stem + "mlp.down_proj", 0)},
          .query_norm = find.norm_if(config.qk_layernorm, stem + "self_attn.q_norm"),
-         .key_norm = find.norm_if(config.qk_layernorm, stem + "self_attn.k_norm")});
+         .key_norm = find.norm_if(config.qk_layernorm, stem + "self_attn.k_norm"),
+         .after1 = find.norm_if(after, stem + "post_attention_layernorm"),
+         .after2 = find.norm_if(after, stem + "post_feedforward_layernorm")});
   }
   view.final_norm = find.norm("model.norm");
   view.head = config.untied_head ? "lm_head.weight" : view.words;
@@ -119,14 +124,16 @@ ModelView our_view(const TensorFile& file, const ModelConfig& config) {
     Product qkv = find.straight(stem + "self_attention.linear_qkv", 0);
     qkv.runs = packed_rows(config);
     view.layers.push_back(
-        {.norm1 = find.norm(stem + "input_layernorm"),
-         .norm2 = find.norm(stem + "pre_mlp_layernorm"),
+        {.norm1 = find.norm_if(config.norms_before(), stem + "input_layernorm"),
+         .norm2 = find.norm_if(config.norms_before(), stem + "pre_mlp_layernorm"),
          .qkv = {std::move(qkv)},
          .proj = {find.straight(stem + "self_attention.linear_proj", 0)},
          .fc1 = {find.straight(stem + "mlp.linear_fc1", 0)},
          .fc2 = {find.straight(stem + "mlp.linear_fc2", 0)},
          .query_norm = find.norm_if(config.qk_layernorm, stem + "self_attention.q_layernorm"),
-         .key_norm = find.norm_if(config.qk_layernorm, stem + "self_attention.k_layernorm")});
+         .key_norm = find.norm_if(config.qk_layernorm, stem + "self_attention.k_layernorm"),
+         .after1 = find.norm_if(config.norms_after(), stem + "post_self_attn_layernorm"),
+         .after2 = find.norm_if(config.norms_after(), stem + "post_mlp_layernorm")});
   }
   view.final_norm = find.norm("decoder.final_layernorm");
   view.head = config.untied_head ? "output_layer.weight" : view.words;
@@ -150,14 +157,16 @@ ModelView gguf_view(const GgufFile& file, const ModelConfig& config) {
     std::vector<Product> fc1;
     if (!gpt2) fc1.push_back(find.straight(stem + "ffn_gate", 0));
     fc1.push_back(find.straight(stem + "ffn_up", gpt2 ? 0 : sizes.ffn));
-    view.layers.push_back({.norm1 = find.norm(stem + "attn_norm"),
-                           .norm2 = find.norm(stem + "ffn_norm"),
+    view.layers.push_back({.norm1 = find.norm_if(config.norms_before(), stem + "attn_norm"),
+                           .norm2 = find.norm_if(config.norms_before(), stem + "ffn_norm"),
                            .qkv = gguf_qkv(find, stem, sizes, gpt2),
                            .proj = {find.straight(stem + "attn_output", 0)},
                            .fc1 = std::move(fc1),
                            .fc2 = {find.straight(stem + "ffn_down", 0)},
                            .query_norm = find.norm_if(config.qk_layernorm, stem + "attn_q_norm"),
-                           .key_norm = find.norm_if(config.qk_layernorm, stem + "attn_k_norm")});
+                           .key_norm = find.norm_if(config.qk_layernorm, stem + "attn_k_norm"),
+                           .after1 = find.norm_if(config.norms_after(), stem + "post_attention_norm"),
+                           .after2 = find.norm_if(config.norms_after(), stem + "post_ffw_norm")});
   }
   view.final_norm = find.norm("output_norm");
   view.head = config.untied_head ? "output.weight" : view.words;

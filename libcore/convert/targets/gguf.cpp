@@ -36,6 +36,8 @@ constexpr GgufName kNames[] = {
     {"decoder.layers.#.self_attention.q_layernorm", {}, {"blk.#.attn_q_norm"}},
     {"decoder.layers.#.self_attention.k_layernorm", {}, {"blk.#.attn_k_norm"}},
     {"decoder.layers.#.self_attention.linear_proj", {"blk.#.attn_output"}, {"blk.#.attn_output"}},
+    {"decoder.layers.#.post_self_attn_layernorm", {}, {"blk.#.post_attention_norm"}},
+    {"decoder.layers.#.post_mlp_layernorm", {}, {"blk.#.post_ffw_norm"}},
     {"decoder.layers.#.pre_mlp_layernorm", {"blk.#.ffn_norm"}, {"blk.#.ffn_norm"}},
     {"decoder.layers.#.mlp.linear_fc1", {"blk.#.ffn_up"}, {"blk.#.ffn_gate", "blk.#.ffn_up"}},
     {"decoder.layers.#.mlp.linear_fc2", {"blk.#.ffn_down"}, {"blk.#.ffn_down"}},

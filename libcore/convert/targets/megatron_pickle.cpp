@@ -33,6 +33,16 @@ Json window_size(const ModelConfig& c) {
   return Json::Array{c.sliding_window - 1, 0};
 }
 
+// Megatron's window_attn_skip_freq: an interval, or a list in which 1 marks a layer that has the window
+// (core/transformer/utils.py: is_layer_window_attention).
+Json window_skips(const ModelConfig& c) {
+  if (!c.has_mixed_windows()) return {};
+  if (c.full_layers == 0) return c.window_skip_freq;
+  Json list = Json::array();
+  for (int layer = 0; layer < c.layers; ++layer) list.push_back(c.window_of(layer) > 0 ? 1 : 0);
+  return list;
+}
+
 // Throws kData for a rotary scaling that Megatron cannot express: its --use-rope-scaling has LLaMA 3.1's
 // values built in.
 void check_rope_scaling(const ModelConfig& c) {
@@ -81,6 +91,7 @@ Json::Object model_args(const Conversion& conversion, const MegatronLayout& layo
           {"use_rope_scaling", c.rope_scaling},
           {"rope_scaling_factor", c.rope_factor},
           {"window_size", window_size(c)},
+          {"window_attn_skip_freq", window_skips(c)},
           {"no_rope_freq", no_rope_freq(c)},
           {"rotary_interleaved", false},
           {"normalization", enum_name(c.norm)},

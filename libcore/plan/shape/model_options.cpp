@@ -78,6 +78,8 @@ void position_options(std::ostream& out, const ModelShape& m, bool ours) {
   number(out, "rope-scaling-high-freq-factor", m.rope_high_freq, usual.rope_high_freq);
   number(out, "rope-scaling-original-positions", m.rope_original_positions, usual.rope_original_positions);
   number(out, "sliding-window", m.sliding_window, usual.sliding_window);
+  number(out, "window-attn-skip-freq", m.window_skip_freq, usual.window_skip_freq);
+  number(out, "max-window-layers", m.full_layers, usual.full_layers);
 }
 
 }  // namespace
@@ -93,6 +95,9 @@ std::string model_options(const ModelShape& m, bool ours) {
   else if (m.kv_channels * m.heads != m.hidden)
     out << " --kv-channels " << m.kv_channels;
   if (m.qk_layernorm) out << " --qk-layernorm";
+  if (ours && m.qk_norm_all_heads) out << " --qk-norm-all-heads";
+  if (ours && m.norm_placement != NormPlacement::kBefore)
+    out << " --norm-placement " << enum_name(m.norm_placement);
   if (m.swiglu) out << " --swiglu";
   if (m.norm == Normalization::kRmsNorm) out << " --normalization RMSNorm";
   if (m.untied_head) out << " --untie-embeddings-and-output-weights";
