@@ -41,7 +41,7 @@ class EmulatedCudaGenerate : public testing::Test {
 };
 
 TEST_F(EmulatedCudaGenerate, WritesTheTextOfTheCpu) {
-  for (const char* model : {"generate-gpt2", "generate-llama", "generate-qwen3"}) {
+  for (const char* model : {"generate-gpt2", "generate-llama", "generate-qwen3", "generate-olmo2"}) {
     take_model(model);
     for (const char* cache : {"", " --kv-cache bf16"})
       EXPECT_NE(expect_same_text(std::string("model --prompt 'The first'") + cache), "");

@@ -362,15 +362,21 @@ TEST(PretrainConfig, SaysEverythingThatIsWrongWithALayout) {
       "that work: 4, 6");
 }
 
+TEST(PretrainConfig, RefusesPartsWithoutTheOptionThatTheyBelongTo) {
+  EXPECT_EQ(complaint(small() + "--window-attn-skip-freq 4 --max-window-layers 1"),
+            "--window-attn-skip-freq 4 has no effect without --sliding-window; leave it out\n  "
+            "--max-window-layers 1 has no effect without --sliding-window; leave it out");
+  EXPECT_EQ(complaint(small() + "--qk-norm-all-heads --normalization RMSNorm"),
+            "--qk-norm-all-heads has no effect without --qk-layernorm; give both");
+  EXPECT_EQ(complaint(small() + "--qk-norm-all-heads --qk-layernorm"),
+            "--qk-norm-all-heads is there for --normalization RMSNorm only, not for LayerNorm");
+}
+
 // Each context rank has two spans of a sequence, and every sequence-parallel rank must get whole rows of each
 // span.
 TEST(PretrainConfig, SplitsTheSequenceEvenlyOverContextRanks) {
   EXPECT_EQ(complaint(small() + "--context-parallel-size 4 --seq-length 32 --nproc 8"), "");
-  EXPECT_EQ(complaint(small() + "--context-parallel-size 2 --sliding-window 8 --nproc 4"),
-            "--sliding-window 8 is less than --seq-length 32, which needs a whole sample on one rank; leave "
-            "--context-parallel-size at 1");
-  EXPECT_EQ(complaint(small() + "--context-parallel-size 2 --sliding-window 32 --nproc 4"), "");
-  EXPECT_EQ(complaint(small() + "--sliding-window 8"), "");
+  EXPECT_EQ(complaint(small() + "--context-parallel-size 2 --sliding-window 8 --nproc 4"), "");
   EXPECT_EQ(
       complaint(small() + "--context-parallel-size 3 --nproc 3 --global-batch-size 2"),
       "--seq-length 32 is not a multiple of 2 * --context-parallel-size 3 = 6; nearest that work: 30, 36");

@@ -39,7 +39,8 @@ struct Case {
 std::vector<Case> cases() {
   std::vector<Case> out{{"gpt2", test::tiny_gpt2()},   {"gpt2_dropout", with_dropout(test::tiny_gpt2())},
                         {"llama", test::tiny_llama()}, {"llama_dropout", with_dropout(test::tiny_llama())},
-                        {"qwen3", test::tiny_qwen3()}, {"qwen3_dropout", with_dropout(test::tiny_qwen3())}};
+                        {"qwen3", test::tiny_qwen3()}, {"qwen3_dropout", with_dropout(test::tiny_qwen3())},
+                        {"olmo2", test::tiny_olmo2()}, {"olmo2_dropout", with_dropout(test::tiny_olmo2())}};
   Case odd{"gpt2_exact_gelu_without_qkv_bias", test::tiny_gpt2()};
   odd.config.bias_gelu_fusion = false;
   odd.config.qkv_bias = false;
@@ -53,6 +54,15 @@ std::vector<Case> cases() {
   Case layer_norms{"gpt2_with_head_norms", test::tiny_gpt2()};  // whose norms have biases
   layer_norms.config.qk_layernorm = true;
   out.push_back(layer_norms);
+  for (const NormPlacement placement : {NormPlacement::kAfter, NormPlacement::kBoth}) {
+    Case one{concat("gpt2_with_norms_", enum_name(placement)), with_dropout(test::tiny_gpt2())};
+    one.config.norm_placement = placement;
+    out.push_back(one);
+  }
+  Case windows{"llama_with_a_window_in_its_second_layer", test::tiny_llama()};
+  windows.config.sliding_window = 3;
+  windows.config.full_layers = 1;
+  out.push_back(windows);
   Case partial{"llama_partly_rotated_with_biases", test::tiny_llama()};
   partial.config.rotary_percent = 0.5;
   partial.config.linear_bias = true;

@@ -19,16 +19,17 @@ constexpr float kTolerance = 2e-6f;  // the ranks add values around 1 in fp32, i
 struct Case {
   const char* name;
   bool llama, dropout, sequence, cut = false, head_norms = false;
+  bool olmo2 = false;  // with norms after the branches, and over all heads
 };
 void PrintTo(const Case& c, std::ostream* out) {
   *out << c.name;
 }
 
 ModelConfig config_of(const Case& c) {
-  ModelConfig config = c.llama ? test::tiny_llama() : test::tiny_gpt2();
+  ModelConfig config = c.olmo2 ? test::tiny_olmo2() : c.llama ? test::tiny_llama() : test::tiny_gpt2();
   // Pads 23 ids to 32: the first rank has 16 real rows, the second one 7 and 9 of padding.
   config.vocab_divisor = 8;
-  config.qk_layernorm = c.head_norms;
+  config.qk_layernorm = c.head_norms || c.olmo2;
   if (c.dropout) config.attention_dropout = config.hidden_dropout = 0.2;
   return config;
 }
@@ -92,7 +93,9 @@ INSTANTIATE_TEST_SUITE_P(Families, TensorParallel,
                                          Case{"gpt2_sequence_cut", false, true, true, true},
                                          Case{"llama_sequence_cut", true, false, true, true},
                                          Case{"qwen3", true, false, false, false, true},
-                                         Case{"qwen3_sequence_cut", true, true, true, true, true}),
+                                         Case{"qwen3_sequence_cut", true, true, true, true, true},
+                                         Case{"olmo2", true, false, false, false, false, true},
+                                         Case{"olmo2_sequence_cut", true, true, true, true, false, true}),
                          [](const auto& instance) { return instance.param.name; });
 
 TEST_P(TensorParallel, TwoRanksComputeWhatOneDoes) {

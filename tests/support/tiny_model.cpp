@@ -48,6 +48,13 @@ ModelConfig tiny_qwen3() {
   return config;
 }
 
+ModelConfig tiny_olmo2() {
+  ModelConfig config = tiny_llama();
+  config.qk_layernorm = config.qk_norm_all_heads = true;
+  config.norm_placement = NormPlacement::kAfter;
+  return config;
+}
+
 TinyModel::TinyModel(const ModelConfig& config, const RecomputePlan& recompute, DType dtype)
     : stage(config, {.count = config.layers}, {}, table, recompute),
       store(table, stream, {.dtype = dtype}),

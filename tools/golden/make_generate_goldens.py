@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Make tests/parity/goldens/generate-*: tiny GPT-2, LLaMA and Qwen3 models, trained for a moment on the corpus of the
+"""Make tests/parity/goldens/generate-*: tiny GPT-2, LLaMA, Qwen3 and OLMo 2 models, trained for a moment on the corpus of the
 tokenizer's tests, and the text that transformers' pipeline("text-generation") continues prompts with.
 
-  python tools/golden/make_generate_goldens.py tests [KIND …]      (torch 2.15.0, transformers 5.23.0; qwen3: 5.24.0)
+  python tools/golden/make_generate_goldens.py tests [KIND …]      (torch 2.15.0, transformers 5.23.0; qwen3, olmo2: 5.24.0)
 
 With KIND …, makes only these.
 
@@ -30,6 +30,10 @@ def make_model(kind, vocab, eos):
         return transformers.Qwen3ForCausalLM(transformers.Qwen3Config(
             hidden_size=12, intermediate_size=24, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, head_dim=6,
             max_position_embeddings=64, tie_word_embeddings=True, **common))
+    if kind == "olmo2":
+        return transformers.Olmo2ForCausalLM(transformers.Olmo2Config(
+            hidden_size=16, intermediate_size=24, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+            max_position_embeddings=64, pad_token_id=None, **common))
     return transformers.LlamaForCausalLM(transformers.LlamaConfig(
         hidden_size=12, intermediate_size=24, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, head_dim=4,
         max_position_embeddings=64, rms_norm_eps=1e-5, tie_word_embeddings=False, **common))
@@ -58,7 +62,7 @@ def main():
     with open(os.path.join(root, "text/data/corpus.jsonl"), encoding="utf-8") as corpus:
         for line in corpus:
             ids += tokenizer(json.loads(line)["text"])["input_ids"] + [tokenizer.eos_token_id]
-    for kind in sys.argv[2:] or ("gpt2", "llama", "qwen3"):
+    for kind in sys.argv[2:] or ("gpt2", "llama", "qwen3", "olmo2"):
         torch.manual_seed(11)
         model = make_model(kind, len(tokenizer), tokenizer.eos_token_id)
         loss = train(model, torch.tensor(ids))

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Make tests/parity/goldens/train-*: tiny GPT-2, LLaMA, Mistral, Qwen3 and SmolLM3 models as Hugging Face folders, and
-what transformers and torch compute from them: logits, a greedy continuation, and 20 steps of AdamW.
+"""Make tests/parity/goldens/train-*: tiny models of each family as Hugging Face folders, and what transformers and torch
+compute from them: logits, a greedy continuation, and 20 steps of AdamW.
 
   python tools/golden/make_train_goldens.py tests/parity/goldens [NAME …]      (torch 2.15.0, transformers 5.23.0;
-                                                                  train-mistral, -qwen3, -smollm3: transformers 5.24.0)
+                                                                  all but gpt2 and llama: transformers 5.24.0)
 
 train-NAME/ holds config.json and model.safetensors (fp32); train-NAME.json holds the shapes, the optimizer, the
 tokens (step k, row r reads seq + 1 ids from (k * batch + r) * seq: the first seq are the input, the last seq the
@@ -34,9 +34,34 @@ CASES = {
     "train-qwen3": dict(kind="qwen3", layers=2, hidden=24, heads=4, kv_heads=2, head_dim=10, ffn=40, seq=16, batch=4, vocab=77, clip=1.0),
     # Every second layer without rotation.
     "train-smollm3": dict(kind="smollm3", layers=3, hidden=16, heads=4, kv_heads=2, ffn=24, seq=16, batch=4, vocab=77, clip=1.0, interval=2),
+    # A window in the last layer only.
+    "train-qwen2-windows": dict(kind="qwen2", layers=2, hidden=16, heads=4, kv_heads=2, ffn=24, seq=16, batch=4, vocab=77, clip=1.0,
+                                window=5, full_layers=1),
+    # Norms after branches with small outputs would enlarge torch's own rounding to 2e-5, so weights are larger.
+    "train-olmo2": dict(kind="olmo2", scale=16.0, layers=2, hidden=24, heads=4, kv_heads=2, ffn=40, seq=16, batch=4, vocab=77, clip=1.0),
+    # Windows in all layers but every fourth.
+    "train-olmo3": dict(kind="olmo3", scale=10.0, layers=4, hidden=32, heads=4, kv_heads=2, ffn=24, seq=16, batch=4, vocab=77, clip=1.0, window=5),
 }
 CLASSES = dict(gpt2=transformers.GPT2LMHeadModel, llama=transformers.LlamaForCausalLM, mistral=transformers.MistralForCausalLM,
-               qwen3=transformers.Qwen3ForCausalLM, smollm3=transformers.SmolLM3ForCausalLM)
+               qwen2=transformers.Qwen2ForCausalLM, qwen3=transformers.Qwen3ForCausalLM, smollm3=transformers.SmolLM3ForCausalLM,
+               olmo2=transformers.Olmo2ForCausalLM, olmo3=transformers.Olmo3ForCausalLM)
+
+
+def llama_like(case, **more):
+    """The members that the configurations of most families have in common."""
+    return dict(hidden_size=case["hidden"], intermediate_size=case["ffn"], num_hidden_layers=case["layers"],
+                num_attention_heads=case["heads"], num_key_value_heads=case["kv_heads"],
+                max_position_embeddings=2 * case["seq"], rms_norm_eps=1e-5, vocab_size=case["vocab"], bos_token_id=0,
+                eos_token_id=0, **more)
+
+
+# Configurations of families whose classes take llama_like().
+CONFIGS = dict(
+    qwen2=lambda case: transformers.Qwen2Config(**llama_like(
+        case, use_sliding_window=True, sliding_window=case["window"], max_window_layers=case["full_layers"])),
+    olmo2=lambda case: transformers.Olmo2Config(**llama_like(case, pad_token_id=None)),
+    olmo3=lambda case: transformers.Olmo3Config(**llama_like(case, pad_token_id=None, sliding_window=case["window"])),
+)
 
 
 def make_tokens(count, vocab, seed):
@@ -74,6 +99,8 @@ def make_model(case):
             num_attention_heads=case["heads"], num_key_value_heads=case["kv_heads"], max_position_embeddings=2 * case["seq"],
             rms_norm_eps=1e-5, no_rope_layer_interval=case["interval"], pad_token_id=None, **common)
         model = transformers.SmolLM3ForCausalLM(config)
+    elif case["kind"] in CONFIGS:
+        model = CLASSES[case["kind"]](CONFIGS[case["kind"]](case))
     else:
         config = transformers.LlamaConfig(
             hidden_size=case["hidden"], intermediate_size=case["ffn"], num_hidden_layers=case["layers"],
@@ -84,7 +111,7 @@ def make_model(case):
     with torch.no_grad():
         for name, param in sorted(model.named_parameters()):
             # Weights of a size at which attention is not uniform; no bias or norm weight at its neutral value.
-            param.mul_(4.0) if param.dim() > 1 else param.add_(0.1 * torch.randn(param.shape, generator=generator))
+            param.mul_(case.get("scale", 4.0)) if param.dim() > 1 else param.add_(0.1 * torch.randn(param.shape, generator=generator))
     return model
 
 

@@ -31,6 +31,15 @@ TEST(Family, IsTheFirstThatHasTheModelsParts) {
            Case{"qwen3", [](ModelConfig& c) { c.qk_layernorm = true; }},
            Case{"qwen3", [](ModelConfig& c) { c.qk_layernorm = true, c.sliding_window = 3; }},
            Case{"smollm3", [](ModelConfig& c) { c.no_rope_freq = 4; }},
+           Case{"qwen2", [](ModelConfig& c) { c.qkv_bias = true, c.sliding_window = 3, c.full_layers = 1; }},
+           Case{"olmo2", [](ModelConfig& c) { c = test::tiny_olmo2(); }},
+           Case{"olmo3", [](ModelConfig& c) { c = test::tiny_olmo2(), c.sliding_window = 3; }},
+           Case{"olmo3",
+                [](ModelConfig& c) {
+                  c = test::tiny_olmo2();
+                  c.sliding_window = 3;
+                  c.window_skip_freq = 2;
+                }},
        }) {
     ModelConfig c = tiny_llama();
     change(c);
@@ -57,6 +66,19 @@ TEST(Family, SaysWhichOptionsItCannotExpress) {
   c = tiny_llama();
   c.no_rope_freq = 4;
   EXPECT_EQ(misfits(*find_family("llama"), c), std::vector<std::string>{"--no-rope-freq 4"});
+  c = tiny_llama();
+  c.sliding_window = 3;
+  c.window_skip_freq = 2;
+  EXPECT_EQ(misfits(*find_family("mistral"), c), std::vector<std::string>{"--window-attn-skip-freq 2"});
+  c.window_skip_freq = 0;
+  c.full_layers = 1;
+  EXPECT_EQ(misfits(*find_family("mistral"), c), std::vector<std::string>{"--max-window-layers 1"});
+  EXPECT_EQ(misfits(*find_family("qwen3"), test::tiny_olmo2()),
+            (std::vector<std::string>{"--norm-placement after", "--qk-norm-all-heads"}));
+  c = test::tiny_olmo2();
+  c.rotary_interpolation = 2;
+  EXPECT_EQ(misfits(*find_family("olmo3"), c),
+            std::vector<std::string>{"--rotary-seq-len-interpolation-factor"});
   EXPECT_EQ(misfits(*find_family("gpt2"), tiny_llama()),
             (std::vector<std::string>{"--position-embedding-type rope", "--normalization RMSNorm", "--swiglu",
                                       "--num-query-groups 2", "--kv-channels 4"}));
@@ -70,7 +92,7 @@ TEST(Families, HaveOneRowForEachType) {
     EXPECT_FALSE(std::string(family.title).empty());
   }
   EXPECT_EQ(find_family("bert"), nullptr);
-  EXPECT_EQ(family_types(), "gpt2, llama, qwen2, mistral, qwen3, smollm3");
+  EXPECT_EQ(family_types(), "gpt2, llama, qwen2, mistral, qwen3, smollm3, olmo2, olmo3");
 }
 
 }  // namespace

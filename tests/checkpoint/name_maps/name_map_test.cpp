@@ -15,7 +15,7 @@
 namespace megalith {
 namespace {
 
-ModelConfig small(bool llama, bool head_norms = false) {
+ModelConfig small(bool llama) {
   ModelConfig c;
   c.layers = 3;
   c.hidden = 12;
@@ -28,7 +28,15 @@ ModelConfig small(bool llama, bool head_norms = false) {
   c.vocab_size = 17;
   c.untied_head = llama;
   c.linear_bias = !llama;
-  c.qk_layernorm = head_norms;
+  return c;
+}
+
+/// With the family's parts.
+ModelConfig small(const Family& family) {
+  ModelConfig c = small(family.gated);
+  c.qk_layernorm = family.head_norms;
+  c.qk_norm_all_heads = family.joint_norms;
+  c.norm_placement = family.norm_places;
   return c;
 }
 
@@ -79,7 +87,7 @@ TEST(NameMap, RoundTripsEveryTensorOfEveryFamily) {
   for (const Family& family : families()) {
     const NameMap* const map = &family.names;
     for (const bool biased : {false, true}) {
-      ModelConfig config = small(family.gated, family.head_norms);
+      ModelConfig config = small(family);
       config.linear_bias = biased;
       Values theirs;
       std::map<std::string, Tensor> ours;
@@ -109,7 +117,7 @@ TEST(NameMap, RoundTripsEveryTensorOfEveryFamily) {
 TEST(NameMap, NamesAreUniqueOnBothSides) {
   for (const Family& family : families()) {
     std::set<std::string> ours, theirs;
-    for (const RenamedTensor& m : renamed_tensors(family.names, small(family.gated, family.head_norms))) {
+    for (const RenamedTensor& m : renamed_tensors(family.names, small(family))) {
       EXPECT_TRUE(ours.insert(m.ours).second) << m.ours;
       for (const TheirTensor& t : m.theirs) EXPECT_TRUE(theirs.insert(t.name).second) << t.name;
     }

@@ -103,6 +103,58 @@ TEST(HfConfig, ReadsWhichLayersOfSmolLm3AreRotated) {
   EXPECT_EQ(parse_hf_config(json, "x").config.no_rope_freq, 4);  // transformers' default
 }
 
+// transformers 5.24: Qwen2Config and Olmo3Config derive the types of layers that a file does not list.
+TEST(HfConfig, ReadsWhichLayersHaveAWindow) {
+  const auto windows = [](const Json& json) {
+    const ModelConfig c = parse_hf_config(json, "x").config;
+    std::string text;
+    for (int layer = 0; layer < c.layers; ++layer) text += c.window_of(layer) > 0 ? 'w' : '-';
+    return text;
+  };
+  EXPECT_EQ(windows(golden("families/qwen2_windows")), "-w");
+  EXPECT_EQ(windows(golden("families/olmo3")), "www-");
+  Json qwen2 = without(golden("families/qwen2_windows"), "layer_types");
+  EXPECT_EQ(windows(qwen2), "-w");  // by max_window_layers
+  qwen2.set("max_window_layers", 0);
+  EXPECT_EQ(windows(qwen2), "ww");
+  qwen2.set("max_window_layers", 2);
+  EXPECT_EQ(windows(qwen2), "--");
+  qwen2.set("layer_types", Json::Array{"sliding_attention", "full_attention"});  // it has precedence
+  EXPECT_EQ(windows(qwen2), "w-");
+  Json olmo3 = without(golden("families/olmo3"), "layer_types");
+  olmo3.set("num_hidden_layers", 9);
+  EXPECT_EQ(windows(olmo3), "www-www-w");
+  EXPECT_EQ(parse_hf_config(without(olmo3, "sliding_window"), "x").config.sliding_window, 4096);
+  olmo3.set("sliding_window", Json());
+  EXPECT_EQ(windows(olmo3), "---------");
+}
+
+TEST(HfConfig, ReadsOlmo2) {
+  const auto [family, c] = parse_hf_config(golden("families/olmo2"), "config.json");
+  EXPECT_EQ(family, find_family("olmo2"));
+  EXPECT_TRUE(c.qk_layernorm && c.qk_norm_all_heads && c.swiglu && c.untied_head);
+  EXPECT_EQ(c.norm_placement, NormPlacement::kAfter);
+  EXPECT_EQ(c.kv_channels, 4);
+  EXPECT_EQ(c.kv_heads(), 2);
+  EXPECT_EQ(parse_hf_config(without(golden("families/olmo2"), "num_key_value_heads"), "x").config.kv_heads(), 4);
+}
+
+// transformers gives OLMo 3's full layers "rope_theta", and the others the default.
+TEST(HfConfig, ReadsOneRotationForBothTypesOfLayers) {
+  Json json = without(golden("families/olmo3"), "rope_parameters");
+  EXPECT_EQ(parse_hf_config(json, "x").config.rotary_base, 5e5);
+  json.set("rope_theta", 500000);
+  EXPECT_EQ(parse_hf_config(json, "x").config.rotary_base, 5e5);
+  json.set("rope_theta", 777);
+  EXPECT_NE(refusal(json).find("the rotation's \"rope_theta\" differs between the types of layers"),
+            std::string::npos)
+      << refusal(json);
+  json.set("rope_scaling", Json::Object{{"rope_type", "yarn"}, {"factor", 8.0}});
+  EXPECT_NE(refusal(json).find("\"rope_scaling\" scales the rotation of layers without a window only"),
+            std::string::npos)
+      << refusal(json);
+}
+
 TEST(HfConfig, ReadsTheRotaryBaseUnderBothNames) {
   Json json = golden("llama");
   json.set("rope_parameters", Json());
@@ -141,7 +193,7 @@ TEST(HfConfig, RefusesByNameWhatItCannotCompute) {
   const Json yarn = Json::Object{{"rope_type", "yarn"}, {"factor", 8.0}};
   for (const auto& [family, key, value, message] : {
            Case{"gpt2", "model_type", "bert",
-                "\"bert\"; these can be read: gpt2, llama, qwen2, mistral, qwen3, smollm3"},
+                "\"bert\"; these can be read: gpt2, llama, qwen2, mistral, qwen3, smollm3, olmo2, olmo3"},
            Case{"gpt2", "scale_attn_by_inverse_layer_idx", true, "true is not supported"},
            Case{"gpt2", "scale_attn_weights", false, "false is not supported"},
            Case{"gpt2", "add_cross_attention", true, "true is not supported"},
@@ -185,6 +237,14 @@ TEST(HfConfig, RefusesByNameWhatItCannotCompute) {
            Case{"families/qwen3", "layer_types", Json::Array{"sliding_attention"},
                 "\"sliding_attention\", which is not supported together with full attention"},
            Case{"families/qwen3", "attention_bias", true, "true is not supported"},
+           Case{"families/olmo2", "attention_bias", true, "true is not supported"},
+           Case{"families/olmo3", "layer_types",
+                Json::Array{"full_attention", "full_attention", "sliding_attention", "full_attention"},
+                "in a pattern that is not supported; these are: to all but every N-th layer"},
+           Case{"families/olmo3", "layer_types", Json::Array{"full_attention"}, "wanted a list of 4 types"},
+           Case{"families/olmo3", "layer_types",
+                Json::Array{"chunked_attention", "full_attention", "full_attention", "full_attention"},
+                "holds \"chunked_attention\", wanted sliding_attention or full_attention"},
        }) {
     Json json = golden(family);
     json.set(key, value);
@@ -215,7 +275,8 @@ TEST(HfConfig, ReadsAndWritesEachActivation) {
 // The config.json that we write must be read back as the same model, and must match transformers' own file.
 TEST(HfConfig, WritesWhatItReads) {
   for (const char* name : {"gpt2", "llama", "families/qwen2", "families/mistral", "families/llama3",
-                           "families/linear", "families/qwen3", "families/smollm3"}) {
+                           "families/linear", "families/qwen3", "families/smollm3", "families/olmo2",
+                           "families/olmo3", "families/qwen2_windows"}) {
     const Json theirs = golden(name);
     const ModelConfig config = parse_hf_config(theirs, name).config;
     const SpecialIds ids{theirs["bos_token_id"].as_int(), theirs["eos_token_id"].as_int()};

@@ -165,6 +165,31 @@ TEST(MegatronTarget, RefusesLayersWithoutRotationThatMegatronCannotHave) {
   EXPECT_FALSE(fs::exists(dir / "x"));
 }
 
+TEST(MegatronTarget, RefusesNormsThatGptModelLacks) {
+  const TempDir dir;
+  const ModelSource source(test::test_data("parity/goldens/train-olmo2"));
+  try {
+    export_megatron({.source = source}, dir / "x", {});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(std::string(error.what()),
+              "Megatron-LM's GPTModel has no norms after attention and feed-forward block (--norm-placement "
+              "after): write another format; Megatron-LM's GPTModel has no norm over all heads of the queries "
+              "or keys (--qk-norm-all-heads): write another format");
+  }
+  EXPECT_FALSE(fs::exists(dir / "x"));
+}
+
+// What is written is what megatron-core reads (ReadsWhichLayersHaveAWindow).
+TEST(MegatronTarget, SaysWhichLayersHaveAWindow) {
+  const TempDir dir;
+  const ModelSource source(convert_golden("families/qwen2_windows"));
+  export_megatron({.source = source}, dir / "x", {});
+  const ModelConfig read = ModelSource(dir / "x").config();
+  EXPECT_EQ(read.window_of(0), 0);
+  EXPECT_EQ(read.window_of(1), 3);
+}
+
 TEST(Targets, HaveTheModelsActivationOrRefuseIt) {
   const TempDir dir;
   fs::copy(convert_golden("gpt2"), dir / "gpt2");

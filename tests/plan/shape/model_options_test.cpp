@@ -61,7 +61,10 @@ TEST(ModelOptions, SayALlamaAgain) {
   m.rope_original_positions = 4096;
   m.rotary_interpolation = 2;
   m.sliding_window = 8192;
-  m.qk_layernorm = true;
+  m.qk_layernorm = m.qk_norm_all_heads = true;
+  m.norm_placement = NormPlacement::kBoth;
+  m.window_skip_freq = 4;
+  m.full_layers = 1;
   expect_said_again(m);
   expect_said_again(test::mixtral(8).model);
 }

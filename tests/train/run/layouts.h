@@ -16,12 +16,15 @@ struct Family {
   const char* name;
   bool llama, head_norms = false;
   int no_rope_freq = 0;
+  bool olmo3 = false;
 };
 inline constexpr Family kGpt2{"gpt2", false}, kLlama{"llama", true}, kQwen3{"qwen3", true, true},
-    kSmolLm3{"smollm3", true, false, 2};
+    kSmolLm3{"smollm3", true, false, 2},
+    kOlmo3{"olmo3", true, false, 0, true};
 
 /// Changes the configuration to the family. GPT-2 is the default; LLaMA gets four key/value heads. Qwen 3 has
-/// LLaMA's form with norms of queries and keys, heads of another size and a tied head.
+/// LLaMA's form with norms of queries and keys, heads of another size and a tied head. OLMo 3 has norms after
+/// the branches and over all heads, and a window in all layers but every second.
 inline void set_family(ModelConfig& model, const Family& family) {
   if (!family.llama) return;
   model.position = PositionEmbedding::kRope;
@@ -30,6 +33,12 @@ inline void set_family(ModelConfig& model, const Family& family) {
   model.query_groups = 4;
   model.linear_bias = false;
   model.no_rope_freq = family.no_rope_freq;
+  if (family.olmo3) {
+    model.qk_layernorm = model.qk_norm_all_heads = true;
+    model.norm_placement = NormPlacement::kAfter;
+    model.sliding_window = 5;
+    model.window_skip_freq = 2;
+  }
   if (!family.head_norms) return;
   model.qk_layernorm = true;
   model.kv_channels = 10;

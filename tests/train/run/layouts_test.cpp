@@ -149,6 +149,11 @@ TEST(Layouts, TrainSmolLm3AsOneRankDoes) {
   for (const Layout& layout : {all, some}) expect_one_ranks_run(test::kSmolLm3, layout);
 }
 
+// Tensor ranks share OLMo's norms over all heads, context ranks the windows of every second layer.
+TEST(Layouts, TrainOlmo3AsOneRankDoes) {
+  for (const Layout& layout : test::some_layouts()) expect_one_ranks_run(test::kOlmo3, layout);
+}
+
 // Only tensor ranks divide the vocabulary and change its padding. Ten steps, of which each takes as long as
 // ten with the small vocabulary; the layouts' 20 steps are those of TrainAsOneRankDoes.
 TEST(Layouts, DivideGpt2sVocabularyAndTrainAsOneRankDoes) {
