@@ -25,6 +25,22 @@ ActivationFunction ModelConfig::activation() const {
   return openai_gelu || bias_gelu_fusion ? ActivationFunction::kGeluTanh : ActivationFunction::kGelu;
 }
 
+double ModelConfig::attention_scale() const {
+  return attention_multiplier > 0 ? attention_multiplier : 1 / std::sqrt(static_cast<double>(kv_channels));
+}
+
+std::vector<std::string> ModelConfig::multipliers() const {
+  std::vector<std::string> list;
+  const auto add = [&](const char* option, double value, double neutral) {
+    if (value != neutral) list.push_back(concat("--", option, ' ', format_double(value)));
+  };
+  add("embedding-multiplier", embedding_multiplier, 1);
+  add("residual-multiplier", residual_multiplier, 1);
+  add("attention-multiplier", attention_multiplier, 0);
+  add("logits-scaling", logits_scaling, 1);
+  return list;
+}
+
 int64_t ModelConfig::padded_vocab(int tensor_parallel) const {
   return padded_vocab_size(vocab_size, int64_t{vocab_divisor} * tensor_parallel);
 }

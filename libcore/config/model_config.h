@@ -60,6 +60,10 @@ struct ModelConfig {
   bool qk_layernorm = false;              // each head of queries and keys is normalized before the rotation
   bool qk_norm_all_heads = false;         // all heads of queries are normalized as one, and so are those of keys
   NormPlacement norm_placement = NormPlacement::kBefore;
+  double embedding_multiplier = 1;  // factor of the embedding
+  double residual_multiplier = 1;   // factor of what a branch adds to the residual stream
+  double attention_multiplier = 0;  // factor of q·k; 0: 1/sqrt(kv_channels)
+  double logits_scaling = 1;        // logits are divided by it
   bool untied_head = false;               // the LM head has its own weight
   double attention_dropout = 0.1, hidden_dropout = 0.1;
   double init_std = 0.02;
@@ -134,6 +138,12 @@ struct ModelConfig {
       alias({"qkv-bias"}), default_text("as add-bias-linear"));
     v("qk-layernorm", qk_layernorm,
       "Normalize each head of the queries and of the keys before the rotation, as Qwen 3 does.");
+    v("embedding-multiplier", embedding_multiplier, "Factor of the embedding, as in Granite.", positive());
+    v("residual-multiplier", residual_multiplier,
+      "Factor of what attention and feed-forward block add to the residual stream.", positive());
+    v("attention-multiplier", attention_multiplier, "Factor of the products of queries and keys.",
+      between(0, 1 << 20), default_text("1 / sqrt(kv-channels)"));
+    v("logits-scaling", logits_scaling, "The logits are divided by this.", positive());
     v("qk-norm-all-heads", qk_norm_all_heads,
       "With --qk-layernorm: normalize all heads of the queries together, and all of the keys, as OLMo 2 does.");
     v("untie-embeddings-and-output-weights", untied_head, "Give the LM head its own weight.");
@@ -168,6 +178,10 @@ struct ModelConfig {
   }
   /// Whether some layers have the window, and others have none.
   bool has_mixed_windows() const { return sliding_window > 0 && (window_skip_freq > 0 || full_layers > 0); }
+  /// The factor of the product of a query and a key.
+  double attention_scale() const;
+  /// The options that scale a part of the model, for messages; empty if there is none.
+  std::vector<std::string> multipliers() const;
   bool norms_before() const { return norm_placement != NormPlacement::kAfter; }
   bool norms_after() const { return norm_placement != NormPlacement::kBefore; }
   bool has_qkv_bias() const { return qkv_bias.value_or(linear_bias); }

@@ -93,7 +93,7 @@ SelfAttention::SelfAttention(ParamTable& table, const TensorSplit& split, const 
       queries_(config.heads / config.kv_heads()),
       head_(config.kv_channels),
       first_head_(split.rank * groups_ * queries_),
-      scale_(static_cast<float>(1 / std::sqrt(static_cast<double>(config.kv_channels)))),
+      scale_(static_cast<float>(config.attention_scale())),
       dropout_(static_cast<float>(config.attention_dropout)),
       window_(config.window_of(layer)),
       qkv_(table, split, qkv_shape(config, layer)),

@@ -33,6 +33,7 @@ void add_branch(const Ctx& ctx, const Norm::Join& y) {
 Block::Block(ParamTable& table, const TensorSplit& split, const ModelConfig& config, int layer)
     : layer_(layer),
       dropout_(static_cast<float>(config.hidden_dropout)),
+      multiplier_(static_cast<float>(config.residual_multiplier)),
       norm1_(make_norm<Norm>(config.norms_before(), table, split, config, layer, "input_layernorm")),
       attention_(table, split, config, layer),
       after1_(make_norm<BranchNorm>(config.norms_after(), table, split, config, layer,
@@ -137,18 +138,18 @@ View Block::branch_memory(const Ctx& ctx, const End& end, View y) {
   return ctx.scratch.make(y.dtype, inside, "branch output");
 }
 
-Norm::Join Block::join(const Ctx& ctx, View y, ConstView branch, ConstView x, const End& end) const {
-  return {.sum = y,
-          .branch = end.norm ? end.norm->forward(ctx, branch, end.saved) : branch,
-          .residual = x,
-          .dropout = dropout(ctx, x, end.site)};
+Norm::Join Block::join(const Ctx& ctx, View y, View branch, ConstView x, const End& end) const {
+  if (end.norm) branch = end.norm->forward(ctx, branch, end.saved);
+  if (multiplier_ != 1) run(ctx.compute, ScaleBy{.x = branch, .factor = multiplier_});
+  return {.sum = y, .branch = branch, .residual = x, .dropout = dropout(ctx, x, end.site)};
 }
 
 Region::Late Block::into_branch(const Ctx& ctx, ConstView d, const End& end) const {
   ConstView inner = d;
-  if (const DropoutKey key = dropout(ctx, d, end.site); key.p > 0) {
+  if (const DropoutKey key = dropout(ctx, d, end.site); key.p > 0 || multiplier_ != 1) {
     const View masked = ctx.scratch.make(d.dtype, d.shape, "masked gradient");
     run(ctx.compute, Dropout{.y = masked, .x = d, .key = key});
+    if (multiplier_ != 1) run(ctx.compute, ScaleBy{.x = masked, .factor = multiplier_});
     inner = masked;
   }
   if (end.norm) inner = end.norm->backward(ctx, inner, end.saved);

@@ -51,8 +51,9 @@ class Block {
   End mlp_end(const Saved&) const;
   /// Memory for the output of a branch inside the tensor region, which joins the residual stream in `y`.
   static View branch_memory(const Ctx&, const End&, View y);
-  /// What makes y = x + dropout(norm(branch)), for the norm that reads y.
-  Norm::Join join(const Ctx&, View y, ConstView branch, ConstView x, const End&) const;
+  /// What makes y = x + dropout(norm(branch)), for the norm that reads y. Scales the branch in place, if the
+  /// model does.
+  Norm::Join join(const Ctx&, View y, View branch, ConstView x, const End&) const;
   /// Returns the gradient of a branch's output inside the tensor region; `d` is the gradient outside. The
   /// result is `d` itself or, if dropout, a norm or a gather changes it, new memory in ctx.scratch.
   Region::Late into_branch(const Ctx&, ConstView d, const End&) const;
@@ -65,6 +66,7 @@ class Block {
 
   int layer_;
   float dropout_;
+  float multiplier_;  // of branches
   std::optional<Norm> norm1_;
   SelfAttention attention_;
   std::optional<BranchNorm> after1_;

@@ -132,12 +132,20 @@ Family olmo3_row() {
   return row;
 }
 
+Family granite_row() {
+  Family row = llama("Granite", named_like(llama_names(), "granite", "GraniteForCausalLM"), 2048);
+  row.biases = BiasRule::kByFlags;
+  row.multipliers = true;
+  row.gguf = {.architecture = "granite", .neighbours = true};
+  return row;
+}
+
 }  // namespace
 
 std::span<const Family> families() {
   static const std::vector<Family> kRows = {gpt2_row(),    llama_row(), qwen2_row(),
                                             mistral_row(), qwen3_row(), smollm3_row(),
-                                            olmo2_row(),   olmo3_row()};
+                                            olmo2_row(),   olmo3_row(), granite_row()};
   return kRows;
 }
 

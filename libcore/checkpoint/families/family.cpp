@@ -94,6 +94,8 @@ std::vector<std::string> misfits(const Family& family, const ModelConfig& c) {
   add_rotation_misfits(list, family, c);
   add_bias_misfits(list, family.biases, c);
   add_window_misfits(list, family.window, c);
+  if (!family.multipliers)
+    for (std::string& option : c.multipliers()) list.push_back(std::move(option));
   return list;
 }
 

@@ -83,6 +83,8 @@ struct Family {
   /// With WindowRule::kByType: every N-th layer has no window, unless config.json lists the types of layers.
   int full_interval = 0;
   bool rope_by_type = false;  // "rope_parameters" has an object for each type of layer
+  /// "embedding_multiplier", "residual_multiplier", "attention_multiplier", "logits_scaling"; absent ones are 1.
+  bool multipliers = false;
   std::vector<FixedFlag> fixed = {};
   GgufForm gguf = {};
   /// Name (known_split()) of the pre-tokenizer that transformers 5 uses for the family, whatever the

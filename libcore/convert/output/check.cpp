@@ -57,8 +57,9 @@ void add_products(Matrix& y, const Matrix& x, int64_t first, const Weights& w,
             .columns = w.columns});
 }
 
-void add(Matrix& x, const Matrix& branch) {
-  for (size_t i = 0; i < x.values.size(); ++i) x.values[i] += branch.values[i];
+void add(Matrix& x, const Matrix& branch, double factor = 1) {
+  const auto f = static_cast<float>(factor);
+  for (size_t i = 0; i < x.values.size(); ++i) x.values[i] += f * branch.values[i];
 }
 
 // Normalizes a row in place.
@@ -128,6 +129,7 @@ Matrix Forward::embed(std::span<const int32_t> tokens) {
     read_row(view_.positions, t, position.data());
     for (int64_t i = 0; i < x.columns; ++i) x.row(t)[i] += position[static_cast<size_t>(i)];
   }
+  for (float& value : x.values) value *= static_cast<float>(config_.embedding_multiplier);
   return x;
 }
 
@@ -252,7 +254,7 @@ Matrix Forward::attention(Matrix qkv, int layer) const {
         double dot = 0;
         for (int64_t i = 0; i < head; ++i)
           dot += double{qkv.row(t)[h * head + i]} * qkv.row(s)[key + group + i];
-        weight[static_cast<size_t>(s)] = dot / std::sqrt(static_cast<double>(head));
+        weight[static_cast<size_t>(s)] = dot * config_.attention_scale();
         top = std::max(top, weight[static_cast<size_t>(s)]);
       }
       for (int64_t s = first; s <= t; ++s)
@@ -300,9 +302,10 @@ void Forward::layer(Matrix& x, int number) {
   const LayerView& names = view_.layers[static_cast<size_t>(number)];
   Matrix qkv = linear(normed(x, names.norm1), names.qkv);
   norm_heads(qkv, names);
-  add(x, normed(linear(attention(std::move(qkv), number), names.proj), names.after1));
+  add(x, normed(linear(attention(std::move(qkv), number), names.proj), names.after1),
+      config_.residual_multiplier);
   const Matrix fed = linear(activated(linear(normed(x, names.norm2), names.fc1)), names.fc2);
-  add(x, normed(fed, names.after2));
+  add(x, normed(fed, names.after2), config_.residual_multiplier);
 }
 
 Floats Forward::logits(std::span<const int32_t> tokens) {
@@ -317,6 +320,7 @@ Floats Forward::logits(std::span<const int32_t> tokens) {
                          {{.weight = view_.head, .shape = head, .runs = {{0, 0, config_.vocab_size}}}})
                       .values;
   logits.resize(tokens.size() * static_cast<size_t>(config_.vocab_size));
+  for (float& logit : logits) logit /= static_cast<float>(config_.logits_scaling);
   return logits;
 }
 

@@ -26,6 +26,10 @@ std::vector<OptionKeys> number_keys(const ConfigKeys& k) {
                                   {"attention-dropout", {k.attention_dropout}},
                                   {"hidden-dropout", {k.hidden_dropout}},
                                   {"init-method-std", {"initializer_range"}},
+                                  {"embedding-multiplier", {"embedding_multiplier"}},
+                                  {"residual-multiplier", {"residual_multiplier"}},
+                                  {"attention-multiplier", {"attention_multiplier"}},
+                                  {"logits-scaling", {"logits_scaling"}},
                                   {"rotary-base", {"rope_theta"}},
                                   {"rotary-seq-len-interpolation-factor", {"factor"}},
                                   {"rope-scaling-factor", {"factor"}},
@@ -151,6 +155,13 @@ void set_function(ModelConfig& c, const Family& family, const Settings& s) {
              " is not supported in a gated feed-forward block; silu is");
 }
 
+void set_multipliers(ModelConfig& c, const Settings& s) {
+  c.embedding_multiplier = s.number("embedding_multiplier", 1);
+  c.residual_multiplier = s.number("residual_multiplier", 1);
+  c.attention_multiplier = s.number("attention_multiplier", 1);
+  c.logits_scaling = s.number("logits_scaling", 1);
+}
+
 ModelConfig read_config(const Family& family, const Settings& s, const Json& json) {
   const ConfigKeys& k = *family.keys;
   const ConfigDefaults& d = family.defaults;
@@ -178,6 +189,7 @@ ModelConfig read_config(const Family& family, const Settings& s, const Json& jso
   set_biases(c, family.biases, s);
   set_heads(c, family, s, json);
   set_hf_window(c, family, s, json);
+  if (family.multipliers) set_multipliers(c, s);
   for (const FixedFlag& flag : family.fixed) s.only(flag.key, flag.value, flag.value);
   return c;
 }
@@ -253,6 +265,11 @@ Json::Object members_of(const Family& family, const ModelConfig& c) {
     members.insert(members.end(), {{"attention_bias", c.linear_bias}, {"mlp_bias", c.linear_bias}});
   add_no_rope_layers(members, c);
   add_hf_window(members, family.window, c);
+  if (family.multipliers)
+    members.insert(members.end(), {{"embedding_multiplier", c.embedding_multiplier},
+                                   {"residual_multiplier", c.residual_multiplier},
+                                   {"attention_multiplier", c.attention_scale()},
+                                   {"logits_scaling", c.logits_scaling}});
   if (family.defaults.pads) members.push_back({"pad_token_id", Json()});
   return members;
 }

@@ -138,6 +138,11 @@ void add_model(GgufMetadata& metadata, const Family& family, const ModelConfig& 
   metadata.f32(key("rope.freq_base"), c.rotary_base);
   metadata.u32(key("rope.dimension_count"), c.kv_channels);
   metadata.u32(key("vocab_size"), c.vocab_size);
+  if (!family.multipliers) return;
+  metadata.f32(key("embedding_scale"), c.embedding_multiplier);
+  metadata.f32(key("residual_scale"), c.residual_multiplier);
+  metadata.f32(key("attention.scale"), c.attention_scale());
+  metadata.f32(key("logit_scale"), c.logits_scaling);
 }
 
 std::string title_of_file(const fs::path& file) {

@@ -317,6 +317,7 @@ void add_missing_parts(const ModelConfig& config, Problems& problems) {
           enum_name(config.norm_placement), ')');
   if (config.qk_norm_all_heads)
     lacks("norm over all heads of the queries or keys (", Opt{"qk-norm-all-heads"}, ')');
+  for (const std::string& multiplier : config.multipliers()) lacks("multiplier (", multiplier, ')');
 }
 }  // namespace
 

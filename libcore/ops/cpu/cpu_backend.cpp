@@ -308,13 +308,15 @@ void CpuBackend::run(Stream&, const ScaleBy& op) {
   constexpr int64_t kAtOnce = 1024;
   const auto widen = kernels_.copy[kF32][storage_of(op.x.dtype)];
   const auto narrow = kernels_.copy[storage_of(op.x.dtype)][kF32];
-  float wide[kAtOnce];
-  for (int64_t begin = 0; begin < op.x.elements(); begin += kAtOnce) {
-    const int64_t n = std::min(kAtOnce, op.x.elements() - begin);
-    widen(wide, at(op.x, begin), n);
-    for (int64_t i = 0; i < n; ++i) wide[i] *= op.factor;
-    narrow(at(op.x, begin), wide, n);
-  }
+  for_each_range(op.x.elements(), kRange, [&](int64_t first, int64_t last) {
+    float wide[kAtOnce];
+    for (int64_t begin = first; begin < last; begin += kAtOnce) {
+      const int64_t n = std::min(kAtOnce, last - begin);
+      widen(wide, at(op.x, begin), n);
+      for (int64_t i = 0; i < n; ++i) wide[i] *= op.factor;
+      narrow(at(op.x, begin), wide, n);
+    }
+  });
 }
 
 void CpuBackend::run(Stream&, const Activate& op) {

@@ -98,6 +98,8 @@ std::string model_options(const ModelShape& m, bool ours) {
   if (ours && m.qk_norm_all_heads) out << " --qk-norm-all-heads";
   if (ours && m.norm_placement != NormPlacement::kBefore)
     out << " --norm-placement " << enum_name(m.norm_placement);
+  for (const std::string& multiplier : m.multipliers())
+    if (ours) out << ' ' << multiplier;
   if (m.swiglu) out << " --swiglu";
   if (m.norm == Normalization::kRmsNorm) out << " --normalization RMSNorm";
   if (m.untied_head) out << " --untie-embeddings-and-output-weights";
