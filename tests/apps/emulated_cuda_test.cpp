@@ -82,6 +82,9 @@ TEST_F(EmulatedCudaPretrain, TrainsQwen3AsTheCpuDoes) {
 TEST_F(EmulatedCudaPretrain, TrainsOlmo3AsTheCpuDoes) {
   expect_same_curve(kOlmo3, kFp32, 2);
 }
+TEST_F(EmulatedCudaPretrain, TrainsGraniteAsTheCpuDoes) {
+  expect_same_curve(kGranite, kFp32, 2);
+}
 TEST_F(EmulatedCudaPretrain, TrainsLlamaInBf16AsTheCpuDoes) {
   expect_same_curve(kLlama + " --bf16", kBf16, 1);
 }

@@ -67,7 +67,7 @@ INSTANTIATE_TEST_SUITE_P(Families, ConvertTest,
                          testing::Values("gpt2", "llama", "families/qwen2", "families/mistral",
                                          "families/llama3", "families/linear", "families/qwen3",
                                          "families/smollm3", "families/olmo2", "families/olmo3",
-                                         "families/qwen2_windows"),
+                                         "families/qwen2_windows", "families/granite"),
                          [](const auto& family) {
                            const std::string name = family.param;
                            return name.substr(name.rfind('/') + 1);
@@ -172,7 +172,8 @@ TEST(Convert, KeepsTheStoredType) {
 
 // The tables of names must list exactly the parameters that the model declares, with equal shapes.
 TEST(NameMap, NamesExactlyTheModelsParameters) {
-  for (ModelConfig config : {test::tiny_gpt2(), test::tiny_llama(), test::tiny_qwen3(), test::tiny_olmo2()})
+  for (ModelConfig config : {test::tiny_gpt2(), test::tiny_llama(), test::tiny_qwen3(), test::tiny_olmo2(),
+                                   test::tiny_granite()})
     for (const bool linear_bias : {false, true})
       for (const bool untied : {false, true}) {
         config.linear_bias = linear_bias;

@@ -61,7 +61,7 @@ class GoldenTest : public testing::TestWithParam<const char*> {
 INSTANTIATE_TEST_SUITE_P(Families, GoldenTest,
                          testing::Values("train-gpt2", "train-gpt2-clip", "train-llama", "train-llama-clip",
                                          "train-qwen3", "train-smollm3", "train-qwen2-windows", "train-olmo2",
-                                         "train-olmo3"),
+                                         "train-olmo3", "train-granite"),
                          [](const auto& instance) {
                            std::string name = instance.param;
                            std::replace(name.begin(), name.end(), '-', '_');

@@ -54,6 +54,8 @@ std::vector<Case> cases() {
   Case layer_norms{"gpt2_with_head_norms", test::tiny_gpt2()};  // whose norms have biases
   layer_norms.config.qk_layernorm = true;
   out.push_back(layer_norms);
+  out.push_back({"granite", test::tiny_granite()});
+  out.push_back({"granite_dropout", with_dropout(test::tiny_granite())});
   for (const NormPlacement placement : {NormPlacement::kAfter, NormPlacement::kBoth}) {
     Case one{concat("gpt2_with_norms_", enum_name(placement)), with_dropout(test::tiny_gpt2())};
     one.config.norm_placement = placement;

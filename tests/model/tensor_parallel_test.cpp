@@ -20,13 +20,17 @@ struct Case {
   const char* name;
   bool llama, dropout, sequence, cut = false, head_norms = false;
   bool olmo2 = false;  // with norms after the branches, and over all heads
+  bool granite = false;
 };
 void PrintTo(const Case& c, std::ostream* out) {
   *out << c.name;
 }
 
 ModelConfig config_of(const Case& c) {
-  ModelConfig config = c.olmo2 ? test::tiny_olmo2() : c.llama ? test::tiny_llama() : test::tiny_gpt2();
+  ModelConfig config = c.olmo2     ? test::tiny_olmo2()
+                       : c.granite ? test::tiny_granite()
+                       : c.llama   ? test::tiny_llama()
+                                   : test::tiny_gpt2();
   // Pads 23 ids to 32: the first rank has 16 real rows, the second one 7 and 9 of padding.
   config.vocab_divisor = 8;
   config.qk_layernorm = c.head_norms || c.olmo2;
@@ -95,7 +99,10 @@ INSTANTIATE_TEST_SUITE_P(Families, TensorParallel,
                                          Case{"qwen3", true, false, false, false, true},
                                          Case{"qwen3_sequence_cut", true, true, true, true, true},
                                          Case{"olmo2", true, false, false, false, false, true},
-                                         Case{"olmo2_sequence_cut", true, true, true, true, false, true}),
+                                         Case{"olmo2_sequence_cut", true, true, true, true, false, true},
+                                         Case{"granite", true, false, false, false, false, false, true},
+                                         Case{"granite_sequence_cut", true, true, true, true, false, false,
+                                              true}),
                          [](const auto& instance) { return instance.param.name; });
 
 TEST_P(TensorParallel, TwoRanksComputeWhatOneDoes) {

@@ -136,7 +136,11 @@ TEST(FamilyParts, AreNeededToFollowTheirGoldens) {
         Part{"train-mistral", [](ModelConfig& model) { model.sliding_window = 0; }},
         Part{"train-qwen2-windows", [](ModelConfig& model) { model.full_layers = 0; }},
         Part{"train-olmo2", [](ModelConfig& model) { model.qk_layernorm = model.qk_norm_all_heads = false; }},
-        Part{"train-olmo3", [](ModelConfig& model) { model.window_skip_freq = 0; }}}) {
+        Part{"train-olmo3", [](ModelConfig& model) { model.window_skip_freq = 0; }},
+        Part{"train-granite", [](ModelConfig& model) { model.embedding_multiplier = 1; }},
+        Part{"train-granite", [](ModelConfig& model) { model.residual_multiplier = 1; }},
+        Part{"train-granite", [](ModelConfig& model) { model.attention_multiplier = 0; }},
+        Part{"train-granite", [](ModelConfig& model) { model.logits_scaling = 1; }}}) {
     const Golden golden(name);
     PretrainConfig config = config_of(golden);
     leave_out(config.model);
@@ -252,7 +256,7 @@ TEST_P(TrainingParity, CountsTheLabelsThatTransformersWouldChoose) {
 INSTANTIATE_TEST_SUITE_P(Goldens, TrainingParity,
                          testing::Values("train-gpt2", "train-llama", "train-gpt2-clip", "train-llama-clip",
                                          "train-mistral", "train-qwen3", "train-smollm3", "train-qwen2-windows",
-                                         "train-olmo2", "train-olmo3"),
+                                         "train-olmo2", "train-olmo3", "train-granite"),
                          [](const auto& param_info) {
                            std::string name = param_info.param;
                            std::replace(name.begin(), name.end(), '-', '_');

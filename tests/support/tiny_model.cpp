@@ -55,6 +55,15 @@ ModelConfig tiny_olmo2() {
   return config;
 }
 
+ModelConfig tiny_granite() {
+  ModelConfig config = tiny_llama();
+  config.embedding_multiplier = 1.5;
+  config.residual_multiplier = 0.6;
+  config.attention_multiplier = 0.3;
+  config.logits_scaling = 1.25;
+  return config;
+}
+
 TinyModel::TinyModel(const ModelConfig& config, const RecomputePlan& recompute, DType dtype)
     : stage(config, {.count = config.layers}, {}, table, recompute),
       store(table, stream, {.dtype = dtype}),

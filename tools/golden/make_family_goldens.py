@@ -7,7 +7,8 @@ Made with transformers 5.23.0 (from qwen3 on: 5.24.0), torch 2.15.0, safetensors
 qwen2/ (biased queries, keys and values; tied head)  mistral/ (sliding window of 5)
 llama3/ (rope_type llama3)  linear/ (rope_type linear)  qwen3/ (norms on queries and keys; tied head)
 smollm3/ (the second of two layers without rotation)  olmo2/ (norms after, and over all heads)
-olmo3/ (a window in all but the fourth layer)  qwen2_windows/ (a window in the second layer only)  NAME.logits.safetensors as of make_convert_goldens.py
+olmo3/ (a window in all but the fourth layer)  qwen2_windows/ (a window in the second layer only)  granite/ (its four multipliers)
+NAME.logits.safetensors as of make_convert_goldens.py
 """
 import os
 import shutil
@@ -16,6 +17,7 @@ import sys
 import torch
 from make_convert_goldens import save, spread
 from transformers import LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM
+from transformers import GraniteConfig, GraniteForCausalLM
 from transformers import Olmo2Config, Olmo2ForCausalLM, Olmo3Config, Olmo3ForCausalLM
 from transformers import Qwen2Config, Qwen2ForCausalLM, Qwen3Config, Qwen3ForCausalLM, SmolLM3Config, SmolLM3ForCausalLM
 
@@ -41,6 +43,8 @@ def main(out, names):
         "smollm3": SmolLM3ForCausalLM(SmolLM3Config(**{**SHAPE, "num_hidden_layers": 2}, no_rope_layer_interval=2, pad_token_id=None)),
         "olmo2": Olmo2ForCausalLM(Olmo2Config(**SHAPE, pad_token_id=None)),
         "olmo3": Olmo3ForCausalLM(Olmo3Config(**{**SHAPE, "num_hidden_layers": 4}, sliding_window=3, pad_token_id=None)),
+        "granite": GraniteForCausalLM(GraniteConfig(**SHAPE, rope_parameters=plain, tie_word_embeddings=True, embedding_multiplier=3.0,
+                                                    residual_multiplier=0.6, attention_multiplier=0.3, logits_scaling=2.5)),
         "qwen2_windows": Qwen2ForCausalLM(Qwen2Config(**{**SHAPE, "num_hidden_layers": 2}, rope_parameters=plain,
                                                       use_sliding_window=True, sliding_window=3, max_window_layers=1)),
     }

@@ -41,10 +41,13 @@ CASES = {
     "train-olmo2": dict(kind="olmo2", scale=16.0, layers=2, hidden=24, heads=4, kv_heads=2, ffn=40, seq=16, batch=4, vocab=77, clip=1.0),
     # Windows in all layers but every fourth.
     "train-olmo3": dict(kind="olmo3", scale=10.0, layers=4, hidden=32, heads=4, kv_heads=2, ffn=24, seq=16, batch=4, vocab=77, clip=1.0, window=5),
+    "train-granite": dict(kind="granite", layers=2, hidden=16, heads=4, kv_heads=2, ffn=24, seq=16, batch=4, vocab=77, clip=1.0,
+                          multipliers=dict(embedding_multiplier=3.0, residual_multiplier=0.6, attention_multiplier=0.3,
+                                           logits_scaling=2.5)),
 }
 CLASSES = dict(gpt2=transformers.GPT2LMHeadModel, llama=transformers.LlamaForCausalLM, mistral=transformers.MistralForCausalLM,
                qwen2=transformers.Qwen2ForCausalLM, qwen3=transformers.Qwen3ForCausalLM, smollm3=transformers.SmolLM3ForCausalLM,
-               olmo2=transformers.Olmo2ForCausalLM, olmo3=transformers.Olmo3ForCausalLM)
+               olmo2=transformers.Olmo2ForCausalLM, olmo3=transformers.Olmo3ForCausalLM, granite=transformers.GraniteForCausalLM)
 
 
 def llama_like(case, **more):
@@ -60,6 +63,7 @@ CONFIGS = dict(
     qwen2=lambda case: transformers.Qwen2Config(**llama_like(
         case, use_sliding_window=True, sliding_window=case["window"], max_window_layers=case["full_layers"])),
     olmo2=lambda case: transformers.Olmo2Config(**llama_like(case, pad_token_id=None)),
+    granite=lambda case: transformers.GraniteConfig(**llama_like(case, **case["multipliers"])),
     olmo3=lambda case: transformers.Olmo3Config(**llama_like(case, pad_token_id=None, sliding_window=case["window"])),
 )
 

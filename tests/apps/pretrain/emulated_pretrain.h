@@ -43,6 +43,9 @@ class EmulatedPretrain : public PretrainApp {
       "--normalization RMSNorm --position-embedding-type rope --untie-embeddings-and-output-weights "
       "--disable-bias-linear --attention-dropout 0 --hidden-dropout 0 ";
   const std::string kQwen3 = kLlama + "--qk-layernorm --kv-channels 16 ";
+  const std::string kGranite = kLlama +
+                               "--embedding-multiplier 3 --residual-multiplier 0.6 --attention-multiplier "
+                               "0.3 --logits-scaling 1.5 ";
   const std::string kOlmo3 = kLlama +
                              "--qk-layernorm --qk-norm-all-heads --norm-placement after --sliding-window 5 "
                              "--window-attn-skip-freq 2 ";

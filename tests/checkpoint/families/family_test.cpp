@@ -32,6 +32,7 @@ TEST(Family, IsTheFirstThatHasTheModelsParts) {
            Case{"qwen3", [](ModelConfig& c) { c.qk_layernorm = true, c.sliding_window = 3; }},
            Case{"smollm3", [](ModelConfig& c) { c.no_rope_freq = 4; }},
            Case{"qwen2", [](ModelConfig& c) { c.qkv_bias = true, c.sliding_window = 3, c.full_layers = 1; }},
+           Case{"granite", [](ModelConfig& c) { c = test::tiny_granite(); }},
            Case{"olmo2", [](ModelConfig& c) { c = test::tiny_olmo2(); }},
            Case{"olmo3", [](ModelConfig& c) { c = test::tiny_olmo2(), c.sliding_window = 3; }},
            Case{"olmo3",
@@ -79,6 +80,9 @@ TEST(Family, SaysWhichOptionsItCannotExpress) {
   c.rotary_interpolation = 2;
   EXPECT_EQ(misfits(*find_family("olmo3"), c),
             std::vector<std::string>{"--rotary-seq-len-interpolation-factor"});
+  EXPECT_EQ(misfits(*find_family("llama"), test::tiny_granite()),
+            (std::vector<std::string>{"--embedding-multiplier 1.5", "--residual-multiplier 0.6",
+                                      "--attention-multiplier 0.3", "--logits-scaling 1.25"}));
   EXPECT_EQ(misfits(*find_family("gpt2"), tiny_llama()),
             (std::vector<std::string>{"--position-embedding-type rope", "--normalization RMSNorm", "--swiglu",
                                       "--num-query-groups 2", "--kv-channels 4"}));
@@ -92,7 +96,7 @@ TEST(Families, HaveOneRowForEachType) {
     EXPECT_FALSE(std::string(family.title).empty());
   }
   EXPECT_EQ(find_family("bert"), nullptr);
-  EXPECT_EQ(family_types(), "gpt2, llama, qwen2, mistral, qwen3, smollm3, olmo2, olmo3");
+  EXPECT_EQ(family_types(), "gpt2, llama, qwen2, mistral, qwen3, smollm3, olmo2, olmo3, granite");
 }
 
 }  // namespace

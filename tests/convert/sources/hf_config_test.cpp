@@ -139,6 +139,17 @@ TEST(HfConfig, ReadsOlmo2) {
   EXPECT_EQ(parse_hf_config(without(golden("families/olmo2"), "num_key_value_heads"), "x").config.kv_heads(), 4);
 }
 
+TEST(HfConfig, ReadsGranitesMultipliers) {
+  const auto [family, c] = parse_hf_config(golden("families/granite"), "config.json");
+  EXPECT_EQ(family, find_family("granite"));
+  EXPECT_EQ(c.embedding_multiplier, 3);
+  EXPECT_EQ(c.residual_multiplier, 0.6);
+  EXPECT_EQ(c.attention_scale(), 0.3);
+  EXPECT_EQ(c.logits_scaling, 2.5);
+  const Json json = without(golden("families/granite"), "attention_multiplier");
+  EXPECT_EQ(parse_hf_config(json, "x").config.attention_scale(), 1);  // transformers' default
+}
+
 // transformers gives OLMo 3's full layers "rope_theta", and the others the default.
 TEST(HfConfig, ReadsOneRotationForBothTypesOfLayers) {
   Json json = without(golden("families/olmo3"), "rope_parameters");
@@ -193,7 +204,8 @@ TEST(HfConfig, RefusesByNameWhatItCannotCompute) {
   const Json yarn = Json::Object{{"rope_type", "yarn"}, {"factor", 8.0}};
   for (const auto& [family, key, value, message] : {
            Case{"gpt2", "model_type", "bert",
-                "\"bert\"; these can be read: gpt2, llama, qwen2, mistral, qwen3, smollm3, olmo2, olmo3"},
+                "\"bert\"; these can be read: gpt2, llama, qwen2, mistral, qwen3, smollm3, olmo2, olmo3, "
+                "granite"},
            Case{"gpt2", "scale_attn_by_inverse_layer_idx", true, "true is not supported"},
            Case{"gpt2", "scale_attn_weights", false, "false is not supported"},
            Case{"gpt2", "add_cross_attention", true, "true is not supported"},
@@ -276,7 +288,7 @@ TEST(HfConfig, ReadsAndWritesEachActivation) {
 TEST(HfConfig, WritesWhatItReads) {
   for (const char* name : {"gpt2", "llama", "families/qwen2", "families/mistral", "families/llama3",
                            "families/linear", "families/qwen3", "families/smollm3", "families/olmo2",
-                           "families/olmo3", "families/qwen2_windows"}) {
+                           "families/olmo3", "families/qwen2_windows", "families/granite"}) {
     const Json theirs = golden(name);
     const ModelConfig config = parse_hf_config(theirs, name).config;
     const SpecialIds ids{theirs["bos_token_id"].as_int(), theirs["eos_token_id"].as_int()};

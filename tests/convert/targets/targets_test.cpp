@@ -178,6 +178,15 @@ TEST(MegatronTarget, RefusesNormsThatGptModelLacks) {
               "or keys (--qk-norm-all-heads): write another format");
   }
   EXPECT_FALSE(fs::exists(dir / "x"));
+  const ModelSource granite(convert_golden("families/granite"));
+  try {
+    export_megatron({.source = granite}, dir / "x", {});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("GPTModel has no multiplier (--residual-multiplier 0.6)"),
+              std::string::npos)
+        << error.what();
+  }
 }
 
 // What is written is what megatron-core reads (ReadsWhichLayersHaveAWindow).

@@ -65,6 +65,10 @@ TEST(ModelOptions, SayALlamaAgain) {
   m.norm_placement = NormPlacement::kBoth;
   m.window_skip_freq = 4;
   m.full_layers = 1;
+  m.embedding_multiplier = 12;
+  m.residual_multiplier = 0.22;
+  m.attention_multiplier = 0.0078125;
+  m.logits_scaling = 16;
   expect_said_again(m);
   expect_said_again(test::mixtral(8).model);
 }

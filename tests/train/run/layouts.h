@@ -16,11 +16,11 @@ struct Family {
   const char* name;
   bool llama, head_norms = false;
   int no_rope_freq = 0;
-  bool olmo3 = false;
+  bool olmo3 = false, granite = false;
 };
 inline constexpr Family kGpt2{"gpt2", false}, kLlama{"llama", true}, kQwen3{"qwen3", true, true},
     kSmolLm3{"smollm3", true, false, 2},
-    kOlmo3{"olmo3", true, false, 0, true};
+    kOlmo3{"olmo3", true, false, 0, true}, kGranite{"granite", true, false, 0, false, true};
 
 /// Changes the configuration to the family. GPT-2 is the default; LLaMA gets four key/value heads. Qwen 3 has
 /// LLaMA's form with norms of queries and keys, heads of another size and a tied head. OLMo 3 has norms after
@@ -33,6 +33,12 @@ inline void set_family(ModelConfig& model, const Family& family) {
   model.query_groups = 4;
   model.linear_bias = false;
   model.no_rope_freq = family.no_rope_freq;
+  if (family.granite) {
+    model.embedding_multiplier = 3;
+    model.residual_multiplier = 0.6;
+    model.attention_multiplier = 0.3;
+    model.logits_scaling = 1.5;
+  }
   if (family.olmo3) {
     model.qk_layernorm = model.qk_norm_all_heads = true;
     model.norm_placement = NormPlacement::kAfter;

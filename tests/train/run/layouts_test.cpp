@@ -154,6 +154,13 @@ TEST(Layouts, TrainOlmo3AsOneRankDoes) {
   for (const Layout& layout : test::some_layouts()) expect_one_ranks_run(test::kOlmo3, layout);
 }
 
+// Granite scales the embedding and the logits, which tensor ranks share, and the branches of every layer.
+TEST(Layouts, TrainGraniteAsOneRankDoes) {
+  const Layout sequence{.name = "tp2_sp_pp2", .tensor = 2, .pipeline = 2, .sequence = true};
+  const Layout plain{.name = "tp2_full", .tensor = 2, .recompute = Recompute::kFull};
+  for (const Layout& layout : {sequence, plain}) expect_one_ranks_run(test::kGranite, layout);
+}
+
 // Only tensor ranks divide the vocabulary and change its padding. Ten steps, of which each takes as long as
 // ten with the small vocabulary; the layouts' 20 steps are those of TrainAsOneRankDoes.
 TEST(Layouts, DivideGpt2sVocabularyAndTrainAsOneRankDoes) {
