@@ -41,7 +41,7 @@ CASES = {
     "train-olmo2": dict(kind="olmo2", scale=16.0, layers=2, hidden=24, heads=4, kv_heads=2, ffn=40, seq=16, batch=4, vocab=77, clip=1.0),
     # Windows in all layers but every fourth.
     "train-olmo3": dict(kind="olmo3", scale=10.0, layers=4, hidden=32, heads=4, kv_heads=2, ffn=24, seq=16, batch=4, vocab=77, clip=1.0, window=5),
-    "train-granite": dict(kind="granite", layers=2, hidden=16, heads=4, kv_heads=2, ffn=24, seq=16, batch=4, vocab=77, clip=1.0,
+    "train-granite": dict(kind="granite", scale=12.0, layers=2, hidden=16, heads=4, kv_heads=2, ffn=24, seq=16, batch=4, vocab=77, clip=1.0,
                           multipliers=dict(embedding_multiplier=3.0, residual_multiplier=0.6, attention_multiplier=0.3,
                                            logits_scaling=2.5)),
 }
