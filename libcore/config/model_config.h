@@ -26,7 +26,8 @@ inline std::vector<EnumName<Normalization>> enum_names(Normalization) {
 /// residual stream), or both.
 enum class NormPlacement : uint8_t { kBefore, kAfter, kBoth };
 inline std::vector<EnumName<NormPlacement>> enum_names(NormPlacement) {
-  return {{"before", NormPlacement::kBefore}, {"after", NormPlacement::kAfter}, {"both", NormPlacement::kBoth}};
+  return {
+      {"before", NormPlacement::kBefore}, {"after", NormPlacement::kAfter}, {"both", NormPlacement::kBoth}};
 }
 
 /// The shape of the transformer: GPT-2 and LLaMA are two settings of it. Names and defaults are Megatron's.
@@ -45,7 +46,7 @@ struct ModelConfig {
   bool rope_scaling = false;        // stretches long waves as LLaMA 3.1 does (rope_type "llama3")
   double rope_factor = 8, rope_low_freq = 1, rope_high_freq = 4;
   int rope_original_positions = 8192;
-  int no_rope_freq = 0;    // layers N, 2N, … of this N are not rotated; 0: all are
+  int no_rope_freq = 0;      // layers N, 2N, … of this N are not rotated; 0: all are
   int sliding_window = 0;    // number of tokens that a token sees, itself included; 0: all before it
   int window_skip_freq = 0;  // layers N, 2N, … of this N have no window; 0: all have it
   int full_layers = 0;       // the first layers, which have no window
@@ -58,13 +59,13 @@ struct ModelConfig {
   bool linear_bias = true;                // biases of all four linear layers
   std::optional<bool> qkv_bias;           // bias of the QKV projection; derived: linear_bias
   bool qk_layernorm = false;              // each head of queries and keys is normalized before the rotation
-  bool qk_norm_all_heads = false;         // all heads of queries are normalized as one, and so are those of keys
+  bool qk_norm_all_heads = false;  // all heads of queries are normalized as one, and so are those of keys
   NormPlacement norm_placement = NormPlacement::kBefore;
   double embedding_multiplier = 1;  // factor of the embedding
   double residual_multiplier = 1;   // factor of what a branch adds to the residual stream
   double attention_multiplier = 0;  // factor of q·k; 0: 1/sqrt(kv_channels)
   double logits_scaling = 1;        // logits are divided by it
-  bool untied_head = false;               // the LM head has its own weight
+  bool untied_head = false;         // the LM head has its own weight
   double attention_dropout = 0.1, hidden_dropout = 0.1;
   double init_std = 0.02;
   int vocab_divisor = 128;  // the vocabulary is padded to a multiple of this times the tensor-parallel size
@@ -145,7 +146,8 @@ struct ModelConfig {
       between(0, 1 << 20), default_text("1 / sqrt(kv-channels)"));
     v("logits-scaling", logits_scaling, "The logits are divided by this.", positive());
     v("qk-norm-all-heads", qk_norm_all_heads,
-      "With --qk-layernorm: normalize all heads of the queries together, and all of the keys, as OLMo 2 does.");
+      "With --qk-layernorm: normalize all heads of the queries together, and all of the keys, as OLMo 2 "
+      "does.");
     v("untie-embeddings-and-output-weights", untied_head, "Give the LM head its own weight.");
     v("attention-dropout", attention_dropout, "Dropout on attention weights.", between(0, 1));
     v("hidden-dropout", hidden_dropout, "Dropout on the residual branches and the embedding.", between(0, 1));

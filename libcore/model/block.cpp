@@ -40,8 +40,8 @@ Block::Block(ParamTable& table, const TensorSplit& split, const ModelConfig& con
                                     "post_self_attn_layernorm")),
       norm2_(make_norm<Norm>(config.norms_before(), table, split, config, layer, "pre_mlp_layernorm")),
       mlp_(table, split, config, layer),
-      after2_(make_norm<BranchNorm>(config.norms_after(), table, split, config, layer,
-                                    "post_mlp_layernorm")) {}
+      after2_(
+          make_norm<BranchNorm>(config.norms_after(), table, split, config, layer, "post_mlp_layernorm")) {}
 
 Block::Saved Block::make_saved(const Ctx& ctx, Arena& arena, ConstView x, bool attention_core) const {
   const int64_t s = ctx.tp.sequence() ? x.shape[0] * ctx.tp.size() : x.shape[0];
@@ -66,8 +66,8 @@ void Block::forward(const Ctx& ctx, View y, ConstView x, const Saved& saved, con
   if (norm2_ && !n2) n2 = ctx.scratch.make(x.dtype, x.shape, "second norm");
   if (norm1_ && !beside.normed) norm1_->forward(ctx, n1, x, saved.norm1);
   const End attended = attention_end(saved), fed = mlp_end(saved);
-  View branch = attention_.forward(ctx, branch_memory(ctx, attended, saved.h), norm1_ ? n1 : x,
-                                   saved.attention);
+  View branch =
+      attention_.forward(ctx, branch_memory(ctx, attended, saved.h), norm1_ ? n1 : x, saved.attention);
   const ConstView in = enter_mlp(ctx, n2, join(ctx, saved.h, branch, x, attended), saved.norm2);
   branch = mlp_.forward(ctx, branch_memory(ctx, fed, y), in, saved.mlp);
   const Norm::Join end = join(ctx, y, branch, saved.h, fed);

@@ -9,8 +9,8 @@
 namespace megalith {
 
 /// One transformer layer: h = x + dropout(attention(norm(x))), y = h + dropout(mlp(norm(h))). With
-/// --norm-placement after, h = x + dropout(norm(attention(x))), and likewise y; with both, a branch has a norm
-/// at its beginning and one at its end.
+/// --norm-placement after, h = x + dropout(norm(attention(x))), and likewise y; with both, a branch has a
+/// norm at its beginning and one at its end.
 class Block {
  public:
   /// `layer`: the block's number in the whole model, from 0.

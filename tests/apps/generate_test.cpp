@@ -41,7 +41,8 @@ class GenerateApp : public testing::TestWithParam<const char*> {
   TempDir dir_;
 };
 INSTANTIATE_TEST_SUITE_P(Families, GenerateApp,
-                         testing::Values("generate-gpt2", "generate-llama", "generate-qwen3", "generate-olmo2"),
+                         testing::Values("generate-gpt2", "generate-llama", "generate-qwen3",
+                                         "generate-olmo2"),
                          [](const auto& instance) { return std::string(instance.param).substr(9); });
 
 TEST_P(GenerateApp, GreedyTextIsTransformers) {

@@ -172,8 +172,8 @@ TEST(Convert, KeepsTheStoredType) {
 
 // The tables of names must list exactly the parameters that the model declares, with equal shapes.
 TEST(NameMap, NamesExactlyTheModelsParameters) {
-  for (ModelConfig config : {test::tiny_gpt2(), test::tiny_llama(), test::tiny_qwen3(), test::tiny_olmo2(),
-                                   test::tiny_granite()})
+  for (ModelConfig config :
+       {test::tiny_gpt2(), test::tiny_llama(), test::tiny_qwen3(), test::tiny_olmo2(), test::tiny_granite()})
     for (const bool linear_bias : {false, true})
       for (const bool untied : {false, true}) {
         config.linear_bias = linear_bias;

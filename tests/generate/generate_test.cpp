@@ -61,8 +61,8 @@ std::vector<Generated> together(TinyModel& model, const std::vector<std::vector<
 }
 
 TEST(Generator, GivesEachSequenceWhatItGetsAlone) {
-  for (const ModelConfig& config : {test::tiny_gpt2(), test::tiny_llama(), test::tiny_qwen3(), test::tiny_olmo2(),
-                                   test::tiny_granite()}) {
+  for (const ModelConfig& config : {test::tiny_gpt2(), test::tiny_llama(), test::tiny_qwen3(),
+                                    test::tiny_olmo2(), test::tiny_granite()}) {
     TinyModel model(config);
     const std::vector<std::vector<int32_t>> prompts{{1, 2, 3}, {4}, {7, 8}, {1, 2, 3}, {9, 2, 4, 1}, {3, 3}};
     for (const double temperature : {0.0, 1.0}) {
@@ -83,8 +83,8 @@ TEST(Generator, GivesEachSequenceWhatItGetsAlone) {
 // Several continuations of a prompt equal those of the same prompt given several times, but the prompt is
 // read only once.
 TEST(Generator, ContinuesAPromptSeveralTimes) {
-  for (const ModelConfig& config : {test::tiny_gpt2(), test::tiny_llama(), test::tiny_qwen3(), test::tiny_olmo2(),
-                                   test::tiny_granite()}) {
+  for (const ModelConfig& config : {test::tiny_gpt2(), test::tiny_llama(), test::tiny_qwen3(),
+                                    test::tiny_olmo2(), test::tiny_granite()}) {
     TinyModel model(config);
     const std::vector<int32_t> a{1, 2, 3}, b{4}, c{7, 8, 1};
     const std::vector<std::vector<int32_t>> each{a, b, c}, repeated{a, a, a, b, b, b, c, c, c};
@@ -189,8 +189,8 @@ TEST(Generator, EndsWhereAWindowThatTheDeviceDoesNotSupportWouldHideSomething) {
 // What a sequence and the next prompt have in common is not read again, whatever the rest of the prompt is
 // and whether the cache must grow; the tokens are those of a generator that reads all of it.
 TEST(Generator, ContinuesASequenceWithoutReadingItAgain) {
-  for (const ModelConfig& config : {test::tiny_gpt2(), test::tiny_llama(), test::tiny_qwen3(), test::tiny_olmo2(),
-                                   test::tiny_granite()}) {
+  for (const ModelConfig& config : {test::tiny_gpt2(), test::tiny_llama(), test::tiny_qwen3(),
+                                    test::tiny_olmo2(), test::tiny_granite()}) {
     TinyModel model(config);
     KvPrefix prefix{.tokens = 1, .values = {}};
     for (int64_t i = 0; i < config.layers * 2 * config.kv_heads() * config.kv_channels; ++i)

@@ -86,24 +86,22 @@ void expect_near(const std::vector<float>& got, const std::vector<float>& want, 
 }
 
 class TensorParallel : public testing::TestWithParam<Case> {};
-INSTANTIATE_TEST_SUITE_P(Families, TensorParallel,
-                         testing::Values(Case{"gpt2", false, false, false}, Case{"llama", true, false, false},
-                                         Case{"gpt2_dropout", false, true, false},
-                                         Case{"gpt2_sequence", false, false, true},
-                                         Case{"llama_sequence", true, false, true},
-                                         Case{"llama_dropout_sequence", true, true, true},
-                                         Case{"gpt2_cut", false, true, false, true},
-                                         Case{"llama_cut", true, false, false, true},
-                                         Case{"gpt2_sequence_cut", false, true, true, true},
-                                         Case{"llama_sequence_cut", true, false, true, true},
-                                         Case{"qwen3", true, false, false, false, true},
-                                         Case{"qwen3_sequence_cut", true, true, true, true, true},
-                                         Case{"olmo2", true, false, false, false, false, true},
-                                         Case{"olmo2_sequence_cut", true, true, true, true, false, true},
-                                         Case{"granite", true, false, false, false, false, false, true},
-                                         Case{"granite_sequence_cut", true, true, true, true, false, false,
-                                              true}),
-                         [](const auto& instance) { return instance.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    Families, TensorParallel,
+    testing::Values(Case{"gpt2", false, false, false}, Case{"llama", true, false, false},
+                    Case{"gpt2_dropout", false, true, false}, Case{"gpt2_sequence", false, false, true},
+                    Case{"llama_sequence", true, false, true},
+                    Case{"llama_dropout_sequence", true, true, true},
+                    Case{"gpt2_cut", false, true, false, true}, Case{"llama_cut", true, false, false, true},
+                    Case{"gpt2_sequence_cut", false, true, true, true},
+                    Case{"llama_sequence_cut", true, false, true, true},
+                    Case{"qwen3", true, false, false, false, true},
+                    Case{"qwen3_sequence_cut", true, true, true, true, true},
+                    Case{"olmo2", true, false, false, false, false, true},
+                    Case{"olmo2_sequence_cut", true, true, true, true, false, true},
+                    Case{"granite", true, false, false, false, false, false, true},
+                    Case{"granite_sequence_cut", true, true, true, true, false, false, true}),
+    [](const auto& instance) { return instance.param.name; });
 
 TEST_P(TensorParallel, TwoRanksComputeWhatOneDoes) {
   const HostBatch batch(config_of(GetParam()), 6, 3);

@@ -124,9 +124,13 @@ TEST_P(Documents, AttentionSeesItsWindow) {
         const View out = bed_->empty(dtype, {s, b, 4, kHead}), dqkv = bed_->empty(dtype, in.shape);
         const View lse = bed_->empty(DType::kF32, {b, 4, s});
         run(*stream_, Attention{.out = out, .qkv = in, .scale = 0.2f, .lse = lse, .window = window});
-        run(*stream_,
-            AttentionGrad{
-                .dqkv = dqkv, .dout = dy, .out = out, .qkv = in, .lse = lse, .scale = 0.2f, .window = window});
+        run(*stream_, AttentionGrad{.dqkv = dqkv,
+                                    .dout = dy,
+                                    .out = out,
+                                    .qkv = in,
+                                    .lse = lse,
+                                    .scale = 0.2f,
+                                    .window = window});
         return std::pair(bed_->get(out), bed_->get(dqkv));
       };
       const auto [out, dqkv] = run_both(qkv, dout, kLength, kBatch, kWindow);

@@ -140,8 +140,12 @@ std::vector<Outcome> run_heads_norm_grad(Bed& bed, const HeadsCase& c) {
   const auto loss_of_x = [&](const Values& at) { return inner(normed(c, at, in.q_w, in.k_w), dy); };
   outcomes.push_back(gradient(bed, "d", bed.get(d), loss_of_x, in.x, precision));
   if (c.frozen) return outcomes;
-  const auto loss_of_q = [&](const Values& at) { return inner(normed(c, in.x, at, in.k_w), dy) + inner(at, dq); };
-  const auto loss_of_k = [&](const Values& at) { return inner(normed(c, in.x, in.q_w, at), dy) + inner(at, dk); };
+  const auto loss_of_q = [&](const Values& at) {
+    return inner(normed(c, in.x, at, in.k_w), dy) + inner(at, dq);
+  };
+  const auto loss_of_k = [&](const Values& at) {
+    return inner(normed(c, in.x, in.q_w, at), dy) + inner(at, dk);
+  };
   outcomes.push_back(gradient(bed, "dq_w", bed.get(dq_view), loss_of_q, in.q_w, kFp32 * 8));
   outcomes.push_back(gradient(bed, "dk_w", bed.get(dk_view), loss_of_k, in.k_w, kFp32 * 8));
   return outcomes;

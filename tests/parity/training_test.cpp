@@ -160,9 +160,10 @@ TEST(FamilyParts, NormsAfterBranchesAreNeededToFollowOlmo2) {
   Trainer trainer({config.model, config.parallel, config.train}, *backend, *world);
   NameMap names = golden.names();
   for (NameRow& row : names.rows)
-    for (const auto& [after, before] :
-         {std::pair{"decoder.layers.#.post_self_attn_layernorm.weight", "decoder.layers.#.input_layernorm.weight"},
-          std::pair{"decoder.layers.#.post_mlp_layernorm.weight", "decoder.layers.#.pre_mlp_layernorm.weight"}})
+    for (const auto& [after, before] : {std::pair{"decoder.layers.#.post_self_attn_layernorm.weight",
+                                                  "decoder.layers.#.input_layernorm.weight"},
+                                        std::pair{"decoder.layers.#.post_mlp_layernorm.weight",
+                                                  "decoder.layers.#.pre_mlp_layernorm.weight"}})
       if (std::string(row.ours) == after) row.ours = before;
   const RenamedTensorFile file(std::make_unique<WeightsFolder>(golden.folder), names, config.model);
   load_params(file, trainer.params(), trainer.stream());
@@ -255,8 +256,9 @@ TEST_P(TrainingParity, CountsTheLabelsThatTransformersWouldChoose) {
 
 INSTANTIATE_TEST_SUITE_P(Goldens, TrainingParity,
                          testing::Values("train-gpt2", "train-llama", "train-gpt2-clip", "train-llama-clip",
-                                         "train-mistral", "train-qwen3", "train-smollm3", "train-qwen2-windows",
-                                         "train-olmo2", "train-olmo3", "train-granite"),
+                                         "train-mistral", "train-qwen3", "train-smollm3",
+                                         "train-qwen2-windows", "train-olmo2", "train-olmo3",
+                                         "train-granite"),
                          [](const auto& param_info) {
                            std::string name = param_info.param;
                            std::replace(name.begin(), name.end(), '-', '_');

@@ -61,7 +61,8 @@ TEST(ClosedForms, EqualTheRealStage) {
                     .precision = Precision::kFloat32};
       p.global_batch = 2;
       const double planned = block_activations(p, legal(p, {.tensor = tensor, .micro_batch = 2}));
-      // Mean and rstd of up to four norms, or the sums of those over all heads, fp32; the planner ignores them.
+      // Mean and rstd of up to four norms, or the sums of those over all heads, fp32; the planner ignores
+      // them.
       const double statistics = (layer_norms(m) + 2) * 4.0 * 32 * 2;
       EXPECT_NEAR(static_cast<double>(two.tape - one.tape), planned,
                   statistics + 256 * 16);  // tensors start at multiples of 256 bytes

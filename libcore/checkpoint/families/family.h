@@ -72,8 +72,8 @@ struct Family {
   ConfigDefaults defaults;
   PositionEmbedding position;
   Normalization norm;
-  bool gated;               // --swiglu; the activation must be silu
-  bool head_norms = false;  // --qk-layernorm
+  bool gated;                // --swiglu; the activation must be silu
+  bool head_norms = false;   // --qk-layernorm
   bool joint_norms = false;  // these are over all heads: --qk-norm-all-heads
   NormPlacement norm_places = NormPlacement::kBefore;
   /// N: every N-th layer is not rotated, unless config.json has another interval; 0: all are rotated.
@@ -83,7 +83,8 @@ struct Family {
   /// With WindowRule::kByType: every N-th layer has no window, unless config.json lists the types of layers.
   int full_interval = 0;
   bool rope_by_type = false;  // "rope_parameters" has an object for each type of layer
-  /// "embedding_multiplier", "residual_multiplier", "attention_multiplier", "logits_scaling"; absent ones are 1.
+  /// "embedding_multiplier", "residual_multiplier", "attention_multiplier", "logits_scaling"; absent ones
+  /// are 1.
   bool multipliers = false;
   std::vector<FixedFlag> fixed = {};
   GgufForm gguf = {};

@@ -143,8 +143,8 @@ Matrix Forward::normed(const Matrix& x, const std::array<std::string, 2>& names)
   return y;
 }
 
-// The norms of the queries and keys in qkv [tokens, queries | keys | values], each head by itself or all heads
-// together.
+// The norms of the queries and keys in qkv [tokens, queries | keys | values], each head by itself or all
+// heads together.
 void Forward::norm_heads(Matrix& qkv, const LayerView& names) const {
   const auto each = [&](const std::array<std::string, 2>& norm, int begin, int end) {
     if (norm[0].empty()) return;

@@ -232,7 +232,8 @@ void add(Json::Object& members, const char* key, Json value) {
 void add_rotation(Json::Object& members, const Family& family, const ModelConfig& c) {
   const Json::Object rope = rope_parameters(c);
   members.push_back({"rope_theta", c.rotary_base});  // for transformers 4
-  members.push_back({"rope_parameters", family.rope_by_type ? rope_of_types(rope) : rope});  // for transformers 5
+  members.push_back(
+      {"rope_parameters", family.rope_by_type ? rope_of_types(rope) : rope});  // for transformers 5
   if (rope.front().second.as_string() != "default")
     members.push_back({"rope_scaling", rope});  // for transformers 4
 }

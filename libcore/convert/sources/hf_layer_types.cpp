@@ -53,15 +53,16 @@ int64_t first_with_window(const Settings& s) {
 void set_hf_window(ModelConfig& c, const Family& family, const Settings& s, const Json& json) {
   constexpr int kDefault = 4096;  // used if the file lacks the member; null means no window
   const WindowRule rule = family.window;
-  const bool asked = rule == WindowRule::kByFlag ? s.flag("use_sliding_window", false)
-                                                 : rule != WindowRule::kNone;
+  const bool asked =
+      rule == WindowRule::kByFlag ? s.flag("use_sliding_window", false) : rule != WindowRule::kNone;
   if (asked) c.sliding_window = json.find("sliding_window") ? s.count("sliding_window", 0) : kDefault;
   if (rule == WindowRule::kNone || rule == WindowRule::kAll || c.sliding_window == 0)
     return check_layer_types(s, c.sliding_window > 0);
   if (const auto listed = layer_types(s, c.layers)) {
     if (!set_windowed(c, *listed))
-      s.refuse("\"layer_types\" gives a sliding window to some layers in a pattern that is not supported; these "
-               "are: to all but every N-th layer, and to all but the first N");
+      s.refuse(
+          "\"layer_types\" gives a sliding window to some layers in a pattern that is not supported; these "
+          "are: to all but every N-th layer, and to all but the first N");
     return;
   }
   c.window_skip_freq = family.full_interval <= c.layers ? family.full_interval : 0;

@@ -9,8 +9,8 @@
 /// What config.json says of layers of different types: which have a window, and how each type is rotated.
 namespace megalith {
 
-/// Sets the number of tokens that a token sees, and in which layers. `json` is the file that `s` reads. Throws
-/// kData for a pattern of layers that no options describe.
+/// Sets the number of tokens that a token sees, and in which layers. `json` is the file that `s` reads.
+/// Throws kData for a pattern of layers that no options describe.
 void set_hf_window(ModelConfig&, const Family&, const Settings& s, const Json& json);
 /// Appends the members that set_hf_window() reads.
 void add_hf_window(Json::Object& members, WindowRule, const ModelConfig&);

@@ -149,11 +149,10 @@ ModelView gguf_view(const GgufFile& file, const ModelConfig& config) {
   const std::string& arch = file.metadata()["general.architecture"].as_string();
   const bool gpt2 = arch == "gpt2";
   const Sizes sizes(config);
-  ModelView view{
-      .file = &file,
-      .config = config,
-      .neighbours = arch == "llama" || arch == "granite",
-      .words = "token_embd.weight"};
+  ModelView view{.file = &file,
+                 .config = config,
+                 .neighbours = arch == "llama" || arch == "granite",
+                 .words = "token_embd.weight"};
   if (gpt2) view.positions = "position_embd.weight";
   for (int layer = 0; layer < config.layers; ++layer) {
     const std::string stem = concat("blk.", layer, '.');

@@ -198,8 +198,8 @@ struct HeadsNormArgs : HeadsArgs {
 void launch_heads_norm(cudaStream_t, Storage, const HeadsNormArgs&);
 /// y: the gradient of the result, and then of x.
 struct HeadsNormGradArgs : HeadsNormArgs {
-  const float* dots;    // [2, rows]
-  float *dq_w, *dk_w;   // may be null
+  const float* dots;   // [2, rows]
+  float *dq_w, *dk_w;  // may be null
 };
 /// `workspace` has heads_norm_grad_bytes() bytes.
 void launch_heads_norm_grad(cudaStream_t, Storage, const HeadsNormGradArgs&, void* workspace);

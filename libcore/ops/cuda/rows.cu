@@ -88,8 +88,7 @@ __global__ void head_sums(HeadSumsArgs a) {
   for (int64_t i = threadIdx.x; i < a.columns(); i += blockDim.x) {
     const HeadColumn column = head_column(a, i);
     if (column.kind == 2) continue;
-    const float term =
-        widen(x[i]) * (d == nullptr ? widen(x[i]) : widen(d[i]) * head_weight<T>(a, column));
+    const float term = widen(x[i]) * (d == nullptr ? widen(x[i]) : widen(d[i]) * head_weight<T>(a, column));
     (column.kind == 0 ? queries : keys) += term;
   }
   queries = block_sum(queries);

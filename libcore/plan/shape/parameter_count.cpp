@@ -23,8 +23,8 @@ double latent_inputs(const ModelShape& m, double tensor) {
   return sum;
 }
 
-/// Parameters of the norms of queries and keys: each head's, which each tensor rank has whole, or those of all
-/// heads together, which are divided as the heads are.
+/// Parameters of the norms of queries and keys: each head's, which each tensor rank has whole, or those of
+/// all heads together, which are divided as the heads are.
 double head_norms(const ModelShape& m, int tensor) {
   if (!m.qk_layernorm) return 0;
   if (!m.qk_norm_all_heads) return 2 * norm_of(m, m.kv_channels);

@@ -63,9 +63,9 @@ double active_parameters(const ModelShape&);
 double matrix_parameters(const ModelShape&, bool experts);
 
 // Widths of one tensor rank's part of a layer.
-double norm_width(const ModelConfig&);  // parameters of one norm over the hidden size
+double norm_width(const ModelConfig&);   // parameters of one norm over the hidden size
 double layer_norms(const ModelConfig&);  // norms over the hidden size of one layer
-double gates(const ModelConfig&);       // matrices before the activation: 2 with SwiGLU
+double gates(const ModelConfig&);        // matrices before the activation: 2 with SwiGLU
 /// Width of the keys, or of the values. If there are fewer query groups than ranks, several ranks have a copy
 /// of a group's projections.
 double local_key_width(const ModelConfig&, int tensor);

@@ -27,7 +27,7 @@ struct BatchShape {
   /// The number of rows of a micro-batch shorter than seq_length is rounded up to a multiple of this.
   int64_t length_step = 1;
   bool attention_starts = false, position_starts = false;  // whether documents are told apart
-  bool gaps = false;  // whether Microbatch has them
+  bool gaps = false;                                       // whether Microbatch has them
   /// For a device that computes while its host does something else: host memory for two steps, loss masks
   /// also where every label counts, and a slot (Batch::put_in_slot()).
   bool on_gpu = false;

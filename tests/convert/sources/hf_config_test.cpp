@@ -136,7 +136,8 @@ TEST(HfConfig, ReadsOlmo2) {
   EXPECT_EQ(c.norm_placement, NormPlacement::kAfter);
   EXPECT_EQ(c.kv_channels, 4);
   EXPECT_EQ(c.kv_heads(), 2);
-  EXPECT_EQ(parse_hf_config(without(golden("families/olmo2"), "num_key_value_heads"), "x").config.kv_heads(), 4);
+  EXPECT_EQ(parse_hf_config(without(golden("families/olmo2"), "num_key_value_heads"), "x").config.kv_heads(),
+            4);
 }
 
 TEST(HfConfig, ReadsGranitesMultipliers) {

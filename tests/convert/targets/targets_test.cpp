@@ -172,10 +172,11 @@ TEST(MegatronTarget, RefusesNormsThatGptModelLacks) {
     export_megatron({.source = source}, dir / "x", {});
     FAIL();
   } catch (const Error& error) {
-    EXPECT_EQ(std::string(error.what()),
-              "Megatron-LM's GPTModel has no norms after attention and feed-forward block (--norm-placement "
-              "after): write another format; Megatron-LM's GPTModel has no norm over all heads of the queries "
-              "or keys (--qk-norm-all-heads): write another format");
+    EXPECT_EQ(
+        std::string(error.what()),
+        "Megatron-LM's GPTModel has no norms after attention and feed-forward block (--norm-placement "
+        "after): write another format; Megatron-LM's GPTModel has no norm over all heads of the queries "
+        "or keys (--qk-norm-all-heads): write another format");
   }
   EXPECT_FALSE(fs::exists(dir / "x"));
   const ModelSource granite(convert_golden("families/granite"));

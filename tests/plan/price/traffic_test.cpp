@@ -31,8 +31,9 @@ struct Named {
 };
 
 /// A small GPT on processors in fp32, one with tables of 30,000 and a LLaMA on GPUs in 16 bits, the latter
-/// two with more parameters than a bucket holds, and the LLaMA with OLMo 2's norms. The exchanges of tensor ranks of the wide one are cut in
-/// pieces. One has another number of buckets. The last two add in rank order.
+/// two with more parameters than a bucket holds, and the LLaMA with OLMo 2's norms. The exchanges of tensor
+/// ranks of the wide one are cut in pieces. One has another number of buckets. The last two add in rank
+/// order.
 std::vector<Named> models() {
   PlanProblem small = test::on_this_processor(515, 1);
   PlanProblem gpt = test::gpt_22b(1);
@@ -48,14 +49,9 @@ std::vector<Named> models() {
   ordered.rank_order = ordered_wide.rank_order = true;
   PlanProblem buckets = gpt;
   buckets.bucket_count = 3;
-  return {{"small", small},
-          {"gpt", gpt},
-          {"llama", llama},
-          {"norms after, and over all heads", olmo3},
-          {"buckets", buckets},
-          {"wide", wide},
-          {"ordered", ordered},
-          {"ordered wide", ordered_wide}};
+  return {
+      {"small", small},     {"gpt", gpt},   {"llama", llama},     {"norms after, and over all heads", olmo3},
+      {"buckets", buckets}, {"wide", wide}, {"ordered", ordered}, {"ordered wide", ordered_wide}};
 }
 
 std::vector<Candidate> layouts() {

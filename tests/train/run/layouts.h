@@ -19,8 +19,8 @@ struct Family {
   bool olmo3 = false, granite = false;
 };
 inline constexpr Family kGpt2{"gpt2", false}, kLlama{"llama", true}, kQwen3{"qwen3", true, true},
-    kSmolLm3{"smollm3", true, false, 2},
-    kOlmo3{"olmo3", true, false, 0, true}, kGranite{"granite", true, false, 0, false, true};
+    kSmolLm3{"smollm3", true, false, 2}, kOlmo3{"olmo3", true, false, 0, true},
+    kGranite{"granite", true, false, 0, false, true};
 
 /// Changes the configuration to the family. GPT-2 is the default; LLaMA gets four key/value heads. Qwen 3 has
 /// LLaMA's form with norms of queries and keys, heads of another size and a tied head. OLMo 3 has norms after

@@ -57,12 +57,9 @@ HeadsArgs heads_args(const ConstView& x, const ConstView& q_w, const ConstView& 
           .head = s[4]};
 }
 HeadsNormArgs heads_norm_args(const auto& op, void* y) {
-  return {heads_args(op.x, op.q_w, op.k_w),
-          y,
-          op.squares.template as<float>(),
-          static_cast<float>(op.q_width),
-          static_cast<float>(op.k_width),
-          op.eps};
+  return {heads_args(op.x, op.q_w, op.k_w), y,
+          op.squares.template as<float>(),  static_cast<float>(op.q_width),
+          static_cast<float>(op.k_width),   op.eps};
 }
 
 /// The number of sequences, which is the number of rows per position.
@@ -136,10 +133,10 @@ void run_on(Queue& queue, const HeadsNorm& op) {
 }
 
 void run_on(Queue& queue, const HeadsNormGrad& op) {
-  launch_heads_norm_grad(queue.stream(), storage_of(op.x.dtype),
-                         {heads_norm_args(op, op.d.data), op.dots.as<float>(), op.dq_w.as<float>(),
-                          op.dk_w.as<float>()},
-                         queue.workspace(workspace_of(op)));
+  launch_heads_norm_grad(
+      queue.stream(), storage_of(op.x.dtype),
+      {heads_norm_args(op, op.d.data), op.dots.as<float>(), op.dq_w.as<float>(), op.dk_w.as<float>()},
+      queue.workspace(workspace_of(op)));
 }
 
 void run_on(Queue& queue, const Activate& op) {
