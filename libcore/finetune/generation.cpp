@@ -17,12 +17,13 @@ namespace megalith {
 namespace {
 
 constexpr int64_t kMaxTokens = 128;  // default maximum number of tokens of an answer
+constexpr int64_t kAtOnce = 8;       // answers; each needs the memory of its keys and values
 
 /// The texts of the answers; empty if a stop was requested.
 std::vector<std::string> answers_of(LoadedModel& model, const RecordFiles& records,
                                     std::vector<std::vector<int32_t>> prompts, int64_t most,
                                     const StopSignal& stop) {
-  Generator generator(model.stage(), model.stream(), {.batch = Project::kFewRows, .prefix = model.prefix()});
+  Generator generator(model.stage(), model.stream(), {.batch = kAtOnce, .prefix = model.prefix()});
   Progress progress("answering", static_cast<int64_t>(prompts.size()), "prompts");
   int64_t done = 0;
   const std::vector<Generated> made =

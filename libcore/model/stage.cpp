@@ -175,6 +175,35 @@ View Stage::next_logits(const Ctx& ctx, ConstView tokens, std::span<KvCache* con
   return logits(ctx, tokens, 1, Reading{caches, 1});
 }
 
+View Stage::last_logits(const Ctx& ctx, ConstView tokens, std::span<KvCache* const> caches,
+                        std::span<const int64_t> rows) const {
+  if (!embedding_ || !head_) fail(ErrorKind::kInternal, "logits of a part of a model");
+  const auto texts = static_cast<int64_t>(caches.size());
+  std::vector<Branch> branches;
+  int64_t t = 0;
+  for (size_t i = 0; i < std::min(caches.size(), rows.size()); ++i) {
+    branches.push_back({.past = caches[i]->past(), .rows = rows[i], .cache = i});
+    check_end(caches[i]->past() + rows[i]);
+    caches[i]->advance(rows[i]);
+    t += rows[i];
+  }
+  if (caches.size() != rows.size() || tokens.shape[0] != t || tokens.shape[1] != 1)
+    fail(ErrorKind::kInternal, "tokens ", tokens.shape, " for ", texts, " texts of ", t, " tokens");
+  const View out = ctx.scratch.make(DType::kF32, {1, texts, head_->vocabulary()}, "logits");
+  const ArenaScope scope(ctx.scratch);
+  const View last = ctx.scratch.make(dtype(), {1, texts, config_.hidden}, "last rows");
+  const View x = read(ctx, tokens, Reading{caches, t, branches});
+  const View each = last.as_shape({texts, config_.hidden});
+  int64_t end = 0;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    end += rows[i];
+    const auto at = static_cast<int64_t>(i);
+    ctx.compute.copy(each.rows(at, at + 1), x.rows(end - 1, end));
+  }
+  head_->logits(ctx, out, last);
+  return out;
+}
+
 View Stage::read_branches(const Ctx& ctx, ConstView tokens, KvCache& cache,
                           std::span<const Branch> branches) const {
   if (!embedding_) fail(ErrorKind::kInternal, "branches of a part of a model");

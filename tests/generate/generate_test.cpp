@@ -8,6 +8,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
+#include "libcore/generate/sample_text.h"
 #include "tests/support/log_lines.h"
 #include "tests/support/tiny_model.h"
 
@@ -74,6 +75,35 @@ TEST(Generator, GivesEachSequenceWhatItGetsAlone) {
           EXPECT_EQ(batched[i].tokens, alone[i].tokens) << batch << " " << i;
           EXPECT_EQ(batched[i].ending, alone[i].ending);
         }
+      }
+    }
+  }
+}
+
+// Prompts of many lengths: some share a pass, one of 40 tokens takes one almost for itself, and one of 70 has
+// one of its own.
+TEST(Generator, ReadsSeveralPromptsInOnePass) {
+  for (ModelConfig config : {test::tiny_gpt2(), test::tiny_llama(), test::tiny_qwen3()}) {
+    config.max_positions = 80;
+    TinyModel model(config);
+    std::vector<std::vector<int32_t>> prompts;
+    for (const int length : {3, 20, 1, 17, 23, 40, 2, 70, 1, 1, 5, 64, 9}) {
+      std::vector<int32_t>& prompt = prompts.emplace_back();
+      for (int i = 0; i < length; ++i) prompt.push_back((i * 7 + length) % 10);
+    }
+    KvPrefix prefix{.tokens = 2, .values = {}};
+    for (int64_t i = 0; i < config.layers * 2 * config.kv_heads() * 2 * config.kv_channels; ++i)
+      prefix.values.push_back(static_cast<float>(i % 7) / 7);
+    const SampleOptions options{.max_new_tokens = 4, .temperature = 1, .seed = 9};
+    for (const KvPrefix* const before : {static_cast<const KvPrefix*>(nullptr), &std::as_const(prefix)}) {
+      Generator one(model.stage, model.stream, {.batch = 1, .prefix = before});
+      const auto alone = one.run({.prompts = prompts, .sampling = options, .stop_tokens = {5}});
+      for (const int64_t batch : {2, 5, 64}) {
+        Generator many(model.stage, model.stream, {.batch = batch, .prefix = before});
+        const auto batched = many.run({.prompts = prompts, .sampling = options, .stop_tokens = {5}});
+        for (size_t i = 0; i < prompts.size(); ++i)
+          EXPECT_EQ(batched[i].tokens, alone[i].tokens) << batch << " " << i;
+        EXPECT_EQ(many.totals().prompt_tokens, 256);
       }
     }
   }

@@ -27,7 +27,12 @@ class GemmRunner {
   void add_nothing(const Gemm&) const;
   void multiply_rows(const Gemm&) const;
   void project(const ProjectArgs&, Storage, int64_t out) const;
+  void project_many(const Project&);
+  /// Widens panels of weights to fp32 and multiplies them with oneDNN.
   void project_panels(const Project&);
+  /// Weights of bf16, or of 8 bits, whose numbers are exact in bf16: their scales are applied to the sums.
+  void project_bf16(const Project&, ConstView x);
+  void project_int8(const Project&, ConstView x);
   /// Writes rows [begin, begin + count) of the weights to `to`, converted to fp32.
   void widen(const Project&, int64_t begin, int64_t count, float* to) const;
   const Kernels& kernels_;

@@ -10,7 +10,7 @@
 #include "libcore/base/process.h"
 #include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
-#include "libcore/generate/generate.h"
+#include "libcore/generate/sample_text.h"
 #include "libcore/parallel/exchange.h"
 #include "libcore/parallel/together.h"
 #include "libcore/train/log/device_memory.h"

@@ -206,6 +206,8 @@ struct Kernels {
   void (*quantize_rows[kStorages])(const QuantizeArgs&, int64_t begin, int64_t end);
   /// to[row, :] = scales[row] q[row, :] for the rows [begin, end); `to` holds only these.
   void (*widen_rows)(float* to, const QuantizeArgs&, int64_t begin, int64_t end);
+  /// Converts n 8-bit numbers to bf16, which represents each of them exactly.
+  void (*int8_to_bf16)(void* to, const void* from, int64_t n);
   /// Indexed by the Storage of the cache. scratch: cached_attention_scratch() floats.
   void (*cached_attention[kStorages])(const CachedAttentionArgs&, float* scratch);
   size_t (*cached_attention_scratch)(int64_t keys, int64_t heads);
