@@ -1,9 +1,11 @@
 #include "libcore/config/pretrain_config.h"
 
+#include <algorithm>
 #include <random>
 
 #include <gtest/gtest.h>
 
+#include "libcore/base/machine/numa.h"
 #include "libcore/base/machine/proc.h"
 #include "libcore/base/text.h"
 #include "libcore/dialects/megatron/fates.h"
@@ -270,7 +272,8 @@ TEST(PretrainConfig, CountsTheRanksOfOneProcess) {
   EXPECT_EQ(given(small() + "--nproc_per_node=2").parallel.world, 2);
   EXPECT_EQ(given(small()).parallel.nproc, 0);
   EXPECT_EQ(given(small()).parallel.world, 1);
-  EXPECT_EQ(given(small() + "--nproc auto").parallel.world, usable_cpus());
+  EXPECT_EQ(given(small() + "--nproc auto").parallel.world,
+            std::min(static_cast<int>(numa_nodes().size()), usable_cpus()));
   EXPECT_EQ(complaint(small() + "--nproc all"), "--nproc \"all\": wanted an integer or auto or gpu");
   {
     const test::Variable shown("CUDA_VISIBLE_DEVICES", "0,2");
@@ -278,7 +281,7 @@ TEST(PretrainConfig, CountsTheRanksOfOneProcess) {
     const test::Variable twice("CUDA_VISIBLE_DEVICES", "0,0");
     EXPECT_EQ(complaint(small() + "--nproc gpu"),
               "--nproc gpu: CUDA_VISIBLE_DEVICES=\"0,0\" names no device, or one of them twice; wanted a "
-              "list such as 0,2; give a number, or auto for one rank a CPU");
+              "list such as 0,2; give a number, or auto for one rank a NUMA node");
   }
   EXPECT_EQ(complaint(small() + "--nproc -1"), "--nproc -1: wanted between 0 and 1024");
   EXPECT_EQ(complaint(small() + "--nproc 3 --tensor-model-parallel-size 2"),
