@@ -11,9 +11,10 @@ and PyTorch. A row has the medians of the turns. Both train the same architectur
 AdamW and fp32 master weights, without dropout; PyTorch computes bf16 under autocast. The first step of a run is left
 out.
 
-Share of peak = tokens/s * (6 * parameters + 6 L d T) / the rate of products, where parameters are those that take part in
+Share of peak = tokens/s * (6 * parameters + 7 L d T) / the rate of products, where parameters are those that take part in
 products (the table of positions does not), and attention counts causally: a token sees T / 2 others on average, so scores
-and their products with values are 2 d T operations a layer forward, and twice as many backward."""
+and their products with values are 2 d T operations a layer forward, and 2.5 times as many backward, where scores are
+computed again."""
 import argparse
 import json
 import os
@@ -37,7 +38,7 @@ def flops_of_a_token(model):
     layers, width, heads, key_heads, ffn, vocabulary, length, _, llama = model
     kv = width // heads * key_heads
     linear = layers * (width * (width + 2 * kv) + width * width + (3 if llama else 2) * width * ffn)
-    return 6 * (linear + vocabulary * width) + 6 * layers * width * length
+    return 6 * (linear + vocabulary * width) + 7 * layers * width * length
 
 
 def make_data(args, folder, vocabulary, length):

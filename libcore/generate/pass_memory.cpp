@@ -53,7 +53,8 @@ size_t scratch_bytes(const Stage& stage, const Generator::Limits& limits, int64_
   most = std::max(most, measured(stage, split, rows, next));
   const int64_t shared = std::min(Project::kFewRows, prompt * batch);
   if (batch == 1 || batch > shared) return most;
-  rows.back() = shared - batch + 1;
+  for (int64_t i = 0; i < batch; ++i)  // at most `prompt` tokens each
+    rows[static_cast<size_t>(i)] = shared / batch + (i < shared % batch ? 1 : 0);
   const auto together = [&](const Ctx& ctx, Arena& inputs, Caches caches) {
     stage.last_logits(ctx, inputs.make(DType::kI32, {shared, 1}, "tokens"), caches, rows);
   };

@@ -8,35 +8,9 @@
 #include "libcore/ops/cpu/elements.h"
 #include "libcore/ops/cpu/storage.h"
 #include "libcore/ops/cpu/threads.h"
+#include "libcore/ops/cpu/wide_product.h"
 
 namespace megalith::cpu {
-namespace {
-
-/// Copies the operands of a 16-bit product to `block` in fp32, and returns the product of the copies. For
-/// dtypes that oneDNN cannot multiply: fp16 and, on some processors, bf16.
-Gemm in_fp32(const Gemm& op, const Kernels& kernels, float* block) {
-  Gemm wide = op;
-  const auto take = [&](const auto& view) {
-    float* const copy = block;
-    block += view.elements();
-    return copy;
-  };
-  const auto widen = [&](ConstView& view) {
-    if (!view || view.dtype == DType::kF32) return;
-    const View copy{take(view), DType::kF32, view.shape};
-    copy_elements(kernels, copy, view);
-    view = copy;
-  };
-  widen(wide.a);
-  widen(wide.b);
-  widen(wide.bias);
-  if (op.c.dtype == DType::kF32) return wide;
-  wide.c = {take(op.c), DType::kF32, op.c.shape};
-  if (op.accumulate) copy_elements(kernels, wide.c, op.c);
-  return wide;
-}
-
-}  // namespace
 
 void GemmRunner::project(const ProjectArgs& args, Storage storage, int64_t out) const {
   constexpr int64_t kBytes = 1 << 16;  // bytes of weights per block, which take some microseconds
@@ -176,11 +150,7 @@ void GemmRunner::run(const Gemm& op) {
   Products& products = this->products();
   if (op.a.dtype == DType::kF32 || (op.a.dtype == DType::kBf16 && products.has_bf16()))
     return products.run(op);
-  const auto block = std::make_unique_for_overwrite<float[]>(
-      static_cast<size_t>(op.a.elements() + op.b.elements() + op.bias.elements() + op.c.elements()));
-  const Gemm wide = in_fp32(op, kernels_, block.get());
-  products.run(wide);
-  if (op.c.dtype != DType::kF32) copy_elements(kernels_, op.c, wide.c);
+  WideProduct(products, kernels_).run(op);
 }
 
 void GemmRunner::run(const Project& op) {
