@@ -50,10 +50,10 @@ struct Generator::State {
   State(const Stage& stage, Stream& stream, const Limits& limits, int64_t prompt)
       : prompt_rows(prompt),
         scratch(make_arena(stream.backend(), "scratch", scratch_bytes(stage, limits, prompt))),
-        inputs(make_arena(
-            stream.backend(), "tokens",
-            static_cast<size_t>(std::max({prompt, limits.batch, Project::kFewRows})) * sizeof(int32_t) +
-                Arena::kAlignment)),
+        inputs(make_arena(stream.backend(), "tokens",
+                          static_cast<size_t>(std::max({prompt, limits.batch, most_shared_tokens(stage)})) *
+                                  sizeof(int32_t) +
+                              Arena::kAlignment)),
         logits(static_cast<size_t>(stage.config().vocab_size * limits.batch)),
         region(limits.ranks ? *limits.ranks : *alone) {}
 
@@ -202,7 +202,7 @@ size_t Generator::read_together(const Job& job, size_t next, size_t most) const 
   size_t count = 0, tokens = 0;
   while (count < most && next + count < job.prompts.size()) {
     tokens += job.prompts[next + count].size();
-    if (tokens > static_cast<size_t>(Project::kFewRows)) break;
+    if (tokens > static_cast<size_t>(most_shared_tokens(stage_))) break;
     ++count;
   }
   return std::max<size_t>(count, 1);

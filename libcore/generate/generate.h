@@ -70,10 +70,10 @@ constexpr int64_t kMostSequences = 1024;
 int64_t most_sequences(const Backend&);
 
 /// Continues sequences of tokens. The model must be whole and placed on the stream's backend. Prompts are
-/// read one by one (at most kPromptRows tokens at a time); on the CPU those that begin together share a pass
-/// while it has at most Project::kFewRows tokens. There the result for a sequence does not depend on the
-/// rest of the batch: a pass of so few rows computes each as if it were alone. On a GPU a product of more
-/// rows may add up in another order, so logits differ by rounding.
+/// read one by one (at most kPromptRows tokens at a time); on the CPU those that begin together share passes
+/// (most_shared_tokens()). There the result for a sequence does not depend on the rest of the batch if the
+/// matrices are fp32: a pass of few rows computes each as if it were alone. With narrower matrices and more
+/// than Project::kFewNarrowRows rows, and on a GPU, logits differ by rounding.
 class Generator {
  public:
   static constexpr int64_t kPromptRows = 512;

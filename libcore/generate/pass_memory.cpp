@@ -39,6 +39,11 @@ TensorSplit split_of(const Generator::Limits& limits) {
   return {.rank = limits.ranks->rank(), .size = limits.ranks->size()};
 }
 
+int64_t most_shared_tokens(const Stage& stage) {
+  const DType dtype = stage.matrix_dtype();
+  return dtype == DType::kBf16 || dtype == DType::kI8 ? Generator::kPromptRows : Project::kFewRows;
+}
+
 size_t scratch_bytes(const Stage& stage, const Generator::Limits& limits, int64_t prompt) {
   using Caches = std::span<KvCache* const>;
   const TensorSplit split = split_of(limits);
@@ -51,7 +56,7 @@ size_t scratch_bytes(const Stage& stage, const Generator::Limits& limits, int64_
     stage.next_logits(ctx, inputs.make(DType::kI32, {1, batch}, "tokens"), caches);
   };
   most = std::max(most, measured(stage, split, rows, next));
-  const int64_t shared = std::min(Project::kFewRows, prompt * batch);
+  const int64_t shared = std::min(most_shared_tokens(stage), prompt * batch);
   if (batch == 1 || batch > shared) return most;
   for (int64_t i = 0; i < batch; ++i)  // at most `prompt` tokens each
     rows[static_cast<size_t>(i)] = shared / batch + (i < shared % batch ? 1 : 0);

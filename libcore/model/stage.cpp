@@ -33,8 +33,11 @@ Stage::Stage(const ModelConfig& config, const Layers& layers, const TensorSplit&
     table.begin_unit();
     head_.emplace(table, split, config);
   }
-  for (const Param& param : table.all())
+  for (const Param& param : table.all()) {
     if (witness_ == nullptr || param.global.rank == 1) witness_ = &param;
+    const bool of_layer = param.global.rank > 1 && param.name.starts_with("decoder.");
+    if (matrix_ == nullptr || of_layer) matrix_ = &param;
+  }
 }
 
 void Stage::plan_segments(const RecomputePlan& plan) {
