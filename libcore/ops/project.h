@@ -9,7 +9,7 @@ namespace megalith {
 /// a row of y does not depend on the number of rows. Weights of bf16 or 8 bits have that for kFewNarrowRows;
 /// with more rows a backend may round x to bf16.
 struct Project {
-  static constexpr int64_t kFewRows = 64, kFewNarrowRows = 16;
+  static constexpr int64_t kFewRows = 32, kFewNarrowRows = 16;
   View y;                 // [n, out] f32
   ConstView x;            // [n, in] f32
   ConstView w;            // [out, in] f32, bf16, f16 or, with scales, i8
