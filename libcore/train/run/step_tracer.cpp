@@ -42,7 +42,8 @@ void StepTracer::end(const EndReport& end) {
     warn("--trace ", train_.trace, " holds no step: the run's were ", start_ + 1, " to ", end.iteration,
          ", --profile-step-start is ", train_.trace_begin, ", --profile-step-end ", train_.trace_end);
   const OpTable ops = this->ops();
-  if (world_.rank() == 0 && !ops.rows.empty()) log(ops.text());
+  if (world_.rank() == 0 && !ops.rows.empty())
+    for (const std::string& line : split(std::string(trim(ops.text())), '\n')) log(line);
   const Coord& at = trainer_.groups().at;
   write_run_trace(train_.trace, world_,
                   concat("rank ", world_.rank(), ": tensor ", at.tensor, ", context ", at.context, ", data ",
