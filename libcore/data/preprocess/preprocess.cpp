@@ -55,12 +55,16 @@ LineLimits line_limits(const PreprocessConfig& config, size_t bytes) {
           .refused = ends_at_long_lines ? longest + kSurelyNoBlanks : 0};
 }
 
-/// The limits of the pipeline. If the input is compressed, there is one thread more than config.workers,
-/// since decompressing is as much work as tokenizing.
-PipelineLimits limits_of(const PreprocessConfig& config, const std::vector<InputFile>& files) {
+size_t workers_of(const PreprocessConfig& config) {
+  return static_cast<size_t>(std::max(config.workers, 1));
+}
+
+/// The limits of the pipeline. If it decompresses the input, there is one thread more than config.workers,
+/// since that is as much work as tokenizing. `ahead`: other threads do that.
+PipelineLimits limits_of(const PreprocessConfig& config, const std::vector<InputFile>& files, bool ahead) {
   const bool compressed =
       std::any_of(files.begin(), files.end(), [](const auto& file) { return file.compressed; });
-  const size_t threads = static_cast<size_t>(std::max(config.workers, 1)) + (compressed ? 1 : 0);
+  const size_t threads = workers_of(config) + (compressed && !ahead ? 1 : 0);
   return {
       .workers = threads, .items = threads == 1 ? 1 : 2 * threads + kBatchesAhead, .weight = kBytesInFlight};
 }
@@ -71,12 +75,13 @@ class DocumentPipeline {
   DocumentPipeline(const Job& job, const std::vector<InputFile>& files, BatchSink& output)
       : job_(job),
         output_(output),
-        limits_(limits_of(job.config, files)),
+        ahead_(files_to_decode_ahead(files, output.start().input)),
+        limits_(limits_of(job.config, files, !ahead_.empty())),
         batch_bytes_(std::clamp(kBytesInFlight / limits_.items, kMinBatch, kBatchBytes)),
-        lines_(
-            files,
-            {line_limits(job.config, batch_bytes_), limits_.workers, job.config.text, job.config.json_keys},
-            job.interrupt, output.start()),
+        lines_(files,
+               {line_limits(job.config, batch_bytes_), limits_.workers, job.config.text, job.config.json_keys,
+                ahead_, workers_of(job.config)},
+               job.interrupt, output.start()),
         pipeline_(limits_, {.source = [this](size_t worker, DocumentBatch& batch,
                                              const auto& grow) { return source(worker, batch, grow); },
                             .work = [this](size_t worker, DocumentBatch& batch) { encode(worker, batch); },
@@ -113,6 +118,7 @@ class DocumentPipeline {
 
   Job job_;
   BatchSink& output_;
+  std::vector<size_t> ahead_;
   PipelineLimits limits_;
   size_t batch_bytes_;
   DocumentSource lines_;

@@ -13,6 +13,7 @@
 #include "libcore/base/text.h"
 #include "libcore/data/preprocess/corpus_files.h"
 #include "libcore/data/preprocess/preprocess_stages.h"
+#include "libcore/io/ahead/file_pieces.h"
 #include "libcore/io/parquet/parquet_footer.h"
 #include "libcore/io/parquet/parquet_records.h"
 #include "libcore/io/streams/input_stream.h"
@@ -105,9 +106,34 @@ size_t DocumentSource::batch_bytes() const {
   return std::clamp<size_t>((file.size - consumed) / (2 * limits_.workers), std::min(kMin, bytes), bytes);
 }
 
+std::vector<size_t> files_to_decode_ahead(const std::vector<InputFile>& files, size_t from) {
+  std::vector<size_t> ahead;
+  for (size_t i = from; i < files.size(); ++i) {
+    const InputFile& file = files[i];
+    const bool whole = file.part.begin == StreamPlace{} && !file.part.end;
+    if (file.compressed && !file.parquet && whole) ahead.push_back(i);
+  }
+  if (ahead.size() == 1 && !pieces_of(files[ahead.front()].path)) ahead.clear();
+  return ahead;
+}
+
+/// As many bytes for each thread as xz -6 -T puts into a block: pieces of this size are made side by side.
+void DocumentSource::begin_decoding() {
+  constexpr uint64_t kBytesEach = uint64_t{24} << 20;
+  if (limits_.ahead.empty()) return;
+  std::vector<std::string> paths;
+  for (const size_t file : limits_.ahead) paths.push_back(files_[file].path);
+  ahead_ = std::make_unique<DecodeAhead>(std::move(paths),
+                                         AheadLimits{limits_.decoders, kBytesEach * limits_.decoders});
+}
+
 std::unique_ptr<RecordReader> DocumentSource::open() {
   const InputFile& file = files_[at_];
   const ReaderMark from = std::exchange(from_, {});
+  if (std::binary_search(limits_.ahead.begin(), limits_.ahead.end(), at_)) {
+    ahead_->next_file();
+    return open_records({file.path, *ahead_}, limits_.text, limits_.lines, &interrupt_, from);
+  }
   const InputOrigin origin{file.path, file.command};
   // look_at() has seen that it is not Parquet; small files would be opened once more for that
   if (file.command.empty() && !file.pipe && !file.parquet)

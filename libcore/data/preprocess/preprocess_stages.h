@@ -17,6 +17,7 @@
 #include "libcore/data/preprocess/content_set.h"
 #include "libcore/data/preprocess/preprocess.h"
 #include "libcore/data/preprocess/shard_hashes.h"
+#include "libcore/io/ahead/decode_ahead.h"
 #include "libcore/io/files/file.h"
 #include "libcore/io/files/kept_bytes.h"
 #include "libcore/io/files/scratch_file.h"
@@ -147,7 +148,14 @@ struct BatchLimits {
   size_t workers;  // number of workers that share the batches
   TextUnit text = TextUnit::kNone;
   std::vector<std::string> keys = {};  // of JSON, that are wanted
+  std::vector<size_t> ahead = {};      // the files that other threads decompress; see files_to_decode_ahead()
+  size_t decoders = 1;                 // number of these threads
 };
+
+/// The numbers of the compressed files, from number `from` on, that threads of their own decompress. None, if
+/// there is only one, and no piece of it can be decompressed without the others: the thread that reads it
+/// then does that.
+std::vector<size_t> files_to_decode_ahead(const std::vector<InputFile>& files, size_t from);
 
 /// The pipeline's source: all inputs, one after the other.
 class DocumentSource {
@@ -159,18 +167,22 @@ class DocumentSource {
         interrupt_(interrupt),
         from_(from.reader),
         at_(from.input),
-        finished_(from.finished) {}
+        finished_(from.finished) {
+    begin_decoding();
+  }
 
   bool next(DocumentBatch& batch, const std::function<void(size_t)>& grow);
 
  private:
   size_t batch_bytes() const;
+  void begin_decoding();
   std::unique_ptr<RecordReader> open();
 
   std::vector<InputFile> files_;
   BatchLimits limits_;
   const Interrupt& interrupt_;
-  ReaderMark from_;  // where reading begins in the first input to be read
+  ReaderMark from_;                     // where reading begins in the first input to be read
+  std::unique_ptr<DecodeAhead> ahead_;  // reader_ may read from it
   std::unique_ptr<RecordReader> reader_;
   size_t at_;
   uint64_t finished_;

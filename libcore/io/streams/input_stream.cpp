@@ -76,7 +76,8 @@ void InputStream::open(const std::string& command) {
 }
 
 InputStream::InputStream(InputOrigin origin, const Interrupt* interrupt, const StreamPart& part)
-    : path_(std::move(origin.path)), interrupt_(interrupt), part_(part) {
+    : path_(std::move(origin.path)), interrupt_(interrupt), part_(part), source_(origin.source) {
+  if (source_) return;
   open(origin.command);
   try {
     struct stat info {};
@@ -97,7 +98,7 @@ InputStream::InputStream(InputOrigin origin, const Interrupt* interrupt, const S
 }
 
 InputStream::~InputStream() {
-  ::close(descriptor_);
+  if (descriptor_ >= 0) ::close(descriptor_);
 }
 
 void InputStream::sniff() {
@@ -140,8 +141,10 @@ size_t InputStream::read(char* out, size_t room) {
   stop_if_asked();
   if (left_) room = static_cast<size_t>(std::min<uint64_t>(room, *left_));
   if (room == 0) return 0;
+  if (source_) return source_->read(out, room);
   const size_t n = decoder_ ? read_decoded(out, room) : read_plain(out, room);
-  if (left_ && n == 0) fail_too_short(*left_);
+  // The end may have become known only in this read.
+  if (n == 0 && left_.value_or(0) > 0) fail_too_short(*left_);
   if (left_) *left_ -= n;
   return n;
 }
