@@ -59,6 +59,16 @@ Json identity_of(const InputFile& file) {
   return Json::Object{{"path", file.path}, {"bytes", file.size}, {"modified_ns", file.modified}};
 }
 
+/// The identity of files that are too many to name each: a folder may have a file for each text.
+Json identity_of_many(const std::vector<InputFile>& files) {
+  Xxh64 hash;
+  for (const InputFile& file : files) {
+    const std::string one = identity_of(file).dump() + '\n';
+    hash.update(one.data(), one.size());
+  }
+  return Json::Object{{"files", files.size()}, {"xxh64", hex64(hash.digest())}};
+}
+
 /// The identity of a run: a run can continue an earlier one only if their identities are equal.
 /// A shard's inputs are named without their paths and times, which are those of one machine.
 Json identity_of(const RunInputs& inputs) {
@@ -66,6 +76,8 @@ Json identity_of(const RunInputs& inputs) {
     return Json::Object{{"shard", concat(inputs.shard->index, '/', inputs.shard->count)},
                         {"plan", inputs.shard->plan},
                         {"content", inputs.shard->content}};
+  constexpr size_t kMostNamed = 1000;
+  if (inputs.files.size() > kMostNamed) return identity_of_many(inputs.files);
   Json files = Json::array();
   for (const InputFile& file : inputs.files) files.push_back(identity_of(file));
   return files;
@@ -214,7 +226,10 @@ class DocumentOutput::Key {
 };
 
 DocumentOutput::DocumentOutput(const PreprocessConfig& config, const TextTools& tools, RunInputs inputs)
-    : config_(config), inputs_(std::move(inputs)), progress_("preprocess", total_size(inputs_.files), "B") {
+    : config_(config),
+      inputs_(std::move(inputs)),
+      total_(total_size(inputs_.files)),
+      progress_("preprocess", total_, "B") {
   if (config.resume) {
     make_directories(parent_or_here(config.output_prefix));
     journal_.emplace(config.output_prefix, identity_of(config, inputs_, tools));
@@ -423,8 +438,10 @@ int64_t DocumentOutput::tokens() const {
 }
 
 void DocumentOutput::show_progress(uint64_t consumed) {
-  if (!progress_visible()) return;
+  constexpr double kBetween = 0.1;  // a corpus may have a file for each text
   const double elapsed = std::max(seconds(), 1e-9);
+  if (elapsed < shown_ + kBetween && static_cast<int64_t>(consumed) != total_) return;
+  shown_ = elapsed;
   const auto rate = [&](int64_t count) {
     return format_count(static_cast<int64_t>(static_cast<double>(count) / elapsed));
   };

@@ -3,13 +3,17 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include <sys/types.h>
 
 #include "libcore/base/log.h"
 #include "libcore/data/indexed/indexed_dataset.h"
@@ -44,11 +48,13 @@ constexpr size_t kLongLine = size_t{1} << 23;
 struct InputFile {
   std::string path;
   uint64_t size = 0;
-  int64_t modified = 0;     // nanoseconds
-  StreamPart part = {};     // what of the file is read; `size` counts only that
-  bool pipe = false;        // not a regular file: size is not known
+  int64_t modified = 0;                            // nanoseconds
+  std::optional<std::pair<dev_t, ino_t>> id = {};  // of a regular file
+  StreamPart part = {};                            // what of the file is read; `size` counts only that
+  bool pipe = false;                               // not a regular file: size is not known
   bool compressed = false;  // compressed, as far as is known before reading; Parquet counts as such
   bool parquet = false;
+  bool unseen = false;       // a small file that was not opened: it may be compressed or Parquet nevertheless
   std::string command = {};  // which reads the object `path`; empty: the file is opened
 };
 
@@ -128,7 +134,7 @@ struct SourceMark {
   uint64_t finished = 0;  // bytes of all inputs before this one
 };
 
-/// The item of the pipeline: lines of an input and the documents made from them.
+/// Lines of an input and the documents made from them.
 struct DocumentBatch {
   LineBatch lines;
   size_t bytes = 0;             // bytes of the lines
@@ -141,6 +147,14 @@ struct DocumentBatch {
   size_t blank_lines = 0, short_documents = 0;
   size_t longest_line = 0;
   std::vector<BadLine> bad;
+};
+
+/// The item of the pipeline: a batch, or those of several small files. Their memory is reused.
+struct BatchGroup {
+  std::deque<DocumentBatch> batches;
+  size_t used = 0;  // the first of them hold documents
+
+  DocumentBatch& next() { return used < batches.size() ? batches[used] : batches.emplace_back(); }
 };
 
 struct BatchLimits {
@@ -160,9 +174,10 @@ std::vector<size_t> files_to_decode_ahead(const std::vector<InputFile>& files, s
 /// The pipeline's source: all inputs, one after the other.
 class DocumentSource {
  public:
-  DocumentSource(std::vector<InputFile> files, const BatchLimits& limits, const Interrupt& interrupt,
+  /// `files` outlives this object.
+  DocumentSource(const std::vector<InputFile>& files, const BatchLimits& limits, const Interrupt& interrupt,
                  const SourceMark& from)
-      : files_(std::move(files)),
+      : files_(files),
         limits_(limits),
         interrupt_(interrupt),
         from_(from.reader),
@@ -171,14 +186,20 @@ class DocumentSource {
     begin_decoding();
   }
 
+  /// Reads the next lines of one file; false at the end of the last one.
   bool next(DocumentBatch& batch, const std::function<void(size_t)>& grow);
+  /// As next(). Reads several files together if they are small: a turn of the pipeline for each would take
+  /// longer than its text.
+  bool next_group(BatchGroup& group, const std::function<void(size_t)>& grow);
 
  private:
   size_t batch_bytes() const;
+  bool read(DocumentBatch& batch, const std::function<void(size_t)>& grow);
+  bool is_small_file_next(size_t bytes) const;
   void begin_decoding();
-  std::unique_ptr<RecordReader> open();
+  std::unique_ptr<RecordReader> open(bool as_corpus);
 
-  std::vector<InputFile> files_;
+  const std::vector<InputFile>& files_;
   BatchLimits limits_;
   const Interrupt& interrupt_;
   ReaderMark from_;                     // where reading begins in the first input to be read
@@ -344,6 +365,8 @@ class DocumentOutput final : public BatchSink {
   DocumentOutput(const PreprocessConfig& config, const TextTools& tools, RunInputs inputs);
   ~DocumentOutput() override;
 
+  const std::vector<InputFile>& files() const { return inputs_.files; }
+
   const SourceMark& start() const override { return state_.source; }
   /// Writes the batch's documents. If it does not throw, counts the bad lines and writes them to the rejects.
   void take(DocumentBatch& batch) override;
@@ -391,6 +414,8 @@ class DocumentOutput final : public BatchSink {
   int64_t tokens_before_ = 0, documents_before_ = 0;  // what the interrupted run had done
   uint64_t bytes_before_ = 0;
   bool taking_ = false;  // true inside take(), and after take() has thrown
+  int64_t total_;        // bytes of all inputs; 0: unknown
+  double shown_ = 0;     // seconds() when progress_ was told of the progress last
   Progress progress_;
 };
 
@@ -419,6 +444,6 @@ void run_pipeline(const Job& job, const std::vector<InputFile>& files, BatchSink
 /// What the hashes of a shard's documents depend on.
 HashesOf hashes_of(const PreprocessConfig& config, const ShardRecord& shard);
 /// Does the work. Throws Stopped if a StopSignal exists and receives a signal; the state is then saved.
-PreprocessSummary run_job(const Job& job, const RunInputs& inputs);
+PreprocessSummary run_job(const Job& job, RunInputs inputs);
 
 }  // namespace megalith

@@ -171,6 +171,7 @@ void InputStream::seek(uint64_t bytes) {
 
 void InputStream::go_to(uint64_t place) {
   consumed_ = place;
+  at_end_ = false;
   if (::lseek(descriptor_, static_cast<off_t>(place), SEEK_SET) < 0)
     fail(ErrorKind::kIo, path_, ": cannot seek: ", std::strerror(errno));
 }
@@ -191,7 +192,7 @@ bool InputStream::wait_for_bytes() {
 }
 
 size_t InputStream::read_raw(char* out, size_t room) {
-  for (;;) {
+  while (!at_end_) {
     if (!wait_for_bytes()) {
       if (!command_) return 0;
       // What a command writes can be read again, so that the half of it must not pass for all.
@@ -203,8 +204,10 @@ size_t InputStream::read_raw(char* out, size_t room) {
     if (n < 0) fail(ErrorKind::kIo, path_, ": cannot read: ", std::strerror(errno));
     consumed_ += static_cast<uint64_t>(n);
     if (n == 0 && command_) command_->finish(path_);
+    at_end_ = n == 0 && regular_;
     return static_cast<size_t>(n);
   }
+  return 0;
 }
 
 /// Reads raw bytes if none are left in the buffer. Returns false at the end of the file.

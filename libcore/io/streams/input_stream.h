@@ -91,7 +91,7 @@ class InputStream {
   ByteSource* source_;  // null: the stream opens and decompresses the input itself
   std::optional<CommandPipe> command_;
   int descriptor_ = -1;
-  bool regular_ = false;
+  bool regular_ = false, at_end_ = false;  // the second: of a regular file
   uint64_t consumed_ = 0, size_ = 0;
   size_t raw_size_ = 0;
   std::unique_ptr<char[]> raw_;  // buffer; its unused bytes are [raw_begin_, raw_end_)
