@@ -150,7 +150,12 @@ bool DecodeAhead::add_chunk(Work& work, ByteSource& source) {
     const Lock lock(mutex_);
     work.made += chunk->end;
     work.memory = source.memory();
-    work.chunks.push_back(std::move(*chunk));
+    if (chunk->end > 0) {
+      work.chunks.push_back(std::move(*chunk));
+    } else {
+      spare_.push_back(std::move(chunk->bytes));
+      --waiting_;
+    }
     read_.notify_one();
     if (!work.certain && work.made > kMostUncertain) fail(ErrorKind::kData, "a piece makes too many bytes");
   }

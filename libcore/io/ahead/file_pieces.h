@@ -39,7 +39,7 @@ class FilePieces {
 /// - BGZF's blocks and zstd's frames, in pieces of at least kPieceBytes, unless the first frame is longer
 /// than
 ///   64 MiB. Plain gzip is one piece.
-/// kNoInput, kIo.
+/// Null also if the file cannot be opened: whoever reads it next has that error. kIo.
 std::unique_ptr<FilePieces> pieces_of(const std::string& path);
 
 /// Members that are smaller than this are read together: opening a piece takes about 50 µs.

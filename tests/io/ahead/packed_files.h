@@ -80,7 +80,7 @@ inline std::vector<Packing> packings(PackedFiles& files, const std::string& text
           {"bzip2 streams", twice("bzip2 -1")},
           {"zstd frames", twice("zstd -q -1")},
           {"zstd frames without sums", twice("zstd -q -1 --no-check")},
-          {"seekable zstd", seekable_zstd(text, 250'000)},
+          {"seekable zstd", seekable_zstd(text, 100'000)},
           {"BGZF", bgzf(text, 60'000)}};
 }
 
