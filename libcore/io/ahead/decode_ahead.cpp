@@ -153,8 +153,7 @@ bool DecodeAhead::add_chunk(Work& work, ByteSource& source) {
     if (chunk->end > 0) {
       work.chunks.push_back(std::move(*chunk));
     } else {
-      spare_.push_back(std::move(chunk->bytes));
-      --waiting_;
+      give_back(std::move(chunk->bytes));
     }
     read_.notify_one();
     if (!work.certain && work.made > kMostUncertain) fail(ErrorKind::kData, "a piece makes too many bytes");
@@ -236,9 +235,9 @@ size_t DecodeAhead::take(Work& work, char* out, size_t room) {
   given_ += bytes;
   if (chunk.begin < chunk.end) return bytes;
   consumed_ = chunk.consumed;
-  spare_.push_back(std::move(chunk.bytes));
+  std::vector<char> buffer = std::move(chunk.bytes);
   work.chunks.pop_front();
-  if (waiting_-- >= most_chunks_) room_.notify_all();
+  give_back(std::move(buffer));
   return bytes;
 }
 
@@ -266,10 +265,15 @@ void DecodeAhead::drop_pieces(Lock& lock) {
   room_.notify_all();
 }
 
+/// Keeps the buffer of a chunk that is empty or was read. Wakes the threads that wait for room.
+void DecodeAhead::give_back(std::vector<char>&& buffer) {
+  spare_.push_back(std::move(buffer));
+  if (waiting_-- >= most_chunks_) room_.notify_all();
+}
+
 /// Gives the buffers of a work back that nobody reads.
 void DecodeAhead::release(Work& work) {
-  for (Chunk& chunk : work.chunks) spare_.push_back(std::move(chunk.bytes));
-  waiting_ -= work.chunks.size();
+  for (Chunk& chunk : work.chunks) give_back(std::move(chunk.bytes));
   work.chunks.clear();
 }
 

@@ -78,6 +78,7 @@ class DecodeAhead final : public ByteSource {
   size_t take(Work& work, char* out, size_t room);
   size_t read_whole(char* out, size_t room);
   void drop_pieces(Lock& lock);
+  void give_back(std::vector<char>&& buffer);
   void release(Work& work);
 
   const std::vector<std::string> paths_;
