@@ -178,7 +178,7 @@ class Bzip2Pieces final : public FilePieces {
       begin_stream();
       if (file_.read(at_, kMarkBits) == kEnd) end_stream();  // it holds nothing
     }
-    if (at_ >= file_.bits()) return std::nullopt;
+    if (at_stream_) return std::nullopt;
     return block();
   }
   std::unique_ptr<ByteSource> open(const FilePiece& piece) const override {
@@ -206,7 +206,8 @@ class Bzip2Pieces final : public FilePieces {
 
   /// Compares the sum of the stream, the blocks' sums each rotated once more than the next.
   void end_stream() {
-    if (file_.read(at_ + kMarkBits, kSumBits) != sum_) fail_damaged();
+    const bool whole = at_ + kMarkBits + kSumBits <= file_.bits();
+    if (!whole || file_.read(at_ + kMarkBits, kSumBits) != sum_) fail_damaged();
     at_ = (at_ + kMarkBits + kSumBits + 7) / 8 * 8;
     at_stream_ = true;
   }

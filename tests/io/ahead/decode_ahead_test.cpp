@@ -98,6 +98,22 @@ TEST(DecodeAhead, FindsWhatAStreamFinds) {
   }
 }
 
+TEST(DecodeAhead, FindsEveryCutThatAStreamFinds) {
+  test::PackedFiles files;
+  for (const auto& [name, contents] : test::packings(files, packed_sample(410'000))) {
+    for (const size_t size : {6, 10, 12, 14}) {
+      const std::string path = files.keep(contents.substr(0, size));
+      EXPECT_EQ(read_ahead(path, {1, 1 << 20}), read_alone(path)) << name << ' ' << size;
+    }
+    for (size_t cut = 1; cut < 14; ++cut) {
+      const std::string path = files.keep(contents.substr(0, contents.size() - cut));
+      EXPECT_EQ(read_ahead(path, {1, 1 << 20}).error, read_alone(path).error) << name << " less " << cut;
+    }
+  }
+  const std::string head = files.keep("BZh9");
+  EXPECT_EQ(read_ahead(head, {1, 1 << 20}), read_alone(head));
+}
+
 // Runs of one byte make a block of bzip2 larger than what may wait for its end.
 TEST(DecodeAhead, ReadsBlocksThatMakeMuch) {
   test::PackedFiles files;
