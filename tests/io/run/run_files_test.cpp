@@ -239,15 +239,13 @@ TEST_F(RunFilesTest, LetsAFolderBeFilledThatHoldsNothingProtected) {
 }
 
 TEST_F(RunFilesTest, SaysWhichFilesOutputsAre) {
-  write_file(dir_ / "there", "old");
-  fs::create_symlink(dir_ / "there", dir_ / "link");
   RunFiles files;
-  files.reads("--input", dir_ / "there");
+  files.reads("--input", dir_ / "folder/in");
   EXPECT_TRUE(files.written_files().empty());
   files.writes("--output", dir_ / "link");
   files.writes("--log", dir_ / "absent");
   struct stat info {};
-  ASSERT_EQ(::stat((dir_ / "there").c_str(), &info), 0);
+  ASSERT_EQ(::stat((dir_ / "input").c_str(), &info), 0);
   EXPECT_EQ(files.written_files(), (std::set<std::pair<dev_t, ino_t>>{{info.st_dev, info.st_ino}}));
 }
 
