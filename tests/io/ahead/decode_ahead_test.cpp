@@ -86,6 +86,8 @@ std::string words_of(const std::string& error) {
 /// Whether both readings are of one text, as far as they go: how many bytes come before an error depends on
 /// the buffers, too.
 bool agree(const Reading& a, const Reading& b) {
+  if (a.error.empty() && b.error.empty())
+    return a.text == b.text;  // zstd without sums does not see each flip
   return a.text.starts_with(b.text) || b.text.starts_with(a.text);
 }
 
@@ -107,7 +109,6 @@ TEST(DecodeAhead, FindsWhatAStreamFinds) {
       SCOPED_TRACE(name + ", trial " + std::to_string(trial) + ", byte " + std::to_string(at));
       const std::string path = files.keep(damaged);
       const Reading alone = read_alone(path), ahead = read_ahead(path, {2, 1 << 22});
-      EXPECT_NE(alone.error, "");
       EXPECT_EQ(words_of(ahead.error), words_of(alone.error));
       EXPECT_TRUE(agree(ahead, alone)) << ahead.text.size() << " bytes, alone " << alone.text.size();
     }
