@@ -337,6 +337,10 @@ class PreprocessJournal {
   std::optional<PreprocessState> state_;
 };
 
+/// The options that determine the output's bytes, apart from the inputs, the keys and the tokenizer.
+Json options_json(const PreprocessConfig& config, const TextTools& tools);
+/// The identity of a run, which PreprocessJournal compares: all that determines what is written.
+Json identity_of(const PreprocessConfig& config, const RunInputs& inputs, const TextTools& tools);
 /// A hash of the tokenizer and of all options that determine what is written, but for the inputs.
 std::string options_digest(const PreprocessConfig& config, const TextTools& tools);
 
