@@ -57,7 +57,7 @@ PretrainConfig one_rank(const Family& family, const Extent& extent = {}) {
   config.train.global_batch = 8;
   config.train.iters = extent.steps;
   config.train.lr = 2e-3;
-  config.train.eval_interval = 10;
+  config.train.eval_interval = std::min(int64_t{10}, extent.steps);
   config.train.eval_iters = 1;
   config.train.threads = 1;
   config.parallel = {};
@@ -149,11 +149,11 @@ TEST(Layouts, TrainSmolLm3AsOneRankDoes) {
   for (const Layout& layout : {all, some}) expect_one_ranks_run(test::kSmolLm3, layout);
 }
 
-// Only tensor ranks divide the vocabulary and change its padding. Ten steps, of which each takes as long as
+// Only tensor ranks divide the vocabulary and change its padding. Five steps, of which each takes as long as
 // ten with the small vocabulary; the layouts' 20 steps are those of TrainAsOneRankDoes.
 TEST(Layouts, DivideGpt2sVocabularyAndTrainAsOneRankDoes) {
   for (const auto& [family, layout] : test::family_layouts())
-    if (layout.tensor > 1) expect_one_ranks_run(family, layout, {.vocab = kGpt2Vocab, .steps = 10});
+    if (layout.tensor > 1) expect_one_ranks_run(family, layout, {.vocab = kGpt2Vocab, .steps = 5});
 }
 
 // A pipeline adds all numbers in the same order as one rank, except for a table tied over its two ends, whose
@@ -315,15 +315,15 @@ TEST(Resume, UnderTheSameLayoutIsBitwiseOneRun) {
       if (layout.tensor * layout.pipeline * layout.context * layout.data > 4) continue;
       SCOPED_TRACE(std::string(family.name) + " " + layout.name);
       const TempDir dir;
-      constexpr Extent kExtent{.steps = 10};
+      constexpr Extent kExtent{.steps = 6};
       PretrainConfig config = config_of(family, layout, kExtent);
       config.checkpoint.save = (dir.path() / "checkpoint").string();
-      config.checkpoint.save_interval = 5;
+      config.checkpoint.save_interval = 3;
       const Curve whole = run(config);
       PretrainConfig half = config_of(family, layout, kExtent);
-      half.checkpoint.load = config.checkpoint.save + "/iter_0000005";
+      half.checkpoint.load = config.checkpoint.save + "/iter_0000003";
       const Curve broken = run(half);
-      ASSERT_EQ(broken.loss.size(), 5U);
+      ASSERT_EQ(broken.loss.size(), 3U);
       for (const auto& [iteration, loss] : broken.loss)
         EXPECT_EQ(loss, whole.loss.at(iteration)) << iteration;
     }

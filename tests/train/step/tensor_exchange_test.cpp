@@ -25,7 +25,7 @@ ParallelConfig layout_of(int tensor, bool sequence) {
   return parallel;
 }
 
-constexpr int kLayers = 4;
+constexpr int kLayers = 2;
 
 /// Trainers of a sequence of 12, whose exchanges are cut in up to `pieces` pieces.
 struct Trainers : EmulatedTrainers {
