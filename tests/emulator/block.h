@@ -110,7 +110,7 @@ class EmulatedBlock {
   size_t in_order(size_t i, size_t n) const { return backwards ? n - 1 - i : i; }
 
   const std::function<void()>* kernel_ = nullptr;
-  Context scheduler_;         // while a thread runs
+  Context scheduler_;  // while a thread runs
   // Of all threads that a block may have, since a started one must not move. Each switch finds its place in
   // here, for which a std::deque would divide.
   std::vector<Fiber> fibers_ = std::vector<Fiber>(kMostThreads);
