@@ -2,9 +2,10 @@
 """bench/generate.py: tokens per second of megalith-generate beside transformers, on a random model of GPT-2 124M's shape.
 
     bench/generate.py [--bin build/release/bin] [--threads 2] [--tokens 128] [--rounds 3] [--dtype bf16,fp32] [--work DIR]
+                      [--prompts 1x62,8x62,1x256,1x850]
 
-Needs torch and transformers. Batch 1, greedy, no end of text, the same prompt. Each round runs both programs one after the
-other; the table has the medians. The model is made once and kept in --work. Speeds are those after the first token, from
+Needs torch and transformers. Greedy, no end of text. --prompts: so many prompts at once, of so many tokens each (a byte is a
+token). Each round runs both programs one after the other; the table has the medians. The model is made once and kept in --work. Speeds are those after the first token, from
 the programs' own clocks; loading is not in them and has a column of its own. The first tokens must be equal: "same" says
 how many of them are (bf16: transformers rounds activations to bf16 as well, megalith does not, so texts may part).
 """
@@ -66,39 +67,54 @@ def byte_tokenizer():
     return tokenizer
 
 
-def ours(args, folder, extra):
-    command = [os.path.join(args.bin, "megalith-generate"), "--model", folder, "--prompt", PROMPT, "--max-new-tokens",
-               str(args.tokens), "--ignore-eos", "--json", "--threads", str(args.threads), *extra]
+def prompts_of(shape):
+    """The prompts of a shape such as "8x62": of equal length, each with another first letter."""
+    count, length = map(int, shape.split("x"))
+    text = ((PROMPT + " ") * (1 + length // len(PROMPT)))[:length].rstrip().ljust(length, ".")
+    return [chr(ord("A") + i % 26) + text[1:] for i in range(count)]
+
+
+def ours(args, folder, shape, extra):
+    prompts = prompts_of(shape)
+    path = os.path.join(args.work, "prompts")
+    with open(path, "w") as file:
+        file.write("\n".join(prompts) + "\n")
+    command = [os.path.join(args.bin, "megalith-generate"), "--model", folder, "--prompts-file", path, "--batch-size",
+               str(len(prompts)), "--max-new-tokens", str(args.tokens), "--ignore-eos", "--json", "--threads",
+               str(args.threads), *extra]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     if run.returncode:
         sys.exit(run.stderr)
     number = lambda pattern: float(re.search(pattern, run.stderr).group(1).replace(",", ""))
-    return dict(speed=number(r"after the first: .*\(([\d.]+) tokens/s"), prompt=number(r"prompt: .*\(([\d.]+) tokens/s"),
-                load=number(r"loaded in ([\d.]+) ms"), tokens=json.loads(run.stdout)["tokens"])
+    return dict(speed=number(r"after the first: .*\(([\d.,]+) tokens/s"),
+                prompt=number(r"prompts?: .*\(([\d.,]+) tokens/s"), load=number(r"loaded in ([\d.,]+) ms"),
+                tokens=json.loads(run.stdout.splitlines()[0])["tokens"])
 
 
 THEIRS = """
 import json, sys, time, torch, transformers
 from tokenizers import Tokenizer
-folder, dtype, tokens, threads, prompt = sys.argv[1:]
+folder, dtype, tokens, threads, prompts = sys.argv[1:]
 torch.set_num_threads(int(threads))
 start = time.perf_counter()
 model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=getattr(torch, dtype)).eval()
 load = time.perf_counter() - start
-ids = torch.tensor([Tokenizer.from_file(folder + "/tokenizer.json").encode(prompt).ids])
+tokenizer = Tokenizer.from_file(folder + "/tokenizer.json")
+ids = torch.tensor([tokenizer.encode(prompt).ids for prompt in json.loads(prompts)])
 run = lambda n: model.generate(ids, max_new_tokens=n, do_sample=False, eos_token_id=None, pad_token_id=0)
 with torch.inference_mode():
     run(3)
     start = time.perf_counter(); run(1); first = time.perf_counter() - start
     start = time.perf_counter(); out = run(int(tokens)); whole = time.perf_counter() - start
-print(json.dumps(dict(speed=(int(tokens) - 1) / (whole - first), prompt=ids.shape[1] / first, load=load * 1e3,
+print(json.dumps(dict(speed=ids.shape[0] * (int(tokens) - 1) / (whole - first), prompt=ids.numel() / first, load=load * 1e3,
                       tokens=out[0, ids.shape[1]:].tolist())))
 """
 
 
-def theirs(args, folder, dtype):
+def theirs(args, folder, dtype, shape):
     name = "bfloat16" if dtype == "bf16" else "float32"
-    run = subprocess.run([sys.executable, "-c", THEIRS, folder, name, str(args.tokens), str(args.threads), PROMPT],
+    run = subprocess.run([sys.executable, "-c", THEIRS, folder, name, str(args.tokens), str(args.threads),
+                          json.dumps(prompts_of(shape))],
                          capture_output=True, text=True, check=False)
     if run.returncode:
         sys.exit(run.stderr)
@@ -109,25 +125,34 @@ def main():
     parser = parser_of("generate", __doc__)
     parser.add_argument("--tokens", type=int, default=128)
     parser.add_argument("--dtype", default="bf16,fp32")
+    parser.add_argument("--prompts", default="1x62,8x62,1x256,1x850")
     args = parser.parse_args()
     print(f"{args.threads} threads, {args.tokens} new tokens, medians of {args.rounds} rounds\n")
-    print("| weights | program | tokens/s | beside transformers | prompt tokens/s | load ms | same |\n|---|---|--:|--:|--:|--:|--:|")
+    print("| weights | prompts | program | tokens/s | beside transformers | prompt tokens/s | beside transformers | load ms | same |")
+    print("|---|---|---|--:|--:|--:|--:|--:|--:|")
     for dtype in args.dtype.split(","):
         folder = make_model(args, dtype)
-        runs = {"transformers": lambda: theirs(args, folder, dtype), "megalith": lambda: ours(args, folder, [])}
-        if dtype == "bf16":
-            runs["megalith --int8"] = lambda: ours(args, folder, ["--int8"])
-        results = {name: [] for name in runs}
-        for _ in range(args.rounds):
-            for name, run in runs.items():
-                results[name].append(run())
-        median = lambda name, what: statistics.median(one[what] for one in results[name])
-        reference = results["transformers"][0]["tokens"]
-        for name in runs:
-            made = results[name][0]["tokens"]
-            same = next((i for i, (a, b) in enumerate(zip(made, reference)) if a != b), len(reference))
-            print(f"| {dtype} | {name} | {median(name, 'speed'):.1f} | {median(name, 'speed') / median('transformers', 'speed'):.2f}x "
-                  f"| {median(name, 'prompt'):.0f} | {median(name, 'load'):.0f} | {same} of {len(reference)} |", flush=True)
+        for shape in args.prompts.split(","):
+            measure(args, folder, dtype, shape)
+
+
+def measure(args, folder, dtype, shape):
+    runs = {"transformers": lambda: theirs(args, folder, dtype, shape), "megalith": lambda: ours(args, folder, shape, [])}
+    if dtype == "bf16":
+        runs["megalith --int8"] = lambda: ours(args, folder, shape, ["--int8"])
+    results = {name: [] for name in runs}
+    for _ in range(args.rounds):
+        for name, run in runs.items():
+            results[name].append(run())
+    median = lambda name, what: statistics.median(one[what] for one in results[name])
+    beside = lambda name, what: median(name, what) / median("transformers", what)
+    reference = results["transformers"][0]["tokens"]
+    for name in runs:
+        made = results[name][0]["tokens"]
+        same = next((i for i, (a, b) in enumerate(zip(made, reference)) if a != b), len(reference))
+        print(f"| {dtype} | {shape} | {name} | {median(name, 'speed'):.1f} | {beside(name, 'speed'):.2f}x "
+              f"| {median(name, 'prompt'):.0f} | {beside(name, 'prompt'):.2f}x | {median(name, 'load'):.0f} "
+              f"| {same} of {len(reference)} |", flush=True)
 
 
 if __name__ == "__main__":

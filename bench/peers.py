@@ -64,7 +64,8 @@ def batch_encoder(library, tokenizer):
         import tokenizers
 
         tok = tokenizers.Tokenizer.from_file(tokenizer)
-        return lambda batch: sum(map(len, tok.encode_batch_fast(batch, add_special_tokens=False)))
+        encode = getattr(tok, "encode_batch_fast", tok.encode_batch)  # tokenizers 1.0 has one function
+        return lambda batch: sum(map(len, encode(batch, add_special_tokens=False)))
     if library == "sentencepiece":
         import sentencepiece
 

@@ -4,7 +4,7 @@
 // the errors. Predictions do not depend on any measurement. `fullness` in the predictions is the memory that
 // a device needs, as a share of what it has. --list prints the coefficients. With --coefficients-by-class, a
 // row of class C is predicted with FOLDER/C.txt if that file exists; tools/plan_fit has fitted these
-// coefficients to the rows of all other classes.
+// coefficients to the rows of all other classes. Its interval is then that of runs of which none was fitted.
 //
 // A row that cannot be priced, due to its device or a missing or invalid size, gets an empty line in the
 // predictions; stderr names an unknown device.
@@ -44,6 +44,12 @@ struct Prediction {
   bool fits() const { return fullness <= 1; }
 };
 
+/// Coefficients, and whether they were fitted without the runs that they predict.
+struct Fit {
+  Coefficients coefficients;
+  bool left_out = false;
+};
+
 double of_kind(const MemoryEstimate& estimate, const std::string& kind) {
   if (kind == "analytic")
     return estimate.parameters + estimate.gradients + estimate.optimizer + estimate.activations;
@@ -51,18 +57,18 @@ double of_kind(const MemoryEstimate& estimate, const std::string& kind) {
   return kind == "max_reserved" ? estimate.reserved() : estimate.device();
 }
 
-Prediction predict(const PlanProblem& p, const Candidate& c, const std::string& kind) {
+Prediction predict(const PlanProblem& p, const Candidate& c, const std::string& kind, const Fit& fit) {
   const LayerPrice price = price_layer(p, shape_of(c));
   const Layout layout = layout_of(p, c, price);
   const WorstStage worst = worst_stage(p, c, price, layout);
   const double seconds = step_time(p, c, price, layout).total();
-  return {seconds, interval(p, seconds), of_kind(worst.estimate, kind) / 1e9,
-          worst.estimate.needed() / usable_memory(p)};
+  return {seconds, fit.left_out ? unseen_interval(p, seconds) : interval(p, seconds),
+          of_kind(worst.estimate, kind) / 1e9, worst.estimate.needed() / usable_memory(p)};
 }
 
 /// For a row without a micro-batch: the best prediction over the micro-batches 1, 2, 4 and 8 and, if the row
 /// gives no number of model chunks either, over the possible numbers of chunks.
-Prediction predict_best(const RunRow& r, const PlanProblem& p) {
+Prediction predict_best(const RunRow& r, const PlanProblem& p, const Fit& fit) {
   Prediction best;
   for (int micro : {1, 2, 4, 8}) {
     RunRow row = r;
@@ -73,7 +79,7 @@ Prediction predict_best(const RunRow& r, const PlanProblem& p) {
       if (cell(r, "vpp").empty()) c.chunks = chunks;
       if (per_stage % c.chunks != 0 || c.microbatches % (c.chunks > 1 ? pipeline : 1) != 0) continue;
       if (c.microbatches * c.micro_batch * c.data != c.global_batch) continue;
-      const Prediction one = predict(p, c, cell(r, "mem_kind"));
+      const Prediction one = predict(p, c, cell(r, "mem_kind"), fit);
       const bool better = one.fits() != best.fits() ? one.fits() : one.seconds < best.seconds;
       if (best.seconds == 0 || better) best = one;
     }
@@ -81,20 +87,20 @@ Prediction predict_best(const RunRow& r, const PlanProblem& p) {
   return best;
 }
 
-Prediction predict(const RunRow& r, const Coefficients& k) {
+Prediction predict(const RunRow& r, const Fit& fit) {
   if (!expressible(r)) return {};
   PlanProblem p = problem_of(r);  // throws kUsage for a device that is not in docs/gpus.yaml
-  p.coefficients = &k;
+  p.coefficients = &fit.coefficients;
   if (number_in(r, "micro_batch") > 0 && number_in(r, "global_batch") > 0)
-    return predict(p, candidate_of(r, p), cell(r, "mem_kind"));
-  return number_in(r, "global_batch") > 0 ? predict_best(r, p) : Prediction{};
+    return predict(p, candidate_of(r, p), cell(r, "mem_kind"), fit);
+  return number_in(r, "global_batch") > 0 ? predict_best(r, p, fit) : Prediction{};
 }
 
 /// Predicts one row. A row that cannot be priced is left empty, and the others are still priced. If a file of
 /// the program cannot be read, the program ends, since every row would be empty.
-Prediction predict_or_say(size_t row, const RunRow& r, const Coefficients& k) {
+Prediction predict_or_say(size_t row, const RunRow& r, const Fit& fit) {
   try {
-    return predict(r, k);
+    return predict(r, fit);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kUsage && error.kind() != ErrorKind::kData) throw;
     std::fprintf(stderr, "row %zu is left empty: %s\n", row, error.what());
@@ -106,18 +112,19 @@ class CoefficientSets {
  public:
   void one(const std::string& file) { all_ = read_coefficients(file, all_); }
   void folder(const std::string& path) { folder_ = path; }
-  const Coefficients& of(const std::string& eval_class) {
+  const Fit& of(const std::string& eval_class) {
     const auto known = by_class_.find(eval_class);
     if (known != by_class_.end()) return known->second;
     const std::string file = folder_ + "/" + eval_class + ".txt";
     const bool there = !folder_.empty() && file_exists(file);
-    return by_class_.emplace(eval_class, there ? read_coefficients(file, all_) : all_).first->second;
+    const Fit fit{.coefficients = there ? read_coefficients(file, all_) : all_, .left_out = there};
+    return by_class_.emplace(eval_class, fit).first->second;
   }
 
  private:
   Coefficients all_ = fitted_coefficients();
   std::string folder_;
-  std::map<std::string, Coefficients> by_class_;
+  std::map<std::string, Fit> by_class_;
 };
 
 std::string csv_line(size_t row, const Prediction& x) {

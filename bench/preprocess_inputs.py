@@ -5,12 +5,13 @@ work of the machine disturbs less than wall time. The output is Markdown, ready 
 
   bench/preprocess_inputs.py --corpus EN.jsonl --vocabularies DIR --peers PYTHON [--megatron PYTHON] [--only gpt2,llama3]
 
---corpus has the key "text"; the first --bytes of it are used. Of peers in memory, the processor time of the work alone counts:
-neither Python's start nor the load of the vocabulary. Of Megalith (to synced files) and of Megatron-LM's
-preprocess_data_fast.py the whole process counts. DIR holds a folder with tokenizer.json for each vocabulary.
+--corpus has the key "text"; the first --bytes of it are used. Of peers, the processor time of the work alone counts: neither
+Python's start nor the load of the vocabulary; of those that write files, what their process takes beyond that for one document.
+Of Megalith (to synced files) and of Megatron-LM's preprocess_data_fast.py the whole process counts. DIR holds a folder with tokenizer.json for each vocabulary.
 --peers has gigatoken, tokenizers, tiktoken, pyarrow and awkward. --megatron has torch, transformers and gigatoken, and needs
---megatron-lm, the checkout. tokenizers and tiktoken, which are much slower, read the first tenth of the corpus as JSON lines.
-About three minutes for a vocabulary on an idle core."""
+--megatron-lm, the checkout, whose preprocess_data.py and preprocess_data_fast.py run. --datatrove has datatrove, tokenizers and
+orjson. What is much slower than Megalith reads the first tenth of the corpus, as JSON lines. About three minutes for a
+vocabulary on an idle core."""
 import argparse
 import json
 import os
@@ -25,6 +26,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from preprocess import Run, machine  # noqa: E402
 
 GPT2_PATTERN = r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"""
+SLOW, FAST = "preprocess_data.py", "preprocess_data_fast.py"  # of Megatron-LM
 MARK = "\n\n"  # between documents of plain text; --text paragraph takes blank lines
 
 
@@ -80,6 +82,18 @@ def peer(name, kind, path, folder):
     return {"tokens": tokens, "processor": time.process_time() - begin}
 
 
+def run_datatrove(path, tokenizer, out):
+    """datatrove's pipeline that writes a dataset for Megatron-LM."""
+    from datatrove.executor import LocalPipelineExecutor
+    from datatrove.pipeline.readers import JsonlReader
+    from datatrove.pipeline.tokens.megatron_tokenizer import MegatronDocumentTokenizer
+    source = pathlib.Path(path)
+    steps = [JsonlReader(str(source.parent), glob_pattern=source.name),
+             MegatronDocumentTokenizer(out, save_filename="trove", tokenizer_name_or_path=tokenizer, eos_token=None)]
+    LocalPipelineExecutor(steps, tasks=1, workers=1, logging_dir=f"{out}/trove-log", skip_completed=False).run()
+    return {}
+
+
 def write_parquet(source, path):
     import pyarrow
     import pyarrow.parquet
@@ -94,7 +108,7 @@ class Inputs:
 
     def __init__(self, options, folder):
         self.files = {kind: folder / f"corpus.{kind}" for kind in ("jsonl", "text", "parquet")}
-        self.tenth = folder / "tenth.jsonl"
+        self.tenth, self.first = folder / "tenth.jsonl", folder / "first.jsonl"
         texts, held = [], 0
         with open(options.corpus, "rb") as lines:
             for line in lines:
@@ -104,7 +118,7 @@ class Inputs:
                 if held > options.bytes:
                     break
         self.documents = len(texts)
-        for path, part in ((self.files["jsonl"], texts), (self.tenth, texts[:len(texts) // 10])):
+        for path, part in ((self.files["jsonl"], texts), (self.tenth, texts[:len(texts) // 10]), (self.first, texts[:1])):
             path.write_text("".join(json.dumps({"text": text}, ensure_ascii=False) + "\n" for text in part), encoding="utf-8")
         self.files["text"].write_text(MARK.join(texts), encoding="utf-8")
         self.text_bytes = sum(len(text.encode()) for text in texts)
@@ -112,10 +126,18 @@ class Inputs:
         Run([options.peers, __file__, "parquet", self.files["jsonl"], self.files["parquet"]])
 
 
+def tokens_of(prefix):
+    """The number of ids of a dataset, from its file's size."""
+    with open(f"{prefix}.idx", "rb") as index:
+        kind = index.read(18)[17]
+    return os.path.getsize(f"{prefix}.bin") // {4: 4, 8: 2}[kind]
+
+
 class Programs:
     def __init__(self, options, inputs, folder):
         self.options, self.inputs, self.folder = options, inputs, folder
         self.environment = {"RAYON_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+        self.starts = {}  # processor seconds of programs on one document
 
     def megalith(self, kind, vocabulary):
         run = Run([self.options.bin / "megalith-preprocess", "--input", self.inputs.files[kind], "--output-prefix", self.folder / "out",
@@ -131,14 +153,45 @@ class Programs:
         found = run.json()
         return {"whole": run.processor, "work": found.get("processor"), "tokens": found["tokens"]}
 
-    def preprocess_data_fast(self, vocabulary):
+    def megatron(self, script, path, vocabulary):
+        prefix = self.folder / script
         os.environ.update(self.environment, PYTHONPATH=str(self.options.megatron_lm), CUDA_VISIBLE_DEVICES="")
-        run = Run([self.options.megatron, self.options.megatron_lm / "tools/preprocess_data_fast.py", "--input", self.inputs.files["jsonl"],
-                   "--output-prefix", self.folder / "fast", "--tokenizer-type", "HuggingFaceTokenizer", "--tokenizer-model", vocabulary,
-                   "--use-gigatoken"], 1)
+        run = Run([self.options.megatron, self.options.megatron_lm / "tools" / script, "--input", path, "--output-prefix", prefix,
+                   "--tokenizer-type", "HuggingFaceTokenizer", "--tokenizer-model", vocabulary,
+                   *(["--use-gigatoken"] if script == FAST else ["--workers", "1"])], 1)
         del os.environ["PYTHONPATH"]
-        clock = float(re.search(r"Elapsed time: ([\d.]+) seconds", run.text).group(1))  # of wall time, after its imports
-        return {"whole": run.processor, "work": run.processor, "tokens": None, "clock": clock}
+        found = {"whole": run.processor, "tokens": tokens_of(f"{prefix}_text_document")}
+        if script == FAST:  # of wall time, after its imports
+            found["clock"] = float(re.search(r"Elapsed time: ([\d.]+) seconds", run.text).group(1))
+        return found
+
+    def datatrove(self, path, vocabulary):
+        os.environ.update(self.environment)
+        run = Run([self.options.datatrove, __file__, "datatrove", path, vocabulary / "tokenizer.json", self.folder], 1)
+        return {"whole": run.processor, "tokens": tokens_of(self.folder / "trove_00000_tokens")}
+
+    @staticmethod
+    def as_a_whole(found):
+        return {**found, "work": found["whole"]}
+
+    def beyond_one_document(self, name, run, path):
+        """What a program does on the corpus; its work alone is what it takes beyond what one document takes."""
+        if name not in self.starts:
+            self.starts[name] = run(self.inputs.first)["whole"]
+        found = run(path)
+        return {**found, "work": found["whole"] - self.starts[name]}
+
+    def rows_to_disk(self, vocabulary):
+        """Programs that write files. The work of the fast script is so short beside its start that the whole process counts."""
+        whole, tenth = self.inputs.text_bytes, self.inputs.tenth_bytes
+        if self.options.megatron:
+            yield f"{SLOW}, to disk", tenth, lambda: self.beyond_one_document(
+                SLOW, lambda path: self.megatron(SLOW, path, vocabulary), self.inputs.tenth)
+            yield f"{FAST}, whole process to disk", whole, lambda: self.as_a_whole(
+                self.megatron(FAST, self.inputs.files["jsonl"], vocabulary))
+        if self.options.datatrove:
+            yield "datatrove, to disk", tenth, lambda: self.beyond_one_document(
+                "datatrove", lambda path: self.datatrove(path, vocabulary), self.inputs.tenth)
 
     def rows(self, kind, vocabulary):
         """Each program with the bytes of text that it reads."""
@@ -147,8 +200,7 @@ class Programs:
         yield "gigatoken, in memory", whole, lambda: self.peer("gigatoken", self.inputs.files[kind], kind, vocabulary)
         if kind != "jsonl":
             return
-        if self.options.megatron:
-            yield "preprocess_data_fast.py, to disk", whole, lambda: self.preprocess_data_fast(vocabulary)
+        yield from self.rows_to_disk(vocabulary)
         for name in ("tokenizers", "tiktoken"):
             yield f"{name}, in memory", tenth, lambda name=name: self.peer(name, self.inputs.tenth, kind, vocabulary)
 
@@ -185,13 +237,16 @@ def table(programs, kind, vocabulary, turns):
 def main():
     if sys.argv[1:2] == ["peer"]:
         return print(json.dumps(peer(*sys.argv[2:])))
+    if sys.argv[1:2] == ["datatrove"]:
+        return print(json.dumps(run_datatrove(*sys.argv[2:])))
     if sys.argv[1:2] == ["parquet"]:
         return print(json.dumps(write_parquet(*sys.argv[2:])))
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--corpus", type=pathlib.Path, required=True)
     parser.add_argument("--vocabularies", type=pathlib.Path, required=True)
     parser.add_argument("--peers", required=True, help="Python with the peers' packages")
-    parser.add_argument("--megatron", help="Python that runs preprocess_data_fast.py")
+    parser.add_argument("--megatron", help="Python that runs Megatron-LM's scripts")
+    parser.add_argument("--datatrove", help="Python with datatrove")
     parser.add_argument("--megatron-lm", type=pathlib.Path, help="Megatron-LM at d98e8a64")
     parser.add_argument("--bin", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parent.parent / "build/release/bin")
     parser.add_argument("--bytes", type=int, default=30_000_000)

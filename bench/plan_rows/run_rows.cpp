@@ -11,6 +11,7 @@
 #include "libcore/plan/price/code_base.h"
 #include "libcore/plan/request/plan_options.h"
 #include "libcore/plan/shape/hf_shape.h"
+#include "libcore/plan/shape/model_options.h"
 
 namespace megalith {
 namespace {
@@ -178,11 +179,21 @@ bool recipe_dispatches(const RunRow& r) {
   return !by_nccl;
 }
 
+/// Shortens the model to `layers` layers. A list of the layers that have experts is cut, too.
+void cut_layers(ModelShape& m, int layers) {
+  m.layers = layers;
+  if (m.layer_freq.find('[') == std::string::npos) return;
+  std::string kept;
+  for (int i = 0; i < layers; ++i) kept += concat(i > 0 ? "," : "", m.plain_layers(i, i + 1) > 0 ? 0 : 1);
+  m.layer_freq = '[' + kept + ']';
+  m.finish();
+}
+
 /// The shape of the row's mixture. The row may replace the number of layers, the sequence length and the
 /// vocabulary size.
 ModelShape mixture_of(const RunRow& r) {
   ModelShape m = *mixture(cell(r, "model"));
-  m.layers = whole_in(r, "layers", m.layers);
+  if (const int layers = whole_in(r, "layers", m.layers); layers < m.layers) cut_layers(m, layers);
   m.seq_length = m.max_positions = whole_in(r, "seq");
   m.vocab_size = whole_in(r, "vocab", static_cast<int>(m.vocab_size));
   // Megatron-Bridge's benchmarks force a balance of the experts (scripts/moe_model_zoo); for other code bases
@@ -251,6 +262,17 @@ Recomputed recomputed_of(const std::string& name) {
   return name == "norm,act" ? Recomputed::kNormAct : Recomputed::kNone;
 }
 
+/// The words of a line of a model's options, without the quotes around some of them, and without the one
+/// that no plan depends on.
+std::vector<std::string> words_of(const std::string& line) {
+  std::vector<std::string> out;
+  for (std::string word : split(line, ' ')) {
+    std::erase(word, '"');
+    if (word != "--moe-grouped-gemm") out.push_back(std::move(word));
+  }
+  return out;
+}
+
 /// Writes the options of a row.
 class Command {
  public:
@@ -292,7 +314,15 @@ class Command {
     if (!usual) add("local-world-size", size);
     if (const auto gbps = network_of(r_)) add("network-gbps", format_double(*gbps));
   }
+  void add_mixture() {
+    const std::vector<std::string> words = words_of(model_options(p_.model, false));
+    out_.insert(out_.end(), words.begin(), words.end());
+    add("expert-model-parallel-size", c_.expert);
+    add("expert-tensor-parallel-size", c_.expert_tensor);
+    if (p_.software.overlap_exchange) add("overlap-moe-expert-parallel-comm");
+  }
   void add_model() {
+    if (has_experts(r_)) return add_mixture();
     const ModelShape& m = p_.model;
     add("num-layers", m.layers);
     add("hidden-size", m.hidden);
@@ -320,11 +350,12 @@ class Command {
     add("sharding", enum_name(c_.sharding));
   }
   void add_stages() {
-    if (c_.pipeline == 1 || !p_.stage_layers.empty()) return;  // the code base divides them
+    const bool by_rule = code_base(p_.software.code_base).cut != nullptr;  // the code base divides them
+    if (c_.pipeline == 1 || (by_rule && !p_.stage_layers.empty())) return;
     const int counted = counted_layers(p_, c_);
     if (c_.counts_embedding) add("account-for-embedding-in-pipeline-split");
     if (c_.counts_head) add("account-for-loss-in-pipeline-split");
-    if (counted % c_.pipeline == 0)
+    if (p_.stage_layers.empty() && counted % c_.pipeline == 0)
       return add("num-layers-per-virtual-pipeline-stage", counted / c_.pipeline / c_.chunks);
     std::string stages;
     for (int stage = 0; stage < c_.pipeline; ++stage)
@@ -436,8 +467,12 @@ Candidate candidate_of(const RunRow& r, const PlanProblem& p) {
 }
 
 std::optional<std::vector<std::string>> command_of(const RunRow& r) {
-  if (!expressible(r) || has_experts(r) || whole_in(r, "micro_batch") < 1 || whole_in(r, "global_batch") < 1)
+  if (!expressible(r) || whole_in(r, "micro_batch") < 1 || whole_in(r, "global_batch") < 1)
     return std::nullopt;
+  const PlanProblem p = problem_of(r);
+  const Candidate c = candidate_of(r, p);
+  const bool even = p.stage_layers.empty() && counted_layers(p, c) % (c.pipeline * c.chunks) == 0;
+  if (c.chunks > 1 && !even) return std::nullopt;
   return Command(r).words();
 }
 

@@ -26,8 +26,8 @@ PlanProblem problem_of(const RunRow&);
 /// The layout that the row describes, whether or not Megatron would accept it.
 Candidate candidate_of(const RunRow&, const PlanProblem&);
 
-/// The options of megalith-autoplan that plan the row, every choice fixed; nothing for a mixture of experts
-/// and for a row that leaves the micro-batch open.
+/// The options of megalith-autoplan that plan the row, every choice fixed; nothing for a row that leaves the
+/// micro-batch open, and for interleaved stages of which each has its own number of layers.
 std::optional<std::vector<std::string>> command_of(const RunRow&);
 
 }  // namespace megalith

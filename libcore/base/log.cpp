@@ -198,6 +198,13 @@ void show_status(const std::string& text) {
   if (progress_visible()) draw_line(text);
 }
 
+namespace {
+
+/// How long work may take before it says what it does where no progress line is drawn.
+constexpr std::chrono::seconds kSilent{2};
+
+}  // namespace
+
 Progress::Progress(std::string label, int64_t total, std::string unit, int64_t before)
     : label_(std::move(label)),
       unit_(std::move(unit)),
@@ -219,8 +226,13 @@ double Progress::seconds() const {
 }
 
 void Progress::advance_to(int64_t done, const std::string& note) {
-  if (!visible_) return;
   const auto now = std::chrono::steady_clock::now();
+  if (!visible_) {
+    const bool said = drawn_ > start_;
+    if (said || done == total_ || now - start_ < kSilent) return;
+    drawn_ = now;
+    return log_line(line(done, note));
+  }
   if (now - drawn_ < std::chrono::milliseconds(100) && done != total_) return;
   drawn_ = now;
   draw_line(line(done, note));

@@ -82,8 +82,8 @@ bool progress_visible();  // stderr is a terminal, and the thread is neither mut
 void show_status(const std::string& text);
 
 /// A progress line with rate and time left. On a terminal it is redrawn in place, at most ten times a second,
-/// and truncated to the terminal's width, since a wrapped line cannot be redrawn. If stderr is not a
-/// terminal, nothing is drawn. The progress line is cleared before a log line, and by the destructor.
+/// and truncated to the terminal's width, since a wrapped line cannot be redrawn. Where it is not drawn
+/// (progress_visible()), work of more than two seconds logs it once. A log line and the destructor clear it.
 class Progress {
  public:
   /// total 0: unknown (no percentage, no ETA). unit: "docs", "tokens"; "B" is printed in binary units.

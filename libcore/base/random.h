@@ -27,13 +27,13 @@ class NumpyRandomState {
 
   /// numpy's shuffle of a 1-D array: for i = n-1 .. 1, swap x[i] with x[interval(i)]. No draw depends on a
   /// swap, so a block of draws is made first and their elements are fetched meanwhile: in a large array each
-  /// swap would otherwise wait for memory. Calls pause() at the beginning and after every half million
-  /// elements; it may throw.
+  /// swap would otherwise wait for memory. Calls pause(done) at the beginning and after every half million
+  /// elements, with the number of those done; it may throw.
   template <class T, class Pause>
   void shuffle(std::span<T> x, const Pause& pause) {
     std::array<uint64_t, kDrawsAhead> partners;
     for (size_t i = x.size(), block = 0; i > 1; ++block) {
-      if (block % kBlocksWithoutPause == 0) pause();
+      if (block % kBlocksWithoutPause == 0) pause(x.size() - i);
       const size_t n = std::min(kDrawsAhead, i - 1);
       intervals(i - 1, std::span(partners).first(n));
       for (size_t k = 0; k < n; ++k) __builtin_prefetch(&x[static_cast<size_t>(partners[k])], 1);
@@ -42,7 +42,7 @@ class NumpyRandomState {
   }
   template <class T>
   void shuffle(std::span<T> x) {
-    shuffle(x, [] {});
+    shuffle(x, [](size_t) {});
   }
 
  private:

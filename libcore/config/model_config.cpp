@@ -25,6 +25,22 @@ ActivationFunction ModelConfig::activation() const {
   return openai_gelu || bias_gelu_fusion ? ActivationFunction::kGeluTanh : ActivationFunction::kGelu;
 }
 
+double ModelConfig::attention_scale() const {
+  return attention_multiplier > 0 ? attention_multiplier : 1 / std::sqrt(static_cast<double>(kv_channels));
+}
+
+std::vector<std::string> ModelConfig::multipliers() const {
+  std::vector<std::string> list;
+  const auto add = [&](const char* option, double value, double neutral) {
+    if (value != neutral) list.push_back(concat("--", option, ' ', format_double(value)));
+  };
+  add("embedding-multiplier", embedding_multiplier, 1);
+  add("residual-multiplier", residual_multiplier, 1);
+  add("attention-multiplier", attention_multiplier, 0);
+  add("logits-scaling", logits_scaling, 1);
+  return list;
+}
+
 int64_t ModelConfig::padded_vocab(int tensor_parallel) const {
   return padded_vocab_size(vocab_size, int64_t{vocab_divisor} * tensor_parallel);
 }
@@ -69,10 +85,87 @@ void check_positions(const ModelConfig& m, Problems& problems) {
   if (m.no_rope_freq > 0 && m.position != PositionEmbedding::kRope)
     problems.add(Opt{"no-rope-freq"}, ' ', m.no_rope_freq, " has no effect without ",
                  Opt{"position-embedding-type"}, " rope; leave it out");
+  if (m.layers > 0 && m.no_rope_freq > m.layers)
+    problems.add(Opt{"no-rope-freq"}, ' ', m.no_rope_freq, " leaves every layer rotated: there are ",
+                 m.layers, "; leave it out, or give ", m.layers, " at most");
   if (m.position == PositionEmbedding::kRope && m.rotary_channels() % 2 != 0)
     problems.add(Opt{"kv-channels"}, ' ', m.kv_channels, " times ", Opt{"rotary-percent"}, ' ',
                  m.rotary_percent, " gives ", m.rotary_channels(),
                  " rotated channels; wanted an even number");
+}
+
+// A list of numbers with commas; empty if it is something else.
+std::vector<double> factor_list(const std::string& text) {
+  std::vector<double> factors;
+  for (const std::string& part : split(text, ',')) {
+    const std::optional<double> factor = parse_double(part);
+    if (!factor || !std::isfinite(*factor) || *factor <= 0) return {};
+    factors.push_back(*factor);
+  }
+  return factors;
+}
+
+void check_long_factors(const ModelConfig& m, Problems& problems) {
+  const auto pairs = static_cast<size_t>(m.rotary_channels() / 2);
+  for (const auto& [option, text] : {std::pair{"rope-short-factors", &m.rope_short_factors},
+                                     std::pair{"rope-long-factors", &m.rope_long_factors}}) {
+    const size_t given = factor_list(*text).size();
+    if (m.rope_type != RopeType::kLongrope && !text->empty())
+      problems.add(Opt{option}, " has no effect without ", Opt{"rope-scaling-type"},
+                   " longrope; leave it out");
+    else if (m.rope_type == RopeType::kLongrope && given == 0)
+      problems.add(Opt{option}, ' ', quote(*text), ": wanted ", pairs,
+                   " positive numbers separated by commas");
+    else if (given > 0 && given != pairs)
+      problems.add(Opt{option}, " has ", given, " numbers, wanted one for each of the ", pairs,
+                   " pairs of rotated channels");
+  }
+}
+
+void check_rope_type(const ModelConfig& m, Problems& problems) {
+  check_long_factors(m, problems);
+  if (m.rope_type == RopeType::kDefault) return;
+  const char* const type = enum_name(m.rope_type);
+  if (m.position != PositionEmbedding::kRope)
+    problems.add(Opt{"rope-scaling-type"}, ' ', type, " has no effect without ",
+                 Opt{"position-embedding-type"}, " rope; leave it out");
+  if (m.rope_scaling || m.rotary_interpolation != 1)
+    problems.add(Opt{"rope-scaling-type"}, ' ', type, " and ",
+                 Opt{m.rope_scaling ? "use-rope-scaling" : "rotary-seq-len-interpolation-factor"},
+                 " stretch the angles twice; give one of them");
+  if (m.rope_type == RopeType::kYarn && m.rope_beta_fast < m.rope_beta_slow)
+    problems.add(Opt{"rope-beta-fast"}, ' ', m.rope_beta_fast, " is less than ", Opt{"rope-beta-slow"}, ' ',
+                 m.rope_beta_slow);
+  if (m.rope_type == RopeType::kDynamic && m.rotary_channels() == 2)
+    problems.add(Opt{"rope-scaling-type"}, " dynamic needs more than one pair of rotated channels");
+}
+
+void check_windows(const ModelConfig& m, Problems& problems) {
+  if (m.sliding_window > 0) return;
+  if (m.window_skip_freq > 0)
+    problems.add(Opt{"window-attn-skip-freq"}, ' ', m.window_skip_freq, " has no effect without ",
+                 Opt{"sliding-window"}, "; leave it out");
+  if (m.full_layers > 0)
+    problems.add(Opt{"max-window-layers"}, ' ', m.full_layers, " has no effect without ",
+                 Opt{"sliding-window"}, "; leave it out");
+}
+
+void check_head_norms(const ModelConfig& m, Problems& problems) {
+  if (!m.qk_norm_all_heads) return;
+  if (!m.qk_layernorm)
+    problems.add(Opt{"qk-norm-all-heads"}, " has no effect without ", Opt{"qk-layernorm"}, "; give both");
+  if (m.norm != Normalization::kRmsNorm)
+    problems.add(Opt{"qk-norm-all-heads"}, " is there for ", Opt{"normalization"}, " RMSNorm only, not for ",
+                 enum_name(m.norm));
+}
+
+void check_parallel_branches(const ModelConfig& m, Problems& problems) {
+  if (m.parallel_norms == 1 && !m.parallel_residual)
+    problems.add(Opt{"parallel-norms"}, " 1 has no effect without ", Opt{"parallel-residual"},
+                 "; leave it out");
+  if (m.parallel_residual && m.norms_after())
+    problems.add(Opt{"parallel-residual"}, " normalizes what the branches read; give no ",
+                 Opt{"norm-placement"}, ' ', enum_name(m.norm_placement));
 }
 
 // Several options name the activation; two that differ are refused.
@@ -104,10 +197,18 @@ void ModelConfig::validate(Problems& problems) const {
   require(seq_length, "seq-length", problems);
   check_widths(*this, problems);
   check_positions(*this, problems);
+  check_rope_type(*this, problems);
+  check_windows(*this, problems);
+  check_head_norms(*this, problems);
   require_below_one(attention_dropout, "attention-dropout", problems);
   require_below_one(hidden_dropout, "hidden-dropout", problems);
   check_activation(*this, problems);
+  check_parallel_branches(*this, problems);
   refuse_unsupported(*this, problems);
+}
+
+std::vector<double> rope_factors(const std::string& list) {
+  return factor_list(list);
 }
 
 std::string nearest_multiples(int64_t value, int64_t divisor) {

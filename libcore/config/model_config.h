@@ -12,6 +12,9 @@ namespace megalith {
 
 enum class PositionEmbedding { kLearned, kRope, kNone };
 enum class Normalization { kLayerNorm, kRmsNorm };
+/// How rotary angles are stretched for texts longer than those of the first training, by Hugging Face's
+/// names.
+enum class RopeType { kDefault, kDynamic, kYarn, kLongrope };
 
 inline std::vector<EnumName<PositionEmbedding>> enum_names(PositionEmbedding) {
   return {{"learned_absolute", PositionEmbedding::kLearned},
@@ -20,6 +23,20 @@ inline std::vector<EnumName<PositionEmbedding>> enum_names(PositionEmbedding) {
 }
 inline std::vector<EnumName<Normalization>> enum_names(Normalization) {
   return {{"LayerNorm", Normalization::kLayerNorm}, {"RMSNorm", Normalization::kRmsNorm}};
+}
+inline std::vector<EnumName<RopeType>> enum_names(RopeType) {
+  return {{"default", RopeType::kDefault},
+          {"dynamic", RopeType::kDynamic},
+          {"yarn", RopeType::kYarn},
+          {"longrope", RopeType::kLongrope}};
+}
+
+/// Where a layer has norms: before attention and feed-forward block, after them (of what is added to the
+/// residual stream), or both.
+enum class NormPlacement : uint8_t { kBefore, kAfter, kBoth };
+inline std::vector<EnumName<NormPlacement>> enum_names(NormPlacement) {
+  return {
+      {"before", NormPlacement::kBefore}, {"after", NormPlacement::kAfter}, {"both", NormPlacement::kBoth}};
 }
 
 /// The shape of the transformer: GPT-2 and LLaMA are two settings of it. Names and defaults are Megatron's.
@@ -38,8 +55,16 @@ struct ModelConfig {
   bool rope_scaling = false;        // stretches long waves as LLaMA 3.1 does (rope_type "llama3")
   double rope_factor = 8, rope_low_freq = 1, rope_high_freq = 4;
   int rope_original_positions = 8192;
-  int no_rope_freq = 0;    // layers N, 2N, … of this N are not rotated; 0: all are
-  int sliding_window = 0;  // number of tokens that a token sees, itself included; 0: all before it
+  RopeType rope_type = RopeType::kDefault;
+  double rope_attention_factor =
+      0;  // of rotated heads, with yarn and longrope; 0: as transformers derives it
+  double rope_beta_fast = 32, rope_beta_slow = 1;     // yarn: turns between which stretching grows
+  bool rope_truncate = true;                          // yarn: the pairs with these turns are rounded outwards
+  std::string rope_short_factors, rope_long_factors;  // longrope: a number for each pair, with commas
+  int no_rope_freq = 0;      // layers N, 2N, … of this N are not rotated; 0: all are
+  int sliding_window = 0;    // number of tokens that a token sees, itself included; 0: all before it
+  int window_skip_freq = 0;  // layers N, 2N, … of this N have no window; 0: all have it
+  int full_layers = 0;       // the first layers, which have no window
   Normalization norm = Normalization::kLayerNorm;
   double norm_epsilon = 1e-5;
   bool swiglu = false, openai_gelu = false, squared_relu = false;
@@ -49,11 +74,21 @@ struct ModelConfig {
   bool linear_bias = true;                // biases of all four linear layers
   std::optional<bool> qkv_bias;           // bias of the QKV projection; derived: linear_bias
   bool qk_layernorm = false;              // each head of queries and keys is normalized before the rotation
-  bool untied_head = false;               // the LM head has its own weight
+  bool qk_norm_all_heads = false;  // all heads of queries are normalized as one, and so are those of keys
+  NormPlacement norm_placement = NormPlacement::kBefore;
+  double embedding_multiplier = 1;  // factor of the embedding
+  double residual_multiplier = 1;   // factor of what a branch adds to the residual stream
+  double attention_multiplier = 0;  // factor of q·k; 0: 1/sqrt(kv_channels)
+  double logits_scaling = 1;        // logits are divided by it
+  bool untied_head = false;         // the LM head has its own weight
+  bool parallel_residual = false;   // the MLP reads the block's input, not the attention's sum
+  int parallel_norms = 2;           // 1: both branches of such a block read the same norm
   double attention_dropout = 0.1, hidden_dropout = 0.1;
   double init_std = 0.02;
   int vocab_divisor = 128;  // the vocabulary is padded to a multiple of this times the tensor-parallel size
   int64_t vocab_size = 0;   // ids without padding; 0: from the tokenizer
+  /// config.json's "model_type" of an export; unset: the first family that can express the model.
+  std::optional<std::string> hf_model_type;
   // Declared only so that they can be rejected by name.
   bool use_rotary = false, layernorm_1p = false, rotary_interleaved = false;
   std::optional<int> experts;
@@ -92,13 +127,36 @@ struct ModelConfig {
     v("rope-scaling-high-freq-factor", rope_high_freq,
       "Waves shorter than the original context over this are unchanged.", positive());
     v("rope-scaling-original-positions", rope_original_positions,
-      "The original context for --use-rope-scaling.", at_least(1));
+      "The original context for --use-rope-scaling and --rope-scaling-type.", at_least(1));
+    v("rope-scaling-type", rope_type,
+      "How rotary angles are stretched beyond the original context, by Hugging Face's name; its linear and "
+      "llama3 have the options above.");
+    v("rope-attention-factor", rope_attention_factor,
+      "Factor of rotated heads with --rope-scaling-type yarn or longrope.", between(0, 1 << 20),
+      default_text("as transformers derives it from --rope-scaling-factor"));
+    v("rope-beta-fast", rope_beta_fast,
+      "With yarn, pairs that turn more often within the original context are not stretched.", positive());
+    v("rope-beta-slow", rope_beta_slow,
+      "With yarn, pairs that turn less often within the original context are stretched fully.", positive());
+    v("rope-truncate", rope_truncate, "With yarn, round the pairs of both numbers of turns outwards.");
+    v("rope-short-factors", rope_short_factors,
+      "With longrope, a divisor of each pair's angle, separated by commas, for samples within the original "
+      "context.");
+    v("rope-long-factors", rope_long_factors, "The same for longer samples.");
     v("no-rope-freq", no_rope_freq,
       "Leave every N-th layer without rotation, as SmolLM3 does with 4; 0: all are rotated.",
       between(0, 1 << 16));
     v("sliding-window", sliding_window, "Tokens that a token attends to, including itself; 0: all before it.",
       at_least(0));
+    v("window-attn-skip-freq", window_skip_freq,
+      "Leave every N-th layer without the window, as OLMo 3 does with 4; 0: all have it.",
+      between(0, 1 << 16));
+    v("max-window-layers", full_layers, "Leave the first N layers without the window, as some of Qwen 2 do.",
+      between(0, 1 << 16));
     v("normalization", norm, "Kind of the normalization layers.");
+    v("norm-placement", norm_placement,
+      "Whether a layer normalizes what attention and feed-forward block read (before), what they add to the "
+      "residual stream, as OLMo 2 does (after), or both.");
     v("norm-epsilon", norm_epsilon, "Added to the variance in the normalization.", positive(),
       alias({"layernorm-epsilon"}));
     v("swiglu", swiglu, "Gated SiLU in the feed-forward block instead of GELU.");
@@ -115,6 +173,20 @@ struct ModelConfig {
       alias({"qkv-bias"}), default_text("as add-bias-linear"));
     v("qk-layernorm", qk_layernorm,
       "Normalize each head of the queries and of the keys before the rotation, as Qwen 3 does.");
+    v("parallel-residual", parallel_residual,
+      "Let the feed-forward block read the layer's input, beside attention, as GPT-NeoX does.");
+    v("parallel-norms", parallel_norms,
+      "Norms of a layer with --parallel-residual: 1 for both branches, as in Falcon 7B, or one for each.",
+      between(1, 2));
+    v("embedding-multiplier", embedding_multiplier, "Factor of the embedding, as in Granite.", positive());
+    v("residual-multiplier", residual_multiplier,
+      "Factor of what attention and feed-forward block add to the residual stream.", positive());
+    v("attention-multiplier", attention_multiplier, "Factor of the products of queries and keys.",
+      between(0, 1 << 20), default_text("1 / sqrt(kv-channels)"));
+    v("logits-scaling", logits_scaling, "The logits are divided by this.", positive());
+    v("qk-norm-all-heads", qk_norm_all_heads,
+      "With --qk-layernorm: normalize all heads of the queries together, and all of the keys, as OLMo 2 "
+      "does.");
     v("untie-embeddings-and-output-weights", untied_head, "Give the LM head its own weight.");
     v("attention-dropout", attention_dropout, "Dropout on attention weights.", between(0, 1));
     v("hidden-dropout", hidden_dropout, "Dropout on the residual branches and the embedding.", between(0, 1));
@@ -123,6 +195,9 @@ struct ModelConfig {
       "Pad the vocabulary to a multiple of this times tensor-model-parallel-size.", at_least(1));
     v("vocab-size", vocab_size, "Ids of the tokenizer, without padding.", between(0, 2147483647),
       default_text("from the tokenizer"));
+    v("hf-model-type", hf_model_type,
+      "Family as which the model is exported to Hugging Face (its model_type).",
+      default_text("the first that computes the same"));
     v("use-rotary-position-embeddings", use_rotary,
       "Megatron's older spelling of --position-embedding-type rope.");
     v("apply-layernorm-1p", layernorm_1p, "Refused: norm weights around zero are not supported.", unlisted());
@@ -139,13 +214,36 @@ struct ModelConfig {
   bool rotates(int layer) const {
     return position == PositionEmbedding::kRope && (no_rope_freq == 0 || (layer + 1) % no_rope_freq != 0);
   }
+  /// Whether the rotation depends on the length of a text: on seq_length, beyond rope_original_positions.
+  bool rotates_by_length() const {
+    return position == PositionEmbedding::kRope &&
+           (rope_type == RopeType::kDynamic || rope_type == RopeType::kLongrope);
+  }
+  /// The number of tokens that a token sees in this layer, numbered from 0 over the whole model, itself
+  /// included; 0: all before it.
+  int window_of(int layer) const {
+    const bool skipped = window_skip_freq > 0 && (layer + 1) % window_skip_freq == 0;
+    return layer < full_layers || skipped ? 0 : sliding_window;
+  }
+  /// Whether some layers have the window, and others have none.
+  bool has_mixed_windows() const { return sliding_window > 0 && (window_skip_freq > 0 || full_layers > 0); }
+  /// The factor of the product of a query and a key.
+  double attention_scale() const;
+  /// The options that scale a part of the model, for messages; empty if there is none.
+  std::vector<std::string> multipliers() const;
+  bool norms_before() const { return norm_placement != NormPlacement::kAfter; }
+  bool norms_after() const { return norm_placement != NormPlacement::kBefore; }
+  /// Whether the feed-forward block has a norm of its own before it.
+  bool has_second_norm() const { return norms_before() && (!parallel_residual || parallel_norms == 2); }
+  /// Norms over the hidden size in a layer.
+  int layer_norms() const {
+    return (norms_before() ? 1 : 0) + (has_second_norm() ? 1 : 0) + (norms_after() ? 2 : 0);
+  }
   bool has_qkv_bias() const { return qkv_bias.value_or(linear_bias); }
   int kv_heads() const { return group_query ? query_groups : heads; }
   int rotary_channels() const {
     return static_cast<int>(kv_channels * rotary_percent);
   }  // the number of channels of one head that RoPE rotates
-  /// The number of tokens of a sample that a token sees, itself included; 0: all before it.
-  int window() const { return sliding_window < seq_length ? sliding_window : 0; }
   /// The number of rows of the embedding, padded for this tensor-parallel size (Megatron's
   /// _vocab_size_with_padding).
   int64_t padded_vocab(int tensor_parallel = 1) const;
@@ -153,6 +251,9 @@ struct ModelConfig {
 
 /// The multiples of `divisor` around `value`, as the end of a complaint: "; nearest that work: 28, 32".
 std::string nearest_multiples(int64_t value, int64_t divisor);
+
+/// The numbers of --rope-short-factors or --rope-long-factors; empty if one of them is not a positive number.
+std::vector<double> rope_factors(const std::string& list);
 
 extern template std::vector<Field> fields_of<ModelConfig>(ModelConfig&);
 

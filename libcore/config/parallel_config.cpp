@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "libcore/base/error.h"
+#include "libcore/base/machine/numa.h"
 #include "libcore/base/machine/proc.h"
 #include "libcore/base/process.h"
 #include "libcore/base/text.h"
@@ -120,7 +121,7 @@ std::vector<int> even_layers(const ParallelConfig& config, int layers, Problems&
 }  // namespace
 
 int ParallelConfig::ranks_of(int nproc) {
-  if (nproc == kAutoRanks) return usable_cpus();
+  if (nproc == kAutoRanks) return std::min(static_cast<int>(numa_nodes().size()), usable_cpus());
   if (nproc != kGpuRanks) return nproc;
   const int gpus = visible_gpus();
   if (gpus == 0) {
@@ -129,7 +130,7 @@ int ParallelConfig::ranks_of(int nproc) {
          named.empty() ? "CUDA_VISIBLE_DEVICES names no device, and this machine has none"
                        : concat("CUDA_VISIBLE_DEVICES=", quote(named),
                                 " names no device, or one of them twice; wanted a list such as 0,2"),
-         "; give a number, or auto for one rank a CPU");
+         "; give a number, or auto for one rank a NUMA node");
   }
   return gpus;
 }

@@ -90,8 +90,8 @@ struct ParallelConfig {
       "Approximate number of calls in which a rank's gradients are reduced, in place of --ddp-bucket-size.",
       between(1, 1 << 20));
     v("nproc", nproc,
-      "Ranks, as threads of one process; auto: one for each CPU that the process may use; gpu: one for each "
-      "device of CUDA_VISIBLE_DEVICES, else of the machine.",
+      "Ranks, as threads of one process; auto: one for each NUMA node whose CPUs the process may use; gpu: "
+      "one for each device of CUDA_VISIBLE_DEVICES, else of the machine.",
       between(0, kMaxThreadRanks), word_value("auto", kAutoRanks), word_value("gpu", kGpuRanks),
       metavar("N|auto|gpu"), alias({"nproc-per-node"}));
     v("world-size", world, "Number of ranks.", between(0, kMaxRanks),

@@ -87,13 +87,9 @@ void check_validation_sets(const PretrainConfig& config, Problems& problems) {
   const DataConfig& data = config.data;
   if (data.mock || data.reads_texts())
     problems.add(Opt{"full-validation"}, " needs datasets of tokens; leave it out");
-  if (!train.multiple_validation) return;
-  if (data.valid_path.empty())
+  if (train.multiple_validation && data.valid_path.empty())
     problems.add(Opt{"multiple-validation-sets"}, " needs ", Opt{"valid-data-path"}, " or ",
                  Opt{"per-split-data-args-path"});
-  else if (!train.validation_names.empty() && train.validation_names.size() != data.valid_path.size())
-    problems.add(Opt{"validation-set-names"}, " has ", train.validation_names.size(), " names for ",
-                 data.valid_path.size(), " datasets of ", Opt{"valid-data-path"});
 }
 
 /// Counted from zero, saves are due after the steps 1, N + 1, …, none of which is a multiple.
@@ -112,10 +108,6 @@ void PretrainConfig::validate_together(Problems& problems) const {
   parallel.validate(model, problems);
   train.validate(parallel, problems);
   check_interleaving(*this, problems);
-  if (parallel.context > 1 && model.window() > 0)
-    problems.add(Opt{"sliding-window"}, ' ', model.sliding_window, " is less than ", Opt{"seq-length"}, ' ',
-                 model.seq_length, ", which needs a whole sample on one rank; leave ",
-                 Opt{"context-parallel-size"}, " at 1");
   if (data.has_own_paths() && data.train_path.empty() && !train.eval_only)
     problems.add(Opt{"valid-data-path"}, " and ", Opt{"test-data-path"}, " need ", Opt{"train-data-path"},
                  ", or ", Opt{"eval-only"});

@@ -104,8 +104,10 @@ void run_evaluate(const EvaluateConfig& config) {
   uint64_t bytes = 0;
   for (const TaskRun& task : tasks) bytes += task.bytes();
   tokenizer->expect(bytes);
-  LoadedModel model(source,
-                    {.adapter = config.model.adapter, .device = config.run.device, .bf16 = config.run.bf16});
+  LoadedModel model(source, {.adapter = config.model.adapter,
+                             .device = config.run.device,
+                             .bf16 = config.run.bf16,
+                             .length = config.run.max_length});
   const int64_t length = text_length(config, model);
   PairEncoder encoder(*tokenizer, generation_files(source, *tokenizer), length);
   show_status("encoding the tasks' texts ...");

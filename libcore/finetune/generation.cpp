@@ -17,12 +17,13 @@ namespace megalith {
 namespace {
 
 constexpr int64_t kMaxTokens = 128;  // default maximum number of tokens of an answer
+constexpr int64_t kAtOnce = 8;       // answers; each needs the memory of its keys and values
 
 /// The texts of the answers; empty if a stop was requested.
 std::vector<std::string> answers_of(LoadedModel& model, const RecordFiles& records,
                                     std::vector<std::vector<int32_t>> prompts, int64_t most,
                                     const StopSignal& stop) {
-  Generator generator(model.stage(), model.stream(), {.batch = Project::kFewRows, .prefix = model.prefix()});
+  Generator generator(model.stage(), model.stream(), {.batch = kAtOnce, .prefix = model.prefix()});
   Progress progress("answering", static_cast<int64_t>(prompts.size()), "prompts");
   int64_t done = 0;
   const std::vector<Generated> made =
@@ -64,6 +65,14 @@ int64_t answer_length(const FinetuneConfig& config, int64_t positions) {
   return most;
 }
 
+namespace {
+int64_t longest_of(const std::vector<Question>& questions) {
+  size_t longest = 0;
+  for (const Question& question : questions) longest = std::max(longest, question.ids.size());
+  return static_cast<int64_t>(longest);
+}
+}  // namespace
+
 void generate_answers(const FinetuneConfig& config, const TuningSets& sets, const TunedModel& tuned,
                       const StopSignal& stop) {
   const ModelSource source(tuned.model);
@@ -78,7 +87,7 @@ void generate_answers(const FinetuneConfig& config, const TuningSets& sets, cons
   if (cut > 0)
     warn(cut, " of ", questions.size(), " prompts lost their beginning: ", room,
          " tokens are left for a prompt when an answer may have ", most, " (--max-new-tokens)");
-  LoadedModel model(source, {.adapter = tuned.adapter});
+  LoadedModel model(source, {.adapter = tuned.adapter, .length = longest_of(questions) + most});
   std::vector<std::vector<int32_t>> prompts;
   for (const Question& question : questions) prompts.push_back(question.ids);
   const std::vector<std::string> texts = answers_of(model, records, std::move(prompts), most, stop);

@@ -1,13 +1,16 @@
 #include "libcore/finetune/records.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <utility>
 
 #include "libcore/base/error.h"
+#include "libcore/base/log.h"
 #include "libcore/base/text.h"
 #include "libcore/base/utf8.h"
 #include "libcore/finetune/record_checks.h"
+#include "libcore/io/files/file.h"
 #include "libcore/io/parquet/parquet_records.h"
 
 namespace megalith {
@@ -457,7 +460,10 @@ void read_objects(const std::string& path, const RecordOptions& options,
   const char* const before_place = is_parquet(path) ? ": row " : ":";
   const std::unique_ptr<RecordReader> reader = open_corpus(path, {}, {.refused = kLongestLine});
   LineBatch batch;
-  while (reader->next(batch, [](size_t) {}))
+  const bool sized = std::filesystem::is_regular_file(path);
+  Progress progress(concat("reading ", path), sized ? static_cast<int64_t>(file_size(path)) : 0, "B");
+  while (reader->next(batch, [](size_t) {})) {
+    progress.advance_to(static_cast<int64_t>(reader->consumed()), concat(format_count(count), " records"));
     for (size_t i = 0; i < batch.lines(); ++i) {
       const std::string where = concat(path, before_place, batch.place(i, 0).line);
       const std::span<char> line = batch.line(i);
@@ -469,6 +475,7 @@ void read_objects(const std::string& path, const RecordOptions& options,
         for (const std::string& member : unread_members(json)) options.unread(member);
       if (++count == options.max_records) return;
     }
+  }
 }
 
 }  // namespace

@@ -8,44 +8,10 @@
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/process.h"
-#include "libcore/generate/text_stream.h"
+#include "libcore/generate/pass_memory.h"
 #include "libcore/parallel/exchange.h"
-#include "libcore/parallel/silent_comm.h"
 
 namespace megalith {
-namespace {
-
-/// This rank's place among those that share the model's matrices.
-TensorSplit split_of(const Generator::Limits& limits) {
-  if (!limits.ranks) return {};
-  return {.rank = limits.ranks->rank(), .size = limits.ranks->size()};
-}
-
-/// The scratch bytes of a pass over `tokens` tokens of each of `sequences` sequences (one token each if there
-/// are several sequences). They are measured on the dry backend, so they are exactly what the pass will use.
-size_t scratch_bytes(const Stage& stage, const TensorSplit& split, int64_t tokens, size_t sequences) {
-  const std::unique_ptr<Backend> dry = make_dry_backend();
-  Stream stream(*dry);
-  SilentComm ranks("tensor", split.rank, split.size);
-  const Region region(ranks);
-  Arena scratch = Arena::counting("scratch");
-  const Ctx ctx{.compute = stream, .tp = region, .scratch = scratch, .training = false};
-  std::vector<KvCache> caches;
-  std::vector<KvCache*> places;
-  for (size_t i = 0; i < sequences; ++i)
-    caches.emplace_back(*dry, stage.config(), stage.layers(), split,
-                        KvCache::Size{.batch = 1, .capacity = tokens, .dtype = stage.dtype()});
-  for (KvCache& cache : caches) places.push_back(&cache);
-  const View ids =
-      Arena::counting("tokens").make(DType::kI32, {tokens, static_cast<int64_t>(sequences)}, "tokens");
-  if (sequences == 1)
-    stage.logits(ctx, ids, 1, caches.front());
-  else
-    stage.next_logits(ctx, ids, places);
-  return scratch.peak();
-}
-
-}  // namespace
 
 int64_t most_sequences(const Backend& backend) {
   return std::string_view(backend.name()) == "cpu" ? Project::kFewRows : kMostSequences;
@@ -83,13 +49,11 @@ struct Generator::Choice {
 struct Generator::State {
   State(const Stage& stage, Stream& stream, const Limits& limits, int64_t prompt)
       : prompt_rows(prompt),
-        scratch(make_arena(
-            stream.backend(), "scratch",
-            std::max(scratch_bytes(stage, split_of(limits), prompt, 1),
-                     scratch_bytes(stage, split_of(limits), 1, static_cast<size_t>(limits.batch))))),
-        inputs(make_arena(
-            stream.backend(), "tokens",
-            static_cast<size_t>(std::max(prompt, limits.batch)) * sizeof(int32_t) + Arena::kAlignment)),
+        scratch(make_arena(stream.backend(), "scratch", scratch_bytes(stage, limits, prompt))),
+        inputs(make_arena(stream.backend(), "tokens",
+                          static_cast<size_t>(std::max({prompt, limits.batch, most_shared_tokens(stage)})) *
+                                  sizeof(int32_t) +
+                              Arena::kAlignment)),
         logits(static_cast<size_t>(stage.config().vocab_size * limits.batch)),
         region(limits.ranks ? *limits.ranks : *alone) {}
 
@@ -169,7 +133,11 @@ int64_t Generator::wanted_tokens(const Job& job, int64_t given) {
   return std::min<int64_t>(job.sampling.max_new_tokens, job.max_length - given);
 }
 
-void Generator::begin(Slot& slot, const Job& job, size_t sequence) {
+Ctx Generator::context() {
+  return {.compute = stream_, .tp = state_->region, .scratch = state_->scratch, .training = false};
+}
+
+void Generator::place(Slot& slot, const Job& job, size_t sequence) {
   const size_t number = sequence / static_cast<size_t>(job.continuations);
   const std::vector<int32_t>& prompt = job.prompts[number];
   const int64_t prefix = positions_of(limits_.prefix);
@@ -185,6 +153,12 @@ void Generator::begin(Slot& slot, const Job& job, size_t sequence) {
   slot.tokens = prompt;
   slot.tokens.reserve(static_cast<size_t>(slot.given + slot.max_new));
   make_room(slot, prefix + slot.given + slot.max_new - 1);
+}
+
+void Generator::begin(Slot& slot, const Job& job, size_t sequence) {
+  place(slot, job, sequence);
+  const size_t number = sequence / static_cast<size_t>(job.continuations);
+  const int64_t prefix = positions_of(limits_.prefix);
   if (slot.prompt == number) {
     slot.cache->truncate(prefix + slot.given);
   } else {
@@ -210,9 +184,7 @@ void Generator::read_prompt(Slot& slot, const Job& job, size_t number) {
     const ArenaScope inputs_scope(state_->inputs), scratch_scope(state_->scratch);
     const View ids = state_->inputs.make(DType::kI32, {rows, 1}, "tokens");
     stream_.from_host(ids, prompt.data() + at);
-    const View logits = stage_.logits(
-        {.compute = stream_, .tp = state_->region, .scratch = state_->scratch, .training = false}, ids, 1,
-        *slot.cache);
+    const View logits = stage_.logits(context(), ids, 1, *slot.cache);
     at += rows;
     if (at == slot.given) stream_.to_host(state_->logits.data(), logits);
   }
@@ -223,6 +195,53 @@ void Generator::read_prompt(Slot& slot, const Job& job, size_t number) {
   }
   totals_.prompt_seconds += seconds_since(start);
   totals_.prompt_tokens += slot.given - slot.kept;
+}
+
+size_t Generator::read_together(const Job& job, size_t next, size_t most) const {
+  if (job.continuations > 1 || std::string_view(stream_.backend().name()) != "cpu") return 1;
+  size_t count = 0, tokens = 0;
+  while (count < most && next + count < job.prompts.size()) {
+    tokens += job.prompts[next + count].size();
+    if (tokens > static_cast<size_t>(most_shared_tokens(stage_))) break;
+    ++count;
+  }
+  return std::max<size_t>(count, 1);
+}
+
+std::span<Generator::Slot* const> Generator::begin_some(std::span<Slot* const> free, const Job& job,
+                                                        size_t next) {
+  const std::span<Slot* const> slots = free.last(read_together(job, next, free.size()));
+  if (slots.size() == 1) {
+    begin(*slots.front(), job, next);
+    return slots;
+  }
+  for (Slot* const slot : slots) place(*slot, job, next++);
+  read_prompts(slots);
+  return slots;
+}
+
+void Generator::read_prompts(std::span<Slot* const> slots) {
+  State& state = *state_;
+  const int64_t prefix = positions_of(limits_.prefix);
+  std::vector<int64_t> rows;
+  state.ids.clear();
+  state.caches.clear();
+  for (Slot* const slot : slots) {
+    slot->prompt.reset();
+    slot->cache->truncate(0);
+    if (limits_.prefix) slot->cache->put(stream_, prefix, limits_.prefix->values);
+    state.ids.insert(state.ids.end(), slot->tokens.begin(), slot->tokens.end());
+    state.caches.push_back(&*slot->cache);
+    rows.push_back(slot->given);
+  }
+  const auto start = std::chrono::steady_clock::now();
+  const auto tokens = static_cast<int64_t>(state.ids.size());
+  const ArenaScope inputs_scope(state.inputs), scratch_scope(state.scratch);
+  const View ids = state.inputs.make(DType::kI32, {tokens, 1}, "tokens");
+  stream_.from_host(ids, state.ids.data());
+  stream_.to_host(state.logits.data(), stage_.last_logits(context(), ids, state.caches, rows));
+  totals_.prompt_seconds += seconds_since(start);
+  totals_.prompt_tokens += tokens;
 }
 
 template <class T>
@@ -281,9 +300,7 @@ void Generator::pass(std::span<Slot* const> slots) {
   const ArenaScope inputs_scope(state.inputs), scratch_scope(state.scratch);
   const View ids = state.inputs.make(DType::kI32, {1, static_cast<int64_t>(slots.size())}, "tokens");
   stream_.from_host(ids, state.ids.data());
-  const View logits = stage_.next_logits(
-      {.compute = stream_, .tp = state.region, .scratch = state.scratch, .training = false}, ids,
-      state.caches);
+  const View logits = stage_.next_logits(context(), ids, state.caches);
   stream_.to_host(state.logits.data(), logits);
 }
 
@@ -440,15 +457,17 @@ std::vector<Generated> Generator::run(const Job& job) {
   for (Slot& slot : state_->slots) free.push_back(&slot);
   while (next < sequences || !active.empty()) {
     while (!free.empty() && next < sequences) {
-      Slot& slot = *free.back();
-      begin(slot, job, next++);
-      Slot* const begun = &slot;
-      if (!take(slot, choices({&begun, 1}, job).front(), out[slot.sequence])) {
-        end(slot);
-        continue;
+      const std::span<Slot* const> begun = begin_some(free, job, next);
+      next += begun.size();
+      const std::vector<Choice>& first = choices(begun, job);
+      std::vector<Slot*> ended;
+      for (size_t i = 0; i < begun.size(); ++i) {
+        const bool goes_on = take(*begun[i], first[i], out[begun[i]->sequence]);
+        if (!goes_on) end(*begun[i]);
+        (goes_on ? active : ended).push_back(begun[i]);
       }
-      free.pop_back();
-      active.push_back(&slot);
+      free.resize(free.size() - begun.size());
+      free.insert(free.end(), ended.begin(), ended.end());
     }
     if (active.empty()) continue;
     step(active, job, out);
@@ -460,30 +479,6 @@ std::vector<Generated> Generator::run(const Job& job) {
     std::erase_if(active, [](const Slot* slot) { return slot->max_new == 0; });
   }
   return leads() ? out : std::vector<Generated>();
-}
-
-std::string sample_text(const Stage& stage, Stream& stream, const Tokenizer& tokenizer,
-                        std::string_view prompt, const SampleOptions& options) {
-  try {
-    std::vector<std::vector<int32_t>> ids(1);
-    tokenizer.encode(prompt, ids[0]);
-    if (ids[0].empty()) ids[0].push_back(tokenizer.eod());
-    TextStream text(tokenizer, ids[0]);
-    std::string out(prompt);
-    const auto on_token = [&](size_t, int32_t token) {
-      out += text.push(token);
-      return true;
-    };
-    Generator(stage, stream, {})
-        .run({.prompts = ids,
-              .sampling = options,
-              .stop_tokens = {tokenizer.eod()},
-              .on_token = on_token,
-              .on_end = {}});
-    return out + text.finish();
-  } catch (const Error& error) {
-    return concat("(no sample: ", error.what(), ')');
-  }
 }
 
 }  // namespace megalith

@@ -12,7 +12,6 @@
 #include "libcore/generate/sampling.h"
 #include "libcore/generate/search/beam_search.h"
 #include "libcore/model/stage.h"
-#include "libcore/text/tokenizer.h"
 
 namespace megalith {
 
@@ -71,9 +70,10 @@ constexpr int64_t kMostSequences = 1024;
 int64_t most_sequences(const Backend&);
 
 /// Continues sequences of tokens. The model must be whole and placed on the stream's backend. Prompts are
-/// read one by one (at most kPromptRows tokens at a time). On the CPU the result for a sequence does not
-/// depend on the rest of the batch: a pass over new tokens computes each row as if it were alone. On a GPU a
-/// product of more rows may add up in another order, so logits differ by rounding.
+/// read one by one (at most kPromptRows tokens at a time); on the CPU those that begin together share passes
+/// (most_shared_tokens()). There the result for a sequence does not depend on the rest of the batch if the
+/// matrices are fp32: a pass of few rows computes each as if it were alone. With narrower matrices and more
+/// than Project::kFewNarrowRows rows, and on a GPU, logits differ by rounding.
 class Generator {
  public:
   static constexpr int64_t kPromptRows = 512;
@@ -135,6 +135,17 @@ class Generator {
   /// Prepares a job: checks its prompts, and allocates memory and a slot for each concurrent sequence.
   void prepare(const Job&, size_t sequences);
   void begin(Slot&, const Job&, size_t sequence);
+  /// Notes what the slot is to continue, and makes room for it.
+  void place(Slot&, const Job&, size_t sequence);
+  /// Begins sequences from `next` on in these slots: one, or as many as read their prompts in one pass.
+  /// Returns the slots that it took; the state has their logits, in this order.
+  std::span<Slot* const> begin_some(std::span<Slot* const> free, const Job&, size_t next);
+  /// The number of sequences from `next` on, at most `most`, whose prompts are read in one pass.
+  size_t read_together(const Job&, size_t next, size_t most) const;
+  /// Puts the keys and values of the prompts of these slots into their caches, in one pass.
+  void read_prompts(std::span<Slot* const> slots);
+  /// The context of a pass.
+  Ctx context();
   /// The number of the prompt's tokens that need not be read, because the slot's cache begins with them. At
   /// least the last token is read, for the logits after it.
   int64_t tokens_kept(const Slot& slot, const std::vector<int32_t>& prompt) const;
@@ -174,11 +185,5 @@ class Generator {
   GenerationTotals totals_;
   std::unique_ptr<State> state_;
 };
-
-/// Continues a text up to the tokenizer's eod token, for the log of a training run. Returns the text and its
-/// continuation. An eod token replaces an empty prompt. A failed sample must not end a run, so if an Error
-/// occurs, returns its message in brackets.
-std::string sample_text(const Stage&, Stream&, const Tokenizer&, std::string_view prompt,
-                        const SampleOptions&);
 
 }  // namespace megalith

@@ -1,5 +1,6 @@
 #include "libcore/generate/loaded_model.h"
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <new>
@@ -34,12 +35,22 @@ void load_weights(const ModelSource& source, const std::string& weights, const s
   }
 }
 
+/// The configuration for texts of up to `length` tokens (LoadOptions::length).
+ModelConfig config_for(ModelConfig config, int64_t length) {
+  if (!config.rotates_by_length()) return config;
+  const int64_t most = length > 0 ? length : config.rope_original_positions;
+  config.seq_length = static_cast<int>(std::min<int64_t>(config.max_positions, most));
+  if (length == 0) config.max_positions = config.seq_length;
+  return config;
+}
+
 }  // namespace
 
 LoadedModel::LoadedModel(const ModelSource& source, const LoadOptions& options)
     : own_backend_(options.backend ? nullptr : make_backend(options.device)),
       stream_((options.backend ? *options.backend : *own_backend_).make_stream()),
-      stage_(source.config(), {.count = source.config().layers}, options.split, table_) {
+      stage_(config_for(source.config(), options.length), {.count = source.config().layers}, options.split,
+             table_) {
   const auto start = std::chrono::steady_clock::now();
   if (!options.adapter.empty()) read_adapter(source, options);
   const TensorFile& tensors = merged_ ? *merged_ : source.tensors();

@@ -22,6 +22,9 @@ struct LoadOptions {
   bool bf16 = false;           // weights and activations in bf16, whatever the stored type is; not with int8
   Backend* backend = nullptr;  // where it runs, which must outlive it; null: a backend for `device`
   TensorSplit split = {};      // this rank's place among those that share the matrices; not with int8
+  /// Tokens of the longest text, for models whose rotation depends on it. 0: such a model has no more
+  /// positions than its original context.
+  int64_t length = 0;
 };
 
 /// A model in memory, ready to generate: all of it, or this rank's part of its matrices. The source must

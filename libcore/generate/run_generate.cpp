@@ -139,13 +139,27 @@ Generator::Job job_of(const GenerateConfig& config, const GenerationFiles& files
           .max_length = config.end.max_length};
 }
 
-LoadOptions load_options(const GenerateConfig& config) {
-  return {.adapter = config.model.adapter, .device = config.run.device, .int8 = config.run.int8};
+/// The number of tokens of the longest text that continues one of the prompts. In a conversation, whose
+/// prompts come later, that is --max-length; 0: not known.
+int64_t longest_text(const GenerateConfig& config, std::span<const Prompt> prompts) {
+  int64_t length = 0;
+  for (const Prompt& prompt : prompts)
+    length = std::max(length, static_cast<int64_t>(prompt.ids.size()) + config.sampling.max_new_tokens);
+  const int64_t most = config.end.max_length;
+  if (prompts.empty()) return most;
+  return most > 0 ? std::min(length, most) : length;
 }
 
-LoadedModel load(const GenerateConfig& config, const ModelSource& source) {
+LoadOptions load_options(const GenerateConfig& config, std::span<const Prompt> prompts) {
+  return {.adapter = config.model.adapter,
+          .device = config.run.device,
+          .int8 = config.run.int8,
+          .length = longest_text(config, prompts)};
+}
+
+LoadedModel load(const GenerateConfig& config, const ModelSource& source, std::span<const Prompt> prompts) {
   show_loading(config);
-  return {source, load_options(config)};
+  return {source, load_options(config, prompts)};
 }
 
 Printer::Style style_of(const GenerateConfig& config) {
@@ -157,7 +171,7 @@ Printer::Style style_of(const GenerateConfig& config) {
 
 void continue_prompts(const GenerateConfig& config, const ModelTexts& texts) {
   const std::vector<Prompt> prompts = encode_prompts(config, texts.source, *texts.tokenizer, texts.files);
-  LoadedModel model = load(config, texts.source);
+  LoadedModel model = load(config, texts.source, prompts);
   Printer printer(*texts.tokenizer, prompts, style_of(config));
   std::vector<std::vector<int32_t>> ids;
   for (const Prompt& prompt : prompts) ids.push_back(prompt.ids);
@@ -202,7 +216,7 @@ class RankedGeneration {
       if (prints()) prompts_ = encode_prompts(config_, texts_.source, *texts_.tokenizer, texts_.files);
     });
     prompts_ = rank0_value(ranks_.world, prompts_);
-    LoadOptions part = load_options(config_);
+    LoadOptions part = load_options(config_, prompts_);
     part.backend = &ranks_.backend;
     part.split = {.rank = ranks_.tensor.rank(), .size = ranks_.tensor.size()};
     std::optional<LoadedModel> model;
@@ -338,7 +352,7 @@ void require_divisible(const ModelSource& source, const ParallelConfig& parallel
 
 void hold_conversation(const GenerateConfig& config, const ModelTexts& texts) {
   const ChatTemplate chat(texts.files.chat_template, texts.files.template_file);
-  LoadedModel model = load(config, texts.source);
+  LoadedModel model = load(config, texts.source, {});
   Generator generator = generator_of(config, model, nullptr);
   ChatHistory history(chat, tokens_of(texts.files),
                       [&](const std::string& text) { return encode(*texts.tokenizer, text, texts.source); });

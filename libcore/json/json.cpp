@@ -54,6 +54,7 @@ Json::Object object_from(simdjson::dom::object object, std::string_view name) {
   Json::Object out;
   out.reserve(object.size());
   std::unordered_set<std::string_view> seen;
+  seen.reserve(object.size());
   for (auto [key, value] : object) {
     if (!seen.insert(key).second)
       fail(ErrorKind::kData, name, ": key ", quote(key), " appears twice in one object");

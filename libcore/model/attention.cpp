@@ -1,9 +1,10 @@
 #include "libcore/model/attention.h"
 
-#include <algorithm>
 #include <cmath>
 #include <utility>
 #include <vector>
+
+#include "libcore/model/rotary/rotary.h"
 
 namespace megalith {
 namespace {
@@ -12,42 +13,16 @@ std::string name_prefix(int layer) {
   return concat("decoder.layers.", layer, ".self_attention.");
 }
 
-/// Lowers a rotary frequency for a context that was lengthened after training, so that angles in the longer
-/// context do not exceed those in the original one. LLaMA 3.1 lowers only frequencies with few turns within
-/// the original context: the lowest frequencies by the full factor, those with more turns by part of it.
-double lengthened(const ModelConfig& config, double frequency) {
-  frequency /= config.rotary_interpolation;
-  if (!config.rope_scaling) return frequency;
-  constexpr double kTurn = 6.283185307179586;
-  // Turns within the original context.
-  const double waves = config.rope_original_positions * frequency / kTurn;
-  const double kept =
-      std::clamp((waves - config.rope_low_freq) / (config.rope_high_freq - config.rope_low_freq), 0.0, 1.0);
-  return (1 - kept) * frequency / config.rope_factor + kept * frequency;
-}
-
-}  // namespace
-
-float rotary_frequency(const ModelConfig& config, int64_t pair) {
-  const int64_t pairs = config.rotary_channels() / 2;
-  const double exponent = static_cast<double>(pair) / static_cast<double>(pairs);
-  const auto plain = static_cast<float>(std::pow(config.rotary_base, -exponent));
-  return static_cast<float>(lengthened(config, plain));
-}
-
-namespace {
-
-/// cos or sin of position * rotary_frequency(pair), [positions, pairs]. Frequency and angle are rounded to
-/// fp32 as in Megatron and Hugging Face, with which models are trained.
+/// cos or sin of position * frequency of a pair, times the magnitude of the rotation: [positions, pairs].
+/// Frequency and angle are rounded to fp32 as in Megatron and Hugging Face, with which models are trained.
 std::vector<float> angles(const ModelConfig& config, double (*function)(double)) {
-  const int64_t half = config.rotary_channels() / 2;
+  const Rotation rotation = rotation_of(config);
   std::vector<float> table;
-  table.reserve(static_cast<size_t>(config.max_positions * half));
+  table.reserve(static_cast<size_t>(config.max_positions) * rotation.frequencies.size());
   for (int position = 0; position < config.max_positions; ++position)
-    for (int64_t i = 0; i < half; ++i) {
-      table.push_back(
-          static_cast<float>(function(static_cast<float>(position) * rotary_frequency(config, i))));
-    }
+    for (const float frequency : rotation.frequencies)
+      table.push_back(static_cast<float>(function(static_cast<float>(position) * frequency)) *
+                      rotation.magnitude);
   return table;
 }
 
@@ -93,9 +68,9 @@ SelfAttention::SelfAttention(ParamTable& table, const TensorSplit& split, const 
       queries_(config.heads / config.kv_heads()),
       head_(config.kv_channels),
       first_head_(split.rank * groups_ * queries_),
-      scale_(static_cast<float>(1 / std::sqrt(static_cast<double>(config.kv_channels)))),
+      scale_(static_cast<float>(config.attention_scale())),
       dropout_(static_cast<float>(config.attention_dropout)),
-      window_(config.sliding_window),
+      window_(config.window_of(layer)),
       qkv_(table, split, qkv_shape(config, layer)),
       norms_(make_norms(table, split, config, layer)),
       proj_(table, split, proj_shape(config, layer)) {
@@ -115,6 +90,7 @@ SelfAttention::Saved SelfAttention::make_saved(Arena& arena, int64_t s, int64_t 
                                                bool core) const {
   Saved saved;
   saved.qkv = arena.make(dtype, {s, b, groups_, queries_ + 2, head_}, "qkv");
+  if (norms_) saved.norms = norms_->make_kept(arena, saved.qkv);
   if (!core) return saved;
   saved.out = arena.make(dtype, {s, b, groups_ * queries_, head_}, "attention output");
   saved.lse = arena.make(DType::kF32, {b, groups_ * queries_, s}, "attention lse");
@@ -125,16 +101,19 @@ View SelfAttention::forward(const Ctx& ctx, View y, ConstView x, const Saved& sa
   const ArenaScope scope(ctx.scratch);
   qkv_.entering(ctx, saved.qkv, x);
   if (!norms_) rotate(ctx, saved.qkv, positions(ctx, saved.qkv.shape[0]), false);
-  const View qkv = ready(ctx, saved, {});
+  const View qkv = ready(ctx, saved);
   const View out = saved.out ? saved.out : make_out(ctx.scratch, qkv);
   core(ctx, out, saved.lse, qkv, gather(ctx, qkv));
   return proj_.leaving(ctx, y, out);
 }
 
-View SelfAttention::ready(const Ctx& ctx, const Saved& saved, const HeadNorms::Saved& kept) const {
+View SelfAttention::ready(const Ctx& ctx, const Saved& saved, const HeadNorms::Saved* again) const {
   if (!norms_) return saved.qkv;
   const View qkv = ctx.scratch.make(saved.qkv.dtype, saved.qkv.shape, "normed qkv");
-  norms_->forward(ctx, qkv, saved.qkv, kept);
+  if (again)
+    norms_->again(ctx, qkv, saved.qkv, *again);
+  else
+    norms_->forward(ctx, qkv, saved.qkv, saved.norms);
   rotate(ctx, qkv, positions(ctx, qkv.shape[0]), false);
   return qkv;
 }
@@ -142,9 +121,10 @@ View SelfAttention::ready(const Ctx& ctx, const Saved& saved, const HeadNorms::S
 View SelfAttention::backward(const Ctx& ctx, View dx, const Region::Late& dy, const Region::Late& x,
                              const Saved& saved) const {
   const ArenaScope scope(ctx.scratch);
-  const HeadNorms::Saved norms = norms_ ? norms_->make_saved(ctx.scratch, saved.qkv) : HeadNorms::Saved{};
+  const HeadNorms::Saved norms =
+      norms_ ? norms_->make_saved(ctx.scratch, saved.qkv, saved.norms) : HeadNorms::Saved{};
   Saved full = saved;
-  full.qkv = ready(ctx, saved, norms);
+  full.qkv = ready(ctx, saved, &norms);
   const View kv = gather(ctx, full.qkv);
   if (!full.out) {
     full.out = make_out(ctx.scratch, saved.qkv);
@@ -157,6 +137,7 @@ View SelfAttention::backward(const Ctx& ctx, View dx, const Region::Late& dy, co
   const View dqkv = ctx.scratch.make(saved.qkv.dtype, saved.qkv.shape, "qkv gradient");
   core_grad(ctx, dqkv, dout, full, kv);
   rotate(ctx, dqkv, positions(ctx, dqkv.shape[0]), true);
+  if (norms_ && norms_->joint()) x.wait(ctx.compute);  // before the ranks add up sums
   if (norms_) norms_->backward(ctx, dqkv, saved.qkv, norms);
   x.wait(ctx.compute);
   return qkv_.backward_leaving(ctx, dx, dqkv, x.rows);
@@ -234,7 +215,8 @@ void SelfAttention::core(const Ctx& ctx, View out, View lse, ConstView qkv, Cons
                              .dropout = dropout(ctx, s),
                              .kv = kv,
                              .rows = positions(ctx, s),
-                             .starts = ctx.starts});
+                             .starts = ctx.starts,
+                             .window = window((kv ? kv : qkv).shape[0])});
 }
 
 // Sums the gradients of keys and values over the context group, since the queries of all its ranks contribute
@@ -254,7 +236,8 @@ void SelfAttention::core_grad(const Ctx& ctx, View dqkv, ConstView dout, const S
                                  .kv = kv,
                                  .dkv = dkv,
                                  .rows = rows,
-                                 .starts = ctx.starts});
+                                 .starts = ctx.starts,
+                                 .window = window((kv ? kv : ConstView(saved.qkv)).shape[0])});
   if (!dkv) return;
   if (prefix_ && prefix_->grad)
     run(ctx.compute, PrefixGrad{.dprefix = prefix_->grad, .dkv = dkv.rows(0, prefix_positions())});

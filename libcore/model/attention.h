@@ -10,10 +10,6 @@
 
 namespace megalith {
 
-/// The angle, in radians per position, by which RoPE rotates the pair of channels `pair` of a head; rounded
-/// to fp32 as in Megatron and Hugging Face.
-float rotary_frequency(const ModelConfig& config, int64_t pair);
-
 /// Causal self-attention with grouped queries on the heads of this rank: QKV projection, norms of queries and
 /// keys if the model has them, rotation, attention, output projection. If a context group divides the
 /// sequence, the queries of this rank see the keys and values of all ranks. The backward pass gathers keys
@@ -28,6 +24,7 @@ class SelfAttention {
     View qkv;
     View out;  // [s, b, groups * q, head]; empty: recomputed in backward
     View lse;  // [b, groups * q, s] f32; empty if `out` is
+    HeadNorms::Saved norms;
   };
   /// With `core`, also allocates out and lse.
   Saved make_saved(Arena&, int64_t s, int64_t b, DType, bool core) const;
@@ -47,7 +44,8 @@ class SelfAttention {
  private:
   View make_out(Arena&, ConstView qkv) const;
   /// The qkv that attention reads: `saved.qkv` itself or, with norms, normed and rotated in ctx.scratch.
-  View ready(const Ctx&, const Saved&, const HeadNorms::Saved&) const;
+  /// `again`: in the backward pass, from what the norms need there.
+  View ready(const Ctx&, const Saved&, const HeadNorms::Saved* again = nullptr) const;
   void rotate(const Ctx&, View qkv, const RowPositions&, bool inverse) const;
   int64_t prefix_positions() const { return prefix_ ? prefix_->global[2] : 0; }
   /// Positions of this rank's rows. With a prefix, they follow the prefix; otherwise, they are those of the
@@ -58,6 +56,8 @@ class SelfAttention {
   /// group: qkv then has all keys and values.
   View gather(const Ctx&, ConstView qkv) const;
   View make_whole(const Ctx&, ConstView qkv) const;
+  /// The window of queries among this many positions: 0 if it hides none of them.
+  int64_t window(int64_t positions) const { return window_ < positions ? window_ : 0; }
   void core(const Ctx&, View out, View lse, ConstView qkv, ConstView kv) const;
   void core_grad(const Ctx&, View dqkv, ConstView dout, const Saved&, ConstView kv) const;
   DropoutKey dropout(const Ctx&, int64_t s) const;
@@ -66,7 +66,7 @@ class SelfAttention {
   int64_t groups_, queries_, head_;  // groups on this rank, query heads per group, channels per head
   int64_t first_head_;               // global number of the rank's first query head
   float scale_, dropout_;
-  int64_t window_;                 // sliding window of cached(), in positions; 0: none
+  int64_t window_;                 // in positions; 0: none
   const Param* prefix_ = nullptr;  // [2 (k, v), groups, positions, head]; null: none
   const Constant* cos_ = nullptr;
   const Constant* sin_ = nullptr;

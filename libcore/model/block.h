@@ -1,12 +1,17 @@
 #pragma once
 
+#include <optional>
+
 #include "libcore/model/attention.h"
 #include "libcore/model/mlp.h"
 #include "libcore/model/norm.h"
 
 namespace megalith {
 
-/// One pre-norm transformer layer: h = x + dropout(attention(norm(x))), y = h + dropout(mlp(norm(h))).
+/// One transformer layer: h = x + dropout(attention(norm(x))), y = h + dropout(mlp(norm(h))). With
+/// --norm-placement after, h = x + dropout(norm(attention(x))), and likewise y; with both, a branch has a
+/// norm at its beginning and one at its end. With --parallel-residual, the second norm reads x, too: y = h +
+/// dropout(mlp(norm(x))); with one norm for both branches, the MLP reads what attention reads.
 class Block {
  public:
   /// `layer`: the block's number in the whole model, from 0.
@@ -14,9 +19,11 @@ class Block {
 
   struct Saved {
     Norm::Saved norm1, norm2;
-    View n1, h, n2;  // [s', b, h]; n1, n2: outputs of the norms, empty if no gradient needs them
+    View n1, h,
+        n2;  // [s', b, h]; n1, n2: outputs of the norms, empty if no gradient needs them, or no norm is
     SelfAttention::Saved attention;
     Mlp::Saved mlp;
+    BranchNorm::Saved after1, after2;
   };
   /// x: [s', b, h]. attention_core: also keeps the attention's output; false with selective recomputation.
   Saved make_saved(const Ctx&, Arena&, ConstView x, bool attention_core) const;
@@ -36,19 +43,39 @@ class Block {
   void cached(const Ctx&, View y, ConstView x, const Reading&, size_t local_layer) const;
 
  private:
-  /// What makes y = x + dropout(branch), for the norm that reads y.
-  Norm::Join join(const Ctx&, View y, ConstView branch, ConstView x, uint32_t site) const;
+  /// The end of a branch: its site of dropout, and its norm (null: none) with what that keeps.
+  struct End {
+    uint32_t site;
+    const BranchNorm* norm;
+    const BranchNorm::Saved& saved;
+  };
+  End attention_end(const Saved&) const;
+  End mlp_end(const Saved&) const;
+  /// Memory for the output of a branch inside the tensor region, which joins the residual stream in `y`.
+  static View branch_memory(const Ctx&, const End&, View y);
+  /// What makes y = x + dropout(norm(branch)), for the norm that reads y. Scales the branch in place, if the
+  /// model does.
+  Norm::Join join(const Ctx&, View y, View branch, ConstView x, const End&) const;
   /// Returns the gradient of a branch's output inside the tensor region; `d` is the gradient outside. The
-  /// result is `d` itself or, if dropout or a gather changes it, new memory in ctx.scratch.
-  Region::Late into_branch(const Ctx&, ConstView d, uint32_t site) const;
+  /// result is `d` itself or, if dropout, a norm or a gather changes it, new memory in ctx.scratch.
+  Region::Late into_branch(const Ctx&, ConstView d, const End&) const;
+  /// Adds to the gradient of the residual stream, g.dx and g.add, that of a branch's input: g.dy, through the
+  /// norm with which the branch begins, if it does.
+  static void out_of_branch(const Ctx&, const std::optional<Norm>&, const Norm::Grad& g, const Norm::Saved&);
+  /// What the feed-forward block reads, once `h` is written: its norm in `n2`, or h itself.
+  ConstView enter_mlp(const Ctx&, View n2, const Norm::Join& h, const Norm::Saved&) const;
   DropoutKey dropout(const Ctx&, ConstView x, uint32_t site) const;
 
   int layer_;
+  bool parallel_;
   float dropout_;
-  Norm norm1_;
+  float multiplier_;  // of branches
+  std::optional<Norm> norm1_;
   SelfAttention attention_;
-  Norm norm2_;
+  std::optional<BranchNorm> after1_;
+  std::optional<Norm> norm2_;
   Mlp mlp_;
+  std::optional<BranchNorm> after2_;
 };
 
 }  // namespace megalith

@@ -27,6 +27,7 @@ int64_t true_rows(const Param& param) {
 
 TokenEmbedding::TokenEmbedding(ParamTable& table, const TensorSplit& split, const ModelConfig& config)
     : dropout_(static_cast<float>(config.hidden_dropout)),
+      multiplier_(static_cast<float>(config.embedding_multiplier)),
       words_(&declare_vocabulary(table, split, config, kWordEmbeddings)),
       first_position_(table.plan().prefix) {
   if (config.position != PositionEmbedding::kLearned) return;
@@ -46,9 +47,10 @@ void TokenEmbedding::backward(const Ctx& ctx, ConstView dy, ConstView tokens) co
   if (!words_->trainable) return;
   const ArenaScope scope(ctx.scratch);
   ConstView d = dy;
-  if (const DropoutKey key = dropout(ctx, dy); key.p > 0) {
+  if (const DropoutKey key = dropout(ctx, dy); key.p > 0 || multiplier_ != 1) {
     const View masked = ctx.scratch.make(dy.dtype, dy.shape, "masked gradient");
     run(ctx.compute, Dropout{.y = masked, .x = dy, .key = key});
+    if (multiplier_ != 1) run(ctx.compute, ScaleBy{.x = masked, .factor = multiplier_});
     d = masked;
   }
   d = ctx.tp.leave_grad(ctx.compute, ctx.scratch, d);
@@ -83,6 +85,7 @@ void TokenEmbedding::look_up(const Ctx& ctx, View y, ConstView tokens, const Row
                   .starts = ctx.position_starts ? ctx.position_starts.rows(begin, end) : ConstView{}});
   });
   if (out.data != y.data) ctx.compute.copy(y, out);
+  if (multiplier_ != 1) run(ctx.compute, ScaleBy{.x = y, .factor = multiplier_});
 }
 
 RowPositions TokenEmbedding::rows(const Ctx& ctx, int64_t s) const {

@@ -36,6 +36,7 @@ class TokenEmbedding {
   DropoutKey dropout(const Ctx&, ConstView y) const;
 
   float dropout_;
+  float multiplier_;
   Param* words_;
   Param* positions_ = nullptr;
   int64_t first_position_;  // of a training sequence: the length of the TuningPlan's prefix

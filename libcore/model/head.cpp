@@ -17,7 +17,8 @@ Head::Head(ParamTable& table, const TensorSplit& split, const ModelConfig& confi
     : norm_(table, split, config, "decoder.final_layernorm"),
       weight_(&declare_vocabulary(table, split, config, "output_layer.weight")),
       seq_length_(config.seq_length),
-      logits_bytes_(split.vocabulary.logits_bytes) {
+      logits_bytes_(split.vocabulary.logits_bytes),
+      logits_factor_(static_cast<float>(1 / config.logits_scaling)) {
   if (!config.untied_head) weight_->tie = kWordEmbeddings;
 }
 
@@ -85,8 +86,14 @@ void Head::logits(const Ctx& ctx, View logits, ConstView x) const {
 void Head::project(const Ctx& ctx, View logits, ConstView normed) const {
   const ConstView weight = weight_->value.rows(0, logits.shape.back());
   if (weight.dtype != normed.dtype)
-    return run(ctx.compute, Project{.y = logits, .x = normed, .w = weight, .scales = weight_->scales});
-  run(ctx.compute, Gemm{.c = logits, .a = normed, .b = weight, .trans_b = true});
+    run(ctx.compute, Project{.y = logits, .x = normed, .w = weight, .scales = weight_->scales});
+  else
+    run(ctx.compute, Gemm{.c = logits, .a = normed, .b = weight, .trans_b = true});
+  scale(ctx, logits);
+}
+
+void Head::scale(const Ctx& ctx, View logits) const {
+  if (logits_factor_ != 1) run(ctx.compute, ScaleBy{.x = logits, .factor = logits_factor_});
 }
 
 void Head::scores(const Ctx& ctx, const Scores& scores, ConstView x) const {
@@ -126,6 +133,8 @@ void Head::row_block(const Ctx& ctx, Exchanges& exchanges, int64_t begin, int64_
   const View max = ctx.scratch.make(DType::kF32, {n}, "softmax maximum");
   const View sum = ctx.scratch.make(DType::kF32, {n}, "softmax sum");
   multiply(ctx, logits, exchanges, begin);
+  scale(ctx, logits);
+  // The gradient of a logit is that of the product, times what scaled it.
   const SoftmaxLoss loss{.loss = part.loss,
                          .logits = logits,
                          .max = max,
@@ -133,7 +142,7 @@ void Head::row_block(const Ctx& ctx, Exchanges& exchanges, int64_t begin, int64_
                          .targets = part.labels,
                          .columns = true_rows(*weight_),
                          .mask = part.mask,
-                         .scale = grad_scale.factor,
+                         .scale = grad_scale.factor * logits_factor_,
                          .scale_at = grad_scale.at,
                          .want_grad = ctx.training};
   if (ctx.tp.size() == 1) {

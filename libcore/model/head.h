@@ -73,6 +73,8 @@ class Head {
   };
   /// Logits of the first ids of this rank's part of the table, as many as `logits` has columns.
   void project(const Ctx&, View logits, ConstView normed) const;
+  /// Divides the logits by --logits-scaling.
+  void scale(const Ctx&, View logits) const;
   /// Rows [begin, end) of exchanges.all.
   void row_block(const Ctx&, Exchanges&, int64_t begin, int64_t end, const GradScale&) const;
   void multiply(const Ctx&, View logits, const Exchanges&, int64_t begin) const;
@@ -92,6 +94,7 @@ class Head {
   Norm norm_;
   Param* weight_;
   int64_t seq_length_, logits_bytes_;
+  float logits_factor_;  // 1 / --logits-scaling
 };
 
 }  // namespace megalith

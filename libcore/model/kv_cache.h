@@ -52,16 +52,18 @@ class KvCache {
 /// Rows that follow the first `past` positions of a cache.
 struct Branch {
   int64_t past, rows;
+  size_t cache = 0;  // its number in Reading::caches
 };
 
 /// One pass over t new rows of each of b sequences, and the caches for their keys and values. There is one
 /// cache for all b sequences or, with t = 1, one for each sequence, so that sequences of different lengths
 /// share a pass. past() of each cache already includes the new rows.
 ///
-/// Or a pass over the `branches` of a tree of texts, with b = 1, and t the sum of their rows. All branches
-/// use one cache, in their order: each writes its keys and values from its `past` on, over those of earlier
-/// branches, and sees only what is before. So a text may branch off any earlier text of which the cache
-/// still holds the shared beginning, even within the pass. past() of the cache is not used.
+/// Or a pass over `branches`, with b = 1, and t the sum of their rows: beginnings of several texts, each with
+/// a cache of its own, or the branches of a tree of texts, which use one cache, in their order. Each branch
+/// writes its keys and values from its `past` on, over those of earlier branches, and sees only what is
+/// before. So a text may branch off any earlier text of which the cache still holds the shared beginning,
+/// even within the pass. past() of the caches is not used.
 struct Reading {
   std::span<KvCache* const> caches;
   int64_t t;
@@ -73,7 +75,7 @@ struct Reading {
   void each(const Visit& visit) const {
     int64_t first = 0;
     for (const Branch& branch : branches) {
-      visit(*caches[0], branch.past, first, first + branch.rows);
+      visit(*caches[branch.cache], branch.past, first, first + branch.rows);
       first += branch.rows;
     }
     if (!branches.empty()) return;

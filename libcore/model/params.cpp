@@ -21,7 +21,8 @@ Param cut(Param param, int axis, const TensorSplit& split, int64_t share) {
 }
 
 Param& ParamTable::add(Param param) {
-  if (find(param.name)) fail(ErrorKind::kInternal, "parameter ", quote(param.name), " is declared twice");
+  if (!places_.try_emplace(param.name, params_.size()).second)
+    fail(ErrorKind::kInternal, "parameter ", quote(param.name), " is declared twice");
   if (param.local.rank == 0) param.local = param.global;
   param.unit = std::max(0, units_ - 1);
   if (plan_.frozen && !param.adapter) param.trainable = false;
@@ -36,9 +37,8 @@ Constant& ParamTable::constant(const std::string& name, Shape shape,
 }
 
 Param* ParamTable::find(std::string_view name) {
-  const auto it =
-      std::find_if(params_.begin(), params_.end(), [&](const Param& p) { return p.name == name; });
-  return it == params_.end() ? nullptr : &*it;
+  const auto it = places_.find(std::string(name));
+  return it == places_.end() ? nullptr : &params_[it->second];
 }
 
 int64_t ParamTable::elements() const {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -112,8 +113,7 @@ struct Constant {
 };
 
 /// The parameters of one rank in the order of their declaration, from the bottom of the model to the top.
-/// Addresses are stable: layers keep pointers to their parameters. Lookup by name is linear; only loading
-/// needs it.
+/// Addresses are stable: layers keep pointers to their parameters. A parameter keeps its name.
 class ParamTable {
  public:
   explicit ParamTable(TuningPlan plan = {}) : plan_(std::move(plan)) {}
@@ -139,6 +139,7 @@ class ParamTable {
  private:
   TuningPlan plan_;
   std::deque<Param> params_;
+  std::unordered_map<std::string, size_t> places_;  // in params_, by name
   std::deque<Constant> constants_;
   int units_ = 0;
 };

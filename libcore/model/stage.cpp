@@ -33,8 +33,11 @@ Stage::Stage(const ModelConfig& config, const Layers& layers, const TensorSplit&
     table.begin_unit();
     head_.emplace(table, split, config);
   }
-  for (const Param& param : table.all())
+  for (const Param& param : table.all()) {
     if (witness_ == nullptr || param.global.rank == 1) witness_ = &param;
+    const bool of_layer = param.global.rank > 1 && param.name.starts_with("decoder.");
+    if (matrix_ == nullptr || of_layer) matrix_ = &param;
+  }
 }
 
 void Stage::plan_segments(const RecomputePlan& plan) {
@@ -173,6 +176,35 @@ View Stage::next_logits(const Ctx& ctx, ConstView tokens, std::span<KvCache* con
   if (tokens.shape[0] != 1 || tokens.shape[1] != static_cast<int64_t>(caches.size()))
     fail(ErrorKind::kInternal, "tokens ", tokens.shape, " for ", caches.size(), " sequences");
   return logits(ctx, tokens, 1, Reading{caches, 1});
+}
+
+View Stage::last_logits(const Ctx& ctx, ConstView tokens, std::span<KvCache* const> caches,
+                        std::span<const int64_t> rows) const {
+  if (!embedding_ || !head_) fail(ErrorKind::kInternal, "logits of a part of a model");
+  const auto texts = static_cast<int64_t>(caches.size());
+  std::vector<Branch> branches;
+  int64_t t = 0;
+  for (size_t i = 0; i < std::min(caches.size(), rows.size()); ++i) {
+    branches.push_back({.past = caches[i]->past(), .rows = rows[i], .cache = i});
+    check_end(caches[i]->past() + rows[i]);
+    caches[i]->advance(rows[i]);
+    t += rows[i];
+  }
+  if (caches.size() != rows.size() || tokens.shape[0] != t || tokens.shape[1] != 1)
+    fail(ErrorKind::kInternal, "tokens ", tokens.shape, " for ", texts, " texts of ", t, " tokens");
+  const View out = ctx.scratch.make(DType::kF32, {1, texts, head_->vocabulary()}, "logits");
+  const ArenaScope scope(ctx.scratch);
+  const View last = ctx.scratch.make(dtype(), {1, texts, config_.hidden}, "last rows");
+  const View x = read(ctx, tokens, Reading{caches, t, branches});
+  const View each = last.as_shape({texts, config_.hidden});
+  int64_t end = 0;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    end += rows[i];
+    const auto at = static_cast<int64_t>(i);
+    ctx.compute.copy(each.rows(at, at + 1), x.rows(end - 1, end));
+  }
+  head_->logits(ctx, out, last);
+  return out;
 }
 
 View Stage::read_branches(const Ctx& ctx, ConstView tokens, KvCache& cache,

@@ -24,9 +24,9 @@ struct Microbatch {
   ConstView labels = {};     // [s, b] i32; only read by the head
   ConstView loss_mask = {};  // [s, b] f32; empty: all ones
   ConstView samples = {};    // [b] i64, host or device: global sample numbers, read if there is dropout
-  /// [s, b] i32. With `starts`, a row sees no row before its start: where its document begins, or its window.
-  /// With `position_starts`, its position counts from its document's beginning. If either is empty, the
-  /// sequence counts as one document without a window for that purpose.
+  /// [s, b] i32. With `starts`, a row sees no row before its start: where its document begins. With
+  /// `position_starts`, its position counts from its document's beginning. If either is empty, the sequence
+  /// counts as one document for that purpose.
   ConstView starts = {}, position_starts = {};
   /// [s, b] f32; written by the head of an evaluation: by how much the largest logit exceeds that of the
   /// label. 0: the model would choose the label. Empty: not wanted.
@@ -81,8 +81,16 @@ class Stage {
   /// and head. kInternal if the cache or the position table is too small.
   View logits(const Ctx&, ConstView tokens, int64_t rows, KvCache&) const;
   /// Logits [1, b, V] f32 after one more token of each of b sequences, whose caches hold one sequence each.
-  /// With at most Project::kFewRows sequences, each gets the same logits as it would alone.
+  /// With at most Project::kFewRows sequences (of narrow matrices kFewNarrowRows), each gets the same logits
+  /// as it would alone.
   View next_logits(const Ctx&, ConstView tokens, std::span<KvCache* const> caches) const;
+  /// Processes tokens [t, 1] i32 of several texts: rows[i] of them follow those in caches[i] and are appended
+  /// to it. Returns the logits [1, texts, V] f32 after the last token of each, in ctx.scratch, which the
+  /// caller rewinds. With at most Project::kFewRows tokens (of narrow matrices kFewNarrowRows), each text
+  /// gets the same logits as it would alone. Needs embedding and head. kInternal if the rows are not t, or a
+  /// cache or the position table is too small.
+  View last_logits(const Ctx&, ConstView tokens, std::span<KvCache* const> caches,
+                   std::span<const int64_t> rows) const;
   /// Processes the rows of `branches` (see Reading), of tokens [t, 1] i32. Returns the last block's output
   /// [t, 1, h], for scores(), in ctx.scratch, which the caller rewinds. Needs the embedding. kInternal if the
   /// cache or the position table is too small.
@@ -93,6 +101,8 @@ class Stage {
   /// The dtype of activations, known once the parameters are placed: the dtype of parameters that are
   /// vectors, since matrices may be stored in a narrower type.
   DType dtype() const { return witness_->value.dtype; }
+  /// The dtype in which matrices are stored, known then as well: that of a layer's, if the stage has one.
+  DType matrix_dtype() const { return matrix_->value.dtype; }
   const ModelConfig& config() const { return config_; }
   const Layers& layers() const { return layers_; }
 
@@ -127,6 +137,7 @@ class Stage {
   Layers layers_;
   bool keep_core_;
   const Param* witness_ = nullptr;  // whose dtype dtype() returns: a vector, if the stage has one
+  const Param* matrix_ = nullptr;   // whose dtype matrix_dtype() returns
   int first_unit_ = 0;  // the stage's units: the embedding (if any), one per block, the head (if any)
   std::vector<Segment> segments_;
   std::optional<TokenEmbedding> embedding_;

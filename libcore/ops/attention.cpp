@@ -25,6 +25,10 @@ void check_starts(const char* op, const ConstView& starts, const ConstView& qkv)
   if (starts) want_vector(op, "starts [s, b]", starts, qkv.shape[0] * qkv.shape[1], DType::kI32);
 }
 
+void check_window(const char* op, int64_t window) {
+  require(window >= 0, op, "a window of 0 or more positions", window, 0);
+}
+
 int64_t query_heads(const ConstView& qkv) {
   return qkv.shape[1] * qkv.shape[2] * (qkv.shape[3] - 2);
 }
@@ -81,6 +85,7 @@ void Attention::check() const {
   check_apart(kName, kv, qkv, rows);
   check_starts(kName, starts, qkv);
   require(!(starts && kv), kName, "documents kept apart where qkv has all keys", starts.shape, kv.shape);
+  check_window(kName, window);
 }
 
 // Two matrix products, 2 flops per multiply-add, over the pairs that a causal mask leaves. The exponentials
@@ -103,6 +108,7 @@ void AttentionGrad::check() const {
           "dkv and kv alike", dkv.shape, kv.shape);
   check_starts(kName, starts, qkv);
   require(!(starts && kv), kName, "documents kept apart where qkv has all keys", starts.shape, kv.shape);
+  check_window(kName, window);
 }
 
 // Five matrix products: the scores, which are recomputed, dV, dP, dQ and dK.
@@ -140,7 +146,7 @@ void CachedAttention::check() const {
           "a cache of qkv's batch, groups and head", cache, qkv.shape);
   require(past >= 0 && past + qkv.shape[0] <= cache[2], kName, "past + t within the cache",
           past + qkv.shape[0], cache);
-  require(window >= 0, kName, "a window of 0 or more positions", window, past);
+  check_window(kName, window);
 }
 
 Cost CachedAttention::cost() const {

@@ -34,10 +34,10 @@ struct Attention {
   /// The keys and values in qkv are then not read. Empty: qkv holds all positions.
   ConstView kv = {};
   RowPositions rows = {};  // the positions of qkv's rows; default without kv
-  /// For each row, the first row that it sees: where its document begins, as in Rope, or its window. Within a
-  /// sequence the starts never decrease, and no row's start is after the row itself. Empty: a row sees all
-  /// before it.
+  /// For each row, the first row that it sees: where its document begins, as in Rope. Within a sequence the
+  /// starts never decrease, and no row's start is after the row itself. Empty: a row sees all before it.
   ConstView starts = {};  // [s, b] i32
+  int64_t window = 0;     // the number of positions that a query sees at most, its own included; 0: all
   static constexpr const char* kName = "attention";
   void check() const;
   Cost cost() const;
@@ -56,6 +56,7 @@ struct AttentionGrad {
   View dkv = {};
   RowPositions rows = {};
   ConstView starts = {};  // [s, b] i32, as in Attention
+  int64_t window = 0;     // as in Attention
   static constexpr const char* kName = "attention_grad";
   void check() const;
   Cost cost() const;

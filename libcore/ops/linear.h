@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "libcore/ops/op.h"
 
@@ -33,6 +34,8 @@ struct Gemm {
   int64_t m() const { return c.shape.rows(); }
   int64_t n() const { return c.shape.back(); }
   int64_t k() const { return trans_a ? a.shape.rows() : a.shape.back(); }
+  /// "gemm forward 4096 x 3072 x 768": which product of a linear layer it is, by its transposes, and m, n, k.
+  std::string description() const;
   void check() const;
   Cost cost() const;
 };

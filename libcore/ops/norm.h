@@ -75,4 +75,49 @@ struct RmsNormGrad {
   Cost cost() const;
 };
 
+/// What a norm of all heads together needs to know of each row of a packed QKV: a sum over the row's query
+/// heads, and one over its key heads; of x^2 or, with `d`, of d x w. Ranks that share the heads add up their
+/// sums.
+struct HeadSums {
+  View sums;           // [2, s * b] f32, overwritten: of the queries, of the keys
+  ConstView x;         // [s, b, groups, r + 2, head]
+  ConstView d = {};    // [s, b, groups, r + 2, head]
+  ConstView q_w = {};  // [groups * r * head], with d
+  ConstView k_w = {};  // [groups * head], with d
+  static constexpr const char* kName = "head_sums";
+  void check() const;
+  Cost cost() const;
+};
+
+/// RmsNorm over all query heads of a row together, and over all its key heads (OLMo 2's norms of queries and
+/// keys): y = x / sqrt(square / width + eps) * w. Values are copied.
+struct HeadsNorm {
+  View y;               // [s, b, groups, r + 2, head]; may be x's memory
+  ConstView x;          // [s, b, groups, r + 2, head]
+  ConstView q_w;        // [groups * r * head]
+  ConstView k_w;        // [groups * head]
+  ConstView squares;    // [2, s * b] f32: HeadSums of x
+  int64_t q_width = 0;  // the elements that a sum of `squares` is of, on all ranks
+  int64_t k_width = 0;
+  float eps = 1e-5f;
+  static constexpr const char* kName = "heads_norm";
+  void check() const;
+  Cost cost() const;
+};
+
+/// The gradients of HeadsNorm.
+struct HeadsNormGrad {
+  View d;              // [s, b, groups, r + 2, head]: gradient of y; on return, of x
+  View dq_w, dk_w;     // as q_w and k_w, f32, added to; empty: not wanted
+  ConstView x;         // [s, b, groups, r + 2, head]
+  ConstView q_w, k_w;  // as in HeadsNorm
+  ConstView squares;   // [2, s * b] f32: HeadSums of x
+  ConstView dots;      // [2, s * b] f32: HeadSums of x and d
+  int64_t q_width = 0, k_width = 0;
+  float eps = 1e-5f;
+  static constexpr const char* kName = "heads_norm_grad";
+  void check() const;
+  Cost cost() const;
+};
+
 }  // namespace megalith

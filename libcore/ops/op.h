@@ -29,6 +29,7 @@ struct WorkTime {
 };
 
 /// Records for each op name: calls, cost, and the time of the op's work on its device (Backend::timed).
+/// Products of different shapes can have entries of their own.
 class Trace {
  public:
   struct Entry {
@@ -36,7 +37,9 @@ class Trace {
     Cost cost;
     double seconds = 0;
   };
-  void add(const char* name, const Cost& cost, WorkTime time) {
+  explicit Trace(bool by_shape = false) : by_shape_(by_shape) {}
+  bool by_shape() const { return by_shape_; }
+  void add(const std::string& name, const Cost& cost, WorkTime time) {
     Entry& entry = entries_[name];
     ++entry.calls;
     entry.cost += cost;
@@ -55,6 +58,7 @@ class Trace {
   }
 
  private:
+  bool by_shape_;
   std::map<std::string, Entry> entries_;
   std::vector<std::pair<Entry*, std::function<double()>>> asked_later_;
 };

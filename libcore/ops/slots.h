@@ -33,7 +33,7 @@ struct TakeSlots {
   Cost cost() const;
 };
 
-/// x *= factor, rounded once. Runs on one thread, since its tensors are small.
+/// x *= factor, rounded once.
 struct ScaleBy {
   View x;
   float factor;

@@ -79,6 +79,18 @@ TEST_F(EmulatedCudaPretrain, TrainsLlamaAsTheCpuDoes) {
 TEST_F(EmulatedCudaPretrain, TrainsQwen3AsTheCpuDoes) {
   expect_same_curve(kQwen3, kFp32, 2);
 }
+TEST_F(EmulatedCudaPretrain, TrainsPhi3AsTheCpuDoes) {
+  expect_same_curve(kPhi3, kFp32, 2);
+}
+TEST_F(EmulatedCudaPretrain, TrainsGptNeoXAsTheCpuDoes) {
+  expect_same_curve(kGptNeoX, kFp32, 3);
+}
+TEST_F(EmulatedCudaPretrain, TrainsOlmo3AsTheCpuDoes) {
+  expect_same_curve(kOlmo3, kFp32, 2);
+}
+TEST_F(EmulatedCudaPretrain, TrainsGraniteAsTheCpuDoes) {
+  expect_same_curve(kGranite, kFp32, 2);
+}
 TEST_F(EmulatedCudaPretrain, TrainsLlamaInBf16AsTheCpuDoes) {
   expect_same_curve(kLlama + " --bf16", kBf16, 1);
 }

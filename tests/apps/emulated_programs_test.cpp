@@ -41,7 +41,8 @@ class EmulatedCudaGenerate : public testing::Test {
 };
 
 TEST_F(EmulatedCudaGenerate, WritesTheTextOfTheCpu) {
-  for (const char* model : {"generate-gpt2", "generate-llama", "generate-qwen3"}) {
+  for (const char* model : {"generate-gpt2", "generate-llama", "generate-qwen3", "generate-phi4",
+                            "generate-olmo2", "generate-gpt_neox", "generate-falcon_7b"}) {
     take_model(model);
     for (const char* cache : {"", " --kv-cache bf16"})
       EXPECT_NE(expect_same_text(std::string("model --prompt 'The first'") + cache), "");
@@ -63,20 +64,20 @@ TEST_F(EmulatedCudaGenerate, KeepsTheTypeOfTheWeights) {
   }
 }
 
-// The CPU computes at most 8 sequences at once as if each were alone.
+// The CPU computes at most 32 sequences at once as if each were alone.
 TEST_F(EmulatedCudaGenerate, GeneratesMoreSequencesAtOnceThanTheCpu) {
   take_model("generate-llama");
   std::string prompts;
-  for (size_t i = 0; i < 11; ++i) prompts += "The" + std::string(i, 'a') + "\n";
+  for (size_t i = 0; i < 34; ++i) prompts += "The" + std::string(i % 11, 'a') + "\n";
   write_file(dir_ / "prompts", prompts);
   const std::string command = "model --prompts-file " + (dir_ / "prompts");
-  const CommandResult cpu = generate(command + " --batch-size 8"),
-                      cuda = generate(command + " --batch-size 11 --device cuda"),
-                      refused = generate(command + " --batch-size 9");
+  const CommandResult cpu = generate(command + " --batch-size 32"),
+                      cuda = generate(command + " --batch-size 34 --device cuda"),
+                      refused = generate(command + " --batch-size 33");
   ASSERT_EQ(cuda.code, 0) << cuda.all();
   EXPECT_EQ(cuda.out, cpu.out);
   EXPECT_EQ(refused.code, 64);
-  EXPECT_NE(refused.err.find("--batch-size 9: the CPU computes up to 8"), std::string::npos) << refused.err;
+  EXPECT_NE(refused.err.find("--batch-size 33: the CPU computes up to 32"), std::string::npos) << refused.err;
 }
 
 TEST_F(EmulatedCudaGenerate, SeesNoFurtherThanAWindow) {

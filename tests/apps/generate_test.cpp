@@ -41,7 +41,9 @@ class GenerateApp : public testing::TestWithParam<const char*> {
   TempDir dir_;
 };
 INSTANTIATE_TEST_SUITE_P(Families, GenerateApp,
-                         testing::Values("generate-gpt2", "generate-llama", "generate-qwen3"),
+                         testing::Values("generate-gpt2", "generate-llama", "generate-qwen3", "generate-phi4",
+                                         "generate-starcoder2", "generate-gpt_neox", "generate-falcon_7b",
+                                         "generate-olmo2"),
                          [](const auto& instance) { return std::string(instance.param).substr(9); });
 
 TEST_P(GenerateApp, GreedyTextIsTransformers) {

@@ -88,6 +88,17 @@ TEST(TestScript, RefusesABuildWithoutThePluginsThatSetupProvidesFor) {
       "it did not find\n");
 }
 
+// The environment of Python is made beside the build.
+TEST(TestScript, EndsAfterTheBuildWhereTheEnvironmentCannotBeMade) {
+  const TempDir dir;
+  make_directories(dir / "repository/tools");
+  fs::copy_file(kRoot + "/test", dir / "repository/test");
+  write_script(dir / "repository/tools/setup", "[ \"$*\" = --no-python ] || exit 69\n");
+  write_script(dir / "repository/tools/build", ": > built\n");
+  EXPECT_EQ(run_command(dir / "repository/test").code, 69);
+  EXPECT_TRUE(file_exists(dir / "repository/built"));
+}
+
 TEST(Setup, NamesThePackagesWhereThereIsNoApt) {
   const TempDir dir;
   make_directories(dir / "bin");
@@ -123,7 +134,20 @@ TEST(Setup, ReplacesAnotherVersionOfWhatIsPinned) {
       run_command("PATH=" + (dir / "bin") + ":$PATH " + (dir / "repository/tools/setup") + " --checks");
   EXPECT_EQ(result.code, 0) << result.all();
   const std::string called = read_file(dir / "called");
-  EXPECT_TRUE(called.starts_with("-m pip install -q --disable-pip-version-check clang-tidy==")) << called;
+  EXPECT_TRUE(called.starts_with("-m pip install -q --no-compile --disable-pip-version-check clang-tidy=="))
+      << called;
+}
+
+TEST(Setup, LeavesOutTheEnvironmentOfPython) {
+  const TempDir dir;
+  make_directories(dir / "repository/tools");
+  fs::copy_file(kRoot + "/tools/setup", dir / "repository/tools/setup");
+  write_script(dir / "bin/apt-get", "exit 1\n");
+  write_script(dir / "bin/dpkg-query", "echo install ok installed\n");
+  const CommandResult result =
+      run_command("PATH=" + (dir / "bin") + ":$PATH " + (dir / "repository/tools/setup") + " --no-python");
+  EXPECT_EQ(result.code, 0) << result.all();
+  EXPECT_FALSE(file_exists(dir / "repository/.venv"));
 }
 
 TEST(CheckSubjects, WantsWhatChangedInTheImperative) {

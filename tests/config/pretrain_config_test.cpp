@@ -1,9 +1,11 @@
 #include "libcore/config/pretrain_config.h"
 
+#include <algorithm>
 #include <random>
 
 #include <gtest/gtest.h>
 
+#include "libcore/base/machine/numa.h"
 #include "libcore/base/machine/proc.h"
 #include "libcore/base/text.h"
 #include "libcore/dialects/megatron/fates.h"
@@ -233,6 +235,41 @@ TEST(PretrainConfig, ChecksTheModelsShape) {
   EXPECT_EQ(given(small() + "--use-rotary-position-embeddings").model.position, PositionEmbedding::kRope);
 }
 
+TEST(PretrainConfig, ChecksRotations) {
+  const std::string rope = small() + "--position-embedding-type rope --kv-channels 4 ";
+  EXPECT_EQ(complaint(rope + "--no-rope-freq 4"), "");
+  EXPECT_EQ(complaint(rope + "--no-rope-freq 5"),
+            "--no-rope-freq 5 leaves every layer rotated: there are 4; leave it out, or give 4 at most");
+  EXPECT_EQ(complaint(rope + "--rope-scaling-type yarn"), "");
+  EXPECT_EQ(complaint(small() + "--rope-scaling-type yarn"),
+            "--rope-scaling-type yarn has no effect without --position-embedding-type rope; leave it out");
+  EXPECT_EQ(complaint(rope + "--rope-scaling-type dynamic --use-rope-scaling"),
+            "--rope-scaling-type dynamic and --use-rope-scaling stretch the angles twice; give one of them");
+  EXPECT_EQ(complaint(rope + "--rope-scaling-type yarn --rotary-seq-len-interpolation-factor 2"),
+            "--rope-scaling-type yarn and --rotary-seq-len-interpolation-factor stretch the angles twice; "
+            "give one of "
+            "them");
+  EXPECT_EQ(complaint(rope + "--rope-scaling-type yarn --rope-beta-fast 1 --rope-beta-slow 2"),
+            "--rope-beta-fast 1 is less than --rope-beta-slow 2");
+  EXPECT_EQ(complaint(rope + "--rope-scaling-type dynamic --rotary-percent 0.5"),
+            "--rope-scaling-type dynamic needs more than one pair of rotated channels");
+  const std::string longrope = rope + "--rope-scaling-type longrope --rope-long-factors 1,2.5 ";
+  EXPECT_EQ(complaint(longrope + "--rope-short-factors 1,1"), "");
+  EXPECT_EQ(complaint(longrope), "--rope-short-factors \"\": wanted 2 positive numbers separated by commas");
+  EXPECT_EQ(complaint(longrope + "--rope-short-factors 1,-1"),
+            "--rope-short-factors \"1,-1\": wanted 2 positive numbers separated by commas");
+  EXPECT_EQ(complaint(longrope + "--rope-short-factors 1"),
+            "--rope-short-factors has 1 numbers, wanted one for each of the 2 pairs of rotated channels");
+  EXPECT_EQ(complaint(rope + "--rope-long-factors 1,1"),
+            "--rope-long-factors has no effect without --rope-scaling-type longrope; leave it out");
+}
+
+TEST(PretrainConfig, TakesOneNormOnlyWithParallelBranches) {
+  EXPECT_EQ(complaint(small() + "--parallel-residual --parallel-norms 1"), "");
+  EXPECT_EQ(complaint(small() + "--parallel-norms 1"),
+            "--parallel-norms 1 has no effect without --parallel-residual; leave it out");
+}
+
 TEST(PretrainConfig, ChecksTheLayout) {
   EXPECT_EQ(
       complaint(small() + "--tensor-model-parallel-size 4"),
@@ -270,7 +307,8 @@ TEST(PretrainConfig, CountsTheRanksOfOneProcess) {
   EXPECT_EQ(given(small() + "--nproc_per_node=2").parallel.world, 2);
   EXPECT_EQ(given(small()).parallel.nproc, 0);
   EXPECT_EQ(given(small()).parallel.world, 1);
-  EXPECT_EQ(given(small() + "--nproc auto").parallel.world, usable_cpus());
+  EXPECT_EQ(given(small() + "--nproc auto").parallel.world,
+            std::min(static_cast<int>(numa_nodes().size()), usable_cpus()));
   EXPECT_EQ(complaint(small() + "--nproc all"), "--nproc \"all\": wanted an integer or auto or gpu");
   {
     const test::Variable shown("CUDA_VISIBLE_DEVICES", "0,2");
@@ -278,7 +316,7 @@ TEST(PretrainConfig, CountsTheRanksOfOneProcess) {
     const test::Variable twice("CUDA_VISIBLE_DEVICES", "0,0");
     EXPECT_EQ(complaint(small() + "--nproc gpu"),
               "--nproc gpu: CUDA_VISIBLE_DEVICES=\"0,0\" names no device, or one of them twice; wanted a "
-              "list such as 0,2; give a number, or auto for one rank a CPU");
+              "list such as 0,2; give a number, or auto for one rank a NUMA node");
   }
   EXPECT_EQ(complaint(small() + "--nproc -1"), "--nproc -1: wanted between 0 and 1024");
   EXPECT_EQ(complaint(small() + "--nproc 3 --tensor-model-parallel-size 2"),
@@ -362,15 +400,21 @@ TEST(PretrainConfig, SaysEverythingThatIsWrongWithALayout) {
       "that work: 4, 6");
 }
 
+TEST(PretrainConfig, RefusesPartsWithoutTheOptionThatTheyBelongTo) {
+  EXPECT_EQ(complaint(small() + "--window-attn-skip-freq 4 --max-window-layers 1"),
+            "--window-attn-skip-freq 4 has no effect without --sliding-window; leave it out\n  "
+            "--max-window-layers 1 has no effect without --sliding-window; leave it out");
+  EXPECT_EQ(complaint(small() + "--qk-norm-all-heads --normalization RMSNorm"),
+            "--qk-norm-all-heads has no effect without --qk-layernorm; give both");
+  EXPECT_EQ(complaint(small() + "--qk-norm-all-heads --qk-layernorm"),
+            "--qk-norm-all-heads is there for --normalization RMSNorm only, not for LayerNorm");
+}
+
 // Each context rank has two spans of a sequence, and every sequence-parallel rank must get whole rows of each
 // span.
 TEST(PretrainConfig, SplitsTheSequenceEvenlyOverContextRanks) {
   EXPECT_EQ(complaint(small() + "--context-parallel-size 4 --seq-length 32 --nproc 8"), "");
-  EXPECT_EQ(complaint(small() + "--context-parallel-size 2 --sliding-window 8 --nproc 4"),
-            "--sliding-window 8 is less than --seq-length 32, which needs a whole sample on one rank; leave "
-            "--context-parallel-size at 1");
-  EXPECT_EQ(complaint(small() + "--context-parallel-size 2 --sliding-window 32 --nproc 4"), "");
-  EXPECT_EQ(complaint(small() + "--sliding-window 8"), "");
+  EXPECT_EQ(complaint(small() + "--context-parallel-size 2 --sliding-window 8 --nproc 4"), "");
   EXPECT_EQ(
       complaint(small() + "--context-parallel-size 3 --nproc 3 --global-batch-size 2"),
       "--seq-length 32 is not a multiple of 2 * --context-parallel-size 3 = 6; nearest that work: 30, 36");

@@ -66,7 +66,11 @@ class ConvertTest : public testing::TestWithParam<const char*> {
 INSTANTIATE_TEST_SUITE_P(Families, ConvertTest,
                          testing::Values("gpt2", "llama", "families/qwen2", "families/mistral",
                                          "families/llama3", "families/linear", "families/qwen3",
-                                         "families/smollm3"),
+                                         "families/smollm3", "families/phi3", "families/phi4",
+                                         "families/yarn", "families/dynamic", "families/starcoder2",
+                                         "families/stablelm", "families/gpt_neox", "families/falcon",
+                                         "families/falcon_7b", "families/olmo2", "families/olmo3",
+                                         "families/qwen2_windows", "families/granite"),
                          [](const auto& family) {
                            const std::string name = family.param;
                            return name.substr(name.rfind('/') + 1);
@@ -88,7 +92,9 @@ TEST_P(ConvertTest, ComputesTransformersLogits) {
   there_and_back(from_, dir_ / "ours", dir_ / "theirs");
   for (const std::string& path : {from_, dir_ / "ours", dir_ / "theirs"}) {
     const ModelSource source(path);
-    test::TinyModel model(source.config());
+    ModelConfig config = source.config();
+    config.seq_length = 12;  // the rotation may depend on it
+    test::TinyModel model(config);
     load_params(source.tensors(), model.table, model.stream);
     const int64_t v = source.config().vocab_size;
     std::vector<float> want(static_cast<size_t>(2 * 12 * v));
@@ -171,7 +177,8 @@ TEST(Convert, KeepsTheStoredType) {
 
 // The tables of names must list exactly the parameters that the model declares, with equal shapes.
 TEST(NameMap, NamesExactlyTheModelsParameters) {
-  for (ModelConfig config : {test::tiny_gpt2(), test::tiny_llama(), test::tiny_qwen3()})
+  for (ModelConfig config : {test::tiny_gpt2(), test::tiny_llama(), test::tiny_qwen3(), test::tiny_gpt_neox(),
+                             test::tiny_falcon(), test::tiny_olmo2(), test::tiny_granite()})
     for (const bool linear_bias : {false, true})
       for (const bool untied : {false, true}) {
         config.linear_bias = linear_bias;
@@ -181,7 +188,10 @@ TEST(NameMap, NamesExactlyTheModelsParameters) {
         const test::TinyModel model(config);
         for (const Param& param : model.table.all())
           if (param.tie.empty()) declared[param.name] = concat(param.global);
-        const NameMap& names = config.swiglu ? llama_names() : gpt2_names();
+        const NameMap& names = config.layer_norms() == 1  ? falcon_names(1)
+                               : config.parallel_residual ? gpt_neox_names()
+                               : config.swiglu            ? llama_names()
+                                                          : gpt2_names();
         for (const RenamedTensor& renamed : renamed_tensors(names, config))
           if (!renamed.absent) named[renamed.ours] = concat(renamed.shape);
         EXPECT_EQ(declared, named);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
-#include <deque>
 #include <functional>
 #include <utility>
 #include <vector>
@@ -73,7 +72,7 @@ class EmulatedBlock {
   }
 
  private:
-  static constexpr size_t kStack = 64 << 10, kWarp = 32;
+  static constexpr size_t kStack = 64 << 10, kWarp = 32, kMostThreads = 1024;
   /// Without these bytes between them all stacks' tops share a few sets of the first-level cache, which each
   /// switch of threads then misses: 6 % of a training run's time (median of 3).
   static constexpr size_t kColour = 320, kColours = 64;
@@ -83,7 +82,7 @@ class EmulatedBlock {
   };
   using Context = boost::context::fiber;
   /// A thread. Its context is made once: after a kernel it waits for the next block.
-  struct Fiber {
+  struct alignas(64) Fiber {
     Context context;
     unsigned char given[2][8] = {};
     bool vote[2] = {};
@@ -111,8 +110,10 @@ class EmulatedBlock {
   size_t in_order(size_t i, size_t n) const { return backwards ? n - 1 - i : i; }
 
   const std::function<void()>* kernel_ = nullptr;
-  Context scheduler_;         // while a thread runs
-  std::deque<Fiber> fibers_;  // as many as the largest block so far had; a started one must not move
+  Context scheduler_;  // while a thread runs
+  // Of all threads that a block may have, since a started one must not move. Each switch finds its place in
+  // here, for which a std::deque would divide.
+  std::vector<Fiber> fibers_ = std::vector<Fiber>(kMostThreads);
   size_t threads_ = 0;
   std::vector<Line> shared_;
   size_t shared_bytes_ = 0;

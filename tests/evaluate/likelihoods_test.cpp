@@ -42,7 +42,8 @@ std::vector<ScoredTokens> some_texts() {
 }
 
 TEST(LikelihoodReader, GivesEachTextWhatItGetsAlone) {
-  for (const ModelConfig& config : {test::tiny_gpt2(), test::tiny_llama(), test::tiny_qwen3()})
+  for (const ModelConfig& config : {test::tiny_gpt2(), test::tiny_llama(), test::tiny_qwen3(),
+                                    test::tiny_gpt_neox(), test::tiny_olmo2(), test::tiny_granite()})
     for (const int64_t batch : {0, 1, 2, 3}) {
       TinyModel model(config);
       std::vector<ScoredTokens> texts = some_texts();

@@ -171,7 +171,7 @@ class TuningParity : public testing::TestWithParam<Case> {};
 
 std::vector<Case> one_rank_cases() {
   std::vector<Case> cases;
-  for (const char* family : {"gpt2", "llama", "qwen2", "qwen3"})
+  for (const char* family : {"gpt2", "llama", "qwen2", "qwen3", "phi3", "gpt_neox"})
     for (const char* method : {"full", "lora", "rslora", "prefix", "loraplus", "dpo-full", "dpo-lora"})
       cases.push_back({family, method});
   return cases;
@@ -200,6 +200,10 @@ std::vector<Case> layout_cases() {
         // Context parallelism does not work with prefixes; without adapters it is tested in pretraining.
         if (layout.context == 1 || std::string_view(method).ends_with("lora"))
           cases.push_back({family, method, layout});
+  // What these add is how adapters of joined layers are divided.
+  for (const char* family : {"phi3", "gpt_neox"})
+    for (const char* method : {"lora", "full"})
+      cases.push_back({family, method, {.name = "tp2_pp2", .tensor = 2, .pipeline = 2}});
   return cases;
 }
 INSTANTIATE_TEST_SUITE_P(Shared, TuningParity, testing::ValuesIn(layout_cases()), name_of_case);

@@ -8,6 +8,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
+#include "libcore/generate/sample_text.h"
 #include "tests/support/log_lines.h"
 #include "tests/support/tiny_model.h"
 
@@ -61,7 +62,9 @@ std::vector<Generated> together(TinyModel& model, const std::vector<std::vector<
 }
 
 TEST(Generator, GivesEachSequenceWhatItGetsAlone) {
-  for (const ModelConfig& config : {test::tiny_gpt2(), test::tiny_llama(), test::tiny_qwen3()}) {
+  for (const ModelConfig& config :
+       {test::tiny_gpt2(), test::tiny_llama(), test::tiny_qwen3(), test::tiny_gpt_neox(), test::tiny_falcon(),
+        test::tiny_olmo2(), test::tiny_granite()}) {
     TinyModel model(config);
     const std::vector<std::vector<int32_t>> prompts{{1, 2, 3}, {4}, {7, 8}, {1, 2, 3}, {9, 2, 4, 1}, {3, 3}};
     for (const double temperature : {0.0, 1.0}) {
@@ -79,10 +82,58 @@ TEST(Generator, GivesEachSequenceWhatItGetsAlone) {
   }
 }
 
+// Prompts of many lengths: some share a pass, and those of more than 32 tokens have one of their own.
+TEST(Generator, ReadsSeveralPromptsInOnePass) {
+  for (ModelConfig config : {test::tiny_gpt2(), test::tiny_llama(), test::tiny_qwen3()}) {
+    config.max_positions = 80;
+    TinyModel model(config);
+    std::vector<std::vector<int32_t>> prompts;
+    for (const int length : {3, 20, 1, 17, 23, 40, 2, 70, 1, 1, 5, 64, 9}) {
+      std::vector<int32_t>& prompt = prompts.emplace_back();
+      for (int i = 0; i < length; ++i) prompt.push_back((i * 7 + length) % 10);
+    }
+    KvPrefix prefix{.tokens = 2, .values = {}};
+    for (int64_t i = 0; i < config.layers * 2 * config.kv_heads() * 2 * config.kv_channels; ++i)
+      prefix.values.push_back(static_cast<float>(i % 7) / 7);
+    const SampleOptions options{.max_new_tokens = 4, .temperature = 1, .seed = 9};
+    for (const KvPrefix* const before : {static_cast<const KvPrefix*>(nullptr), &std::as_const(prefix)}) {
+      Generator one(model.stage, model.stream, {.batch = 1, .prefix = before});
+      const auto alone = one.run({.prompts = prompts, .sampling = options, .stop_tokens = {5}});
+      for (const int64_t batch : {2, 5, 32}) {
+        Generator many(model.stage, model.stream, {.batch = batch, .prefix = before});
+        const auto batched = many.run({.prompts = prompts, .sampling = options, .stop_tokens = {5}});
+        for (size_t i = 0; i < prompts.size(); ++i)
+          EXPECT_EQ(batched[i].tokens, alone[i].tokens) << batch << " " << i;
+        EXPECT_EQ(many.totals().prompt_tokens, 256);
+      }
+    }
+  }
+}
+
+// With matrices of bf16 passes are longer, and logits differ by rounding; so the likeliest token may, too,
+// but only where another one is about as likely.
+TEST(Generator, ReadsPromptsBesideNarrowMatricesInLongerPasses) {
+  ModelConfig config = test::tiny_llama();
+  config.max_positions = 80;
+  TinyModel model(config, {}, DType::kBf16);
+  std::vector<std::vector<int32_t>> prompts;
+  for (const int length : {3, 70, 1, 64, 23, 40, 2, 70, 1, 75, 5, 64, 79, 30}) {
+    std::vector<int32_t>& prompt = prompts.emplace_back();
+    for (int i = 0; i < length; ++i) prompt.push_back((i * 7 + length) % 10);
+  }
+  const SampleOptions options{.max_new_tokens = 1, .temperature = 0};
+  const auto alone = together(model, prompts, options, 1), batched = together(model, prompts, options, 14);
+  size_t same = 0;
+  for (size_t i = 0; i < prompts.size(); ++i) same += batched[i].tokens == alone[i].tokens ? 1 : 0;
+  EXPECT_GE(same, prompts.size() - 2);
+}
+
 // Several continuations of a prompt equal those of the same prompt given several times, but the prompt is
 // read only once.
 TEST(Generator, ContinuesAPromptSeveralTimes) {
-  for (const ModelConfig& config : {test::tiny_gpt2(), test::tiny_llama(), test::tiny_qwen3()}) {
+  for (const ModelConfig& config :
+       {test::tiny_gpt2(), test::tiny_llama(), test::tiny_qwen3(), test::tiny_gpt_neox(), test::tiny_falcon(),
+        test::tiny_olmo2(), test::tiny_granite()}) {
     TinyModel model(config);
     const std::vector<int32_t> a{1, 2, 3}, b{4}, c{7, 8, 1};
     const std::vector<std::vector<int32_t>> each{a, b, c}, repeated{a, a, a, b, b, b, c, c, c};
@@ -187,7 +238,9 @@ TEST(Generator, EndsWhereAWindowThatTheDeviceDoesNotSupportWouldHideSomething) {
 // What a sequence and the next prompt have in common is not read again, whatever the rest of the prompt is
 // and whether the cache must grow; the tokens are those of a generator that reads all of it.
 TEST(Generator, ContinuesASequenceWithoutReadingItAgain) {
-  for (const ModelConfig& config : {test::tiny_gpt2(), test::tiny_llama(), test::tiny_qwen3()}) {
+  for (const ModelConfig& config :
+       {test::tiny_gpt2(), test::tiny_llama(), test::tiny_qwen3(), test::tiny_gpt_neox(), test::tiny_falcon(),
+        test::tiny_olmo2(), test::tiny_granite()}) {
     TinyModel model(config);
     KvPrefix prefix{.tokens = 1, .values = {}};
     for (int64_t i = 0; i < config.layers * 2 * config.kv_heads() * config.kv_channels; ++i)

@@ -60,7 +60,10 @@ class GoldenTest : public testing::TestWithParam<const char*> {
 };
 INSTANTIATE_TEST_SUITE_P(Families, GoldenTest,
                          testing::Values("train-gpt2", "train-gpt2-clip", "train-llama", "train-llama-clip",
-                                         "train-qwen3", "train-smollm3"),
+                                         "train-qwen3", "train-smollm3", "train-phi3", "train-phi4",
+                                         "train-yarn", "train-starcoder2", "train-stablelm", "train-gpt_neox",
+                                         "train-falcon", "train-falcon_7b", "train-qwen2-windows",
+                                         "train-olmo2", "train-olmo3", "train-granite"),
                          [](const auto& instance) {
                            std::string name = instance.param;
                            std::replace(name.begin(), name.end(), '-', '_');

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "libcore/base/error.h"
 #include "tests/support/tiny_model.h"
 
 namespace megalith {
@@ -37,6 +38,18 @@ ModelConfig wide() {
   config.ffn_hidden = 320;
   config.init_std = 0.02;
   return config;
+}
+
+TEST(ParamTable, FindsAParameterByItsOnlyName) {
+  ParamTable table;
+  for (const char* name : {"a", "b", "c"}) table.add({.name = name, .global = {2}});
+  const ParamTable copied = table;  // whose parameters are others
+  EXPECT_EQ(table.find("b"), &table.all()[1]);
+  EXPECT_EQ(table.find("d"), nullptr);
+  EXPECT_EQ(table.find(""), nullptr);
+  EXPECT_EQ(copied.all().size(), 3U);
+  EXPECT_THROW(table.add({.name = "b", .global = {3}}), Error);
+  EXPECT_EQ(table.all().size(), 3U);
 }
 
 TEST(ParamStore, PlacesParametersInOrderAndAligned) {

@@ -37,9 +37,13 @@ struct Case {
 };
 
 std::vector<Case> cases() {
-  std::vector<Case> out{{"gpt2", test::tiny_gpt2()},   {"gpt2_dropout", with_dropout(test::tiny_gpt2())},
-                        {"llama", test::tiny_llama()}, {"llama_dropout", with_dropout(test::tiny_llama())},
-                        {"qwen3", test::tiny_qwen3()}, {"qwen3_dropout", with_dropout(test::tiny_qwen3())}};
+  std::vector<Case> out{
+      {"gpt2", test::tiny_gpt2()},         {"gpt2_dropout", with_dropout(test::tiny_gpt2())},
+      {"llama", test::tiny_llama()},       {"llama_dropout", with_dropout(test::tiny_llama())},
+      {"qwen3", test::tiny_qwen3()},       {"qwen3_dropout", with_dropout(test::tiny_qwen3())},
+      {"gpt_neox", test::tiny_gpt_neox()}, {"gpt_neox_dropout", with_dropout(test::tiny_gpt_neox())},
+      {"falcon", test::tiny_falcon()},     {"falcon_dropout", with_dropout(test::tiny_falcon())},
+      {"olmo2", test::tiny_olmo2()},       {"olmo2_dropout", with_dropout(test::tiny_olmo2())}};
   Case odd{"gpt2_exact_gelu_without_qkv_bias", test::tiny_gpt2()};
   odd.config.bias_gelu_fusion = false;
   odd.config.qkv_bias = false;
@@ -53,11 +57,27 @@ std::vector<Case> cases() {
   Case layer_norms{"gpt2_with_head_norms", test::tiny_gpt2()};  // whose norms have biases
   layer_norms.config.qk_layernorm = true;
   out.push_back(layer_norms);
+  out.push_back({"granite", test::tiny_granite()});
+  out.push_back({"granite_dropout", with_dropout(test::tiny_granite())});
+  for (const NormPlacement placement : {NormPlacement::kAfter, NormPlacement::kBoth}) {
+    Case one{concat("gpt2_with_norms_", enum_name(placement)), with_dropout(test::tiny_gpt2())};
+    one.config.norm_placement = placement;
+    out.push_back(one);
+  }
+  Case windows{"llama_with_a_window_in_its_second_layer", test::tiny_llama()};
+  windows.config.sliding_window = 3;
+  windows.config.full_layers = 1;
+  out.push_back(windows);
   Case partial{"llama_partly_rotated_with_biases", test::tiny_llama()};
   partial.config.rotary_percent = 0.5;
   partial.config.linear_bias = true;
   partial.config.qkv_bias = true;
   out.push_back(partial);
+  Case grown{"llama_with_grown_heads", test::tiny_llama()};  // whose rotation is not of length 1
+  grown.config.rope_type = RopeType::kYarn;
+  grown.config.rope_original_positions = 4;
+  grown.config.rope_attention_factor = 1.2;
+  out.push_back(grown);
   return out;
 }
 
@@ -95,7 +115,7 @@ TEST_P(StageCase, GradientIsTheSlopeOfTheLoss) {
       continue;
     }
     ASSERT_GT(length, 1e-4) << param.name;
-    const double step = 5e-3;
+    const double step = 5e-3 / std::max(1.0, length);  // so that a long gradient's loss moves no further
     const auto loss_at = [&](double distance) {
       std::vector<float> moved = value;
       for (size_t i = 0; i < moved.size(); ++i)

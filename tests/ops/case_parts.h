@@ -32,6 +32,7 @@ DropoutKey dropout_key(Bed& bed, int64_t batch, float p);
 void add_linear_cases(std::vector<OpCase>& cases, const Types& types);
 void add_slot_cases(std::vector<OpCase>& cases, const Types& types);
 void add_norm_cases(std::vector<OpCase>& cases, const Types& types);
+void add_heads_norm_cases(std::vector<OpCase>& cases, const Types& types);
 void add_activation_cases(std::vector<OpCase>& cases, const Types& types);
 void add_dropout_cases(std::vector<OpCase>& cases, const Types& types);
 void add_attention_cases(std::vector<OpCase>& cases, const Types& types);

@@ -68,6 +68,7 @@ std::vector<OpCase> op_cases(const Types& types) {
   add_linear_cases(cases, types);
   add_slot_cases(cases, types);
   add_norm_cases(cases, types);
+  add_heads_norm_cases(cases, types);
   add_activation_cases(cases, types);
   add_dropout_cases(cases, types);
   add_attention_cases(cases, types);

@@ -112,12 +112,6 @@ TEST_P(Documents, AttentionSeesNoOtherDocument) {
 // and its gradient must reach the same rows. The windows begin within blocks of keys and at their ends.
 TEST_P(Documents, AttentionSeesItsWindow) {
   constexpr int64_t kWindow = 70, kHead = 24;
-  Values starts(static_cast<size_t>(kLength * kBatch));
-  for (int64_t row = 0; row < kLength; ++row)
-    for (int64_t sequence = 0; sequence < kBatch; ++sequence)
-      starts[static_cast<size_t>(row * kBatch + sequence)] =
-          static_cast<double>(std::max<int64_t>(0, row + 1 - kWindow));
-  const View windows = bed_->put(DType::kI32, {kLength, kBatch}, starts);
   for (const DType dtype : {DType::kF32, DType::kBf16})
     for (const int64_t row : {int64_t{0}, kWindow - 1, kWindow, int64_t{133}, int64_t{197}, kLength - 1}) {
       const int64_t first = std::max<int64_t>(0, row + 1 - kWindow), rows = row + 1 - first;
@@ -125,20 +119,24 @@ TEST_P(Documents, AttentionSeesItsWindow) {
       Values dout(static_cast<size_t>(kLength * kBatch * 4 * kHead));  // the loss is that of this row
       const Values own = random_values(kBatch * 4 * kHead, 2);
       std::copy(own.begin(), own.end(), dout.begin() + row * kBatch * 4 * kHead);
-      const auto run_both = [&](Values q, Values d, int64_t s, int64_t b, ConstView from) {
+      const auto run_both = [&](Values q, Values d, int64_t s, int64_t b, int64_t window) {
         const View in = bed_->put(dtype, {s, b, 2, 4, kHead}, q), dy = bed_->put(dtype, {s, b, 4, kHead}, d);
         const View out = bed_->empty(dtype, {s, b, 4, kHead}), dqkv = bed_->empty(dtype, in.shape);
         const View lse = bed_->empty(DType::kF32, {b, 4, s});
-        run(*stream_, Attention{.out = out, .qkv = in, .scale = 0.2f, .lse = lse, .starts = from});
-        run(*stream_,
-            AttentionGrad{
-                .dqkv = dqkv, .dout = dy, .out = out, .qkv = in, .lse = lse, .scale = 0.2f, .starts = from});
+        run(*stream_, Attention{.out = out, .qkv = in, .scale = 0.2f, .lse = lse, .window = window});
+        run(*stream_, AttentionGrad{.dqkv = dqkv,
+                                    .dout = dy,
+                                    .out = out,
+                                    .qkv = in,
+                                    .lse = lse,
+                                    .scale = 0.2f,
+                                    .window = window});
         return std::pair(bed_->get(out), bed_->get(dqkv));
       };
-      const auto [out, dqkv] = run_both(qkv, dout, kLength, kBatch, windows);
+      const auto [out, dqkv] = run_both(qkv, dout, kLength, kBatch, kWindow);
       for (int64_t sequence = 0; sequence < kBatch; ++sequence) {
         const auto [alone, dalone] = run_both(document(qkv, sequence, first, row + 1),
-                                              document(dout, sequence, first, row + 1), rows, 1, {});
+                                              document(dout, sequence, first, row + 1), rows, 1, 0);
         const Values last(alone.end() - 4 * kHead, alone.end());
         expect_equal(document(out, sequence, row, row + 1), last, tolerance(dtype), "out");
         expect_equal(document(dqkv, sequence, first, row + 1), dalone, tolerance(dtype) * 4, "dqkv");

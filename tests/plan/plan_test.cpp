@@ -40,8 +40,12 @@ TEST(ParameterCount, OfARankIsTheShardedPartAndTheRepeatedPart) {
 // The planner prices a million partitions with closed forms, which must not drift from the layers that are
 // trained.
 TEST(ClosedForms, EqualTheRealStage) {
-  ModelConfig shapes[] = {gpt(2, 64, 4, 32, 512), llama(2, 64, 4, 2, 176, 512), llama(2, 64, 4, 2, 176, 512)};
+  const ModelConfig plain = llama(2, 64, 4, 2, 176, 512);
+  ModelConfig shapes[] = {gpt(2, 64, 4, 32, 512), plain, plain, plain, plain};
   shapes[2].qk_layernorm = true;  // it is normalized again in the backward pass, so nothing more is kept
+  shapes[3].qk_layernorm = shapes[3].qk_norm_all_heads = true;
+  shapes[3].norm_placement = NormPlacement::kAfter;
+  shapes[4].norm_placement = NormPlacement::kBoth;
   for (ModelConfig& m : shapes) {
     m.attention_dropout = m.hidden_dropout = 0;  // Megatron keeps the masks; our trainer recomputes them
     m.seq_length = m.max_positions = 32;
@@ -57,8 +61,9 @@ TEST(ClosedForms, EqualTheRealStage) {
                     .precision = Precision::kFloat32};
       p.global_batch = 2;
       const double planned = block_activations(p, legal(p, {.tensor = tensor, .micro_batch = 2}));
-      const double statistics =
-          4 * 4.0 * 32 * 2;  // mean and rstd of two norms, fp32; the planner ignores them
+      // Mean and rstd of up to four norms, or the sums of those over all heads, fp32; the planner ignores
+      // them.
+      const double statistics = (m.layer_norms() + 2) * 4.0 * 32 * 2;
       EXPECT_NEAR(static_cast<double>(two.tape - one.tape), planned,
                   statistics + 256 * 16);  // tensors start at multiples of 256 bytes
     }

@@ -41,10 +41,46 @@ ModelConfig tiny_llama() {
   return config;
 }
 
+ModelConfig tiny_gpt_neox() {
+  ModelConfig config = common();
+  config.position = PositionEmbedding::kRope;
+  config.rotary_percent = 0.5;
+  config.parallel_residual = config.untied_head = true;
+  config.bias_gelu_fusion = false;
+  config.finish();
+  return config;
+}
+
+ModelConfig tiny_falcon() {
+  ModelConfig config = common();
+  config.position = PositionEmbedding::kRope;
+  config.parallel_residual = config.group_query = true;
+  config.parallel_norms = config.query_groups = 1;
+  config.linear_bias = config.bias_gelu_fusion = false;
+  config.finish();
+  return config;
+}
+
 ModelConfig tiny_qwen3() {
   ModelConfig config = tiny_llama();
   config.qk_layernorm = true;
   config.untied_head = false;
+  return config;
+}
+
+ModelConfig tiny_olmo2() {
+  ModelConfig config = tiny_llama();
+  config.qk_layernorm = config.qk_norm_all_heads = true;
+  config.norm_placement = NormPlacement::kAfter;
+  return config;
+}
+
+ModelConfig tiny_granite() {
+  ModelConfig config = tiny_llama();
+  config.embedding_multiplier = 1.5;
+  config.residual_multiplier = 0.6;
+  config.attention_multiplier = 0.3;
+  config.logits_scaling = 1.25;
   return config;
 }
 

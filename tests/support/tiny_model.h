@@ -10,9 +10,15 @@
 namespace megalith::test {
 
 /// Configurations of models with a few hundred parameters that use every feature of their family.
-ModelConfig tiny_gpt2();   // learned positions, LayerNorm, GELU, biases, tied head; dropout off
-ModelConfig tiny_qwen3();  // as tiny_llama(), with norms of queries and keys and a tied head
-ModelConfig tiny_llama();  // RoPE, RMSNorm, SwiGLU, grouped queries, untied head
+ModelConfig tiny_gpt2();  // learned positions, LayerNorm, GELU, biases, tied head; dropout off
+/// GPT-NeoX's parts: parallel branches, half of each head rotated, biases, an untied head.
+ModelConfig tiny_gpt_neox();
+ModelConfig
+tiny_falcon();  // Falcon 7B's: parallel branches after one norm, one key and value head, a tied head
+ModelConfig tiny_qwen3();    // as tiny_llama(), with norms of queries and keys and a tied head
+ModelConfig tiny_olmo2();    // as tiny_llama(), with norms after the branches, and over all heads
+ModelConfig tiny_granite();  // as tiny_llama(), with factors of embedding, branches, scores and logits
+ModelConfig tiny_llama();    // RoPE, RMSNorm, SwiGLU, grouped queries, untied head
 
 /// A model on the CPU, with its parameters and the memory that it needs to run.
 struct TinyModel {

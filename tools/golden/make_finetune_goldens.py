@@ -3,7 +3,7 @@
 
     python tools/golden/make_finetune_goldens.py tests/finetune/goldens [FAMILY …]
 
-Versions are in each FAMILY.json. FAMILY is gpt2, llama, qwen2, qwen3.
+Versions are in each FAMILY.json. FAMILY is gpt2, llama, qwen2, qwen3, phi3, gpt_neox.
 samples.json            80 samples, four a step: ids, and how many of them are the question
 pairs.json              80 samples of 40 preferences, two a step: the chosen and the rejected answer to one question
 FAMILY/                 the model
@@ -33,13 +33,20 @@ FAMILIES = {
     "llama": transformers.LlamaConfig(tie_word_embeddings=False, **SIZES),
     "qwen2": transformers.Qwen2Config(tie_word_embeddings=True, **SIZES),
     "qwen3": transformers.Qwen3Config(tie_word_embeddings=True, head_dim=6, **SIZES),
+    # Half of each head is rotated.
+    "phi3": transformers.Phi3Config(rope_parameters=dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.5),
+                                    pad_token_id=None, **SIZES),
+    "gpt_neox": transformers.GPTNeoXConfig(rope_parameters=dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.5),
+                                           **{k: v for k, v in SIZES.items() if k != "num_key_value_heads"}),
 }
-ALL = {"gpt2": ["c_attn", "c_proj", "c_fc"], "llama": ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]}
-FEW = {"gpt2": ["c_attn"], "llama": ["q_proj", "v_proj"]}
+ALL = {"gpt2": ["c_attn", "c_proj", "c_fc"], "llama": ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"],
+       "phi3": ["qkv_proj", "o_proj", "gate_up_proj", "down_proj"],
+       "gpt_neox": ["query_key_value", "dense", "dense_h_to_4h", "dense_4h_to_h"]}
+FEW = {"gpt2": ["c_attn"], "llama": ["q_proj", "v_proj"], "phi3": ["qkv_proj"], "gpt_neox": ["query_key_value"]}
 
 
 def methods(family):
-    key = "gpt2" if family == "gpt2" else "llama"
+    key = family if family in ALL else "llama"
     common = dict(task_type="CAUSAL_LM", fan_in_fan_out=family == "gpt2", lora_dropout=0.0)
     return {
         "full": None,

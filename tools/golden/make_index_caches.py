@@ -49,6 +49,8 @@ CASES = [
     f"--eval-interval 5 --full-validation --multiple-validation-sets {NULL}",
     f"--train-data-path mixed --valid-data-path wide long --test-data-path mixed --seq-length 16 --train-iters 20 --global-batch-size 8 "
     f"--eval-iters 2 --eval-interval 5 --multiple-validation-sets {NULL}",
+    f"--train-data-path mixed --valid-data-path 0.3 wide 0.7 long --seq-length 16 --train-iters 20 --global-batch-size 8 --eval-iters 1 "
+    f"--eval-interval 5 --multiple-validation-sets {NULL}",
     f"--data-path mixed --seq-length 16 --split 8,1,1 --train-samples 500 --global-batch-size 16 --rampup-batch-size 4 4 200 "
     f"--eval-iters 2 --eval-interval 7 {NULL}",
     f"--data-path {TEN} --seed 14 --seq-length 16 --split 8,2 --train-iters 50 --global-batch-size 10 --eval-iters 3 --eval-interval 25 "

@@ -27,6 +27,41 @@ constexpr ConfigKeys kLlamaKeys = {.layers = "num_hidden_layers",
                                    .groups = "num_key_value_heads",
                                    .head = "head_dim"};
 
+/// LLaMA's keys with another one for the norms' epsilon, and for dropout if there is any.
+constexpr ConfigKeys keys_like_llama(const char* epsilon, const char* hidden_dropout,
+                                     const char* embedding_dropout = nullptr) {
+  ConfigKeys keys = kLlamaKeys;
+  keys.epsilon = epsilon;
+  keys.head = nullptr;
+  keys.hidden_dropout = hidden_dropout;
+  keys.embedding_dropout = embedding_dropout;
+  return keys;
+}
+constexpr ConfigKeys kPhi3Keys = keys_like_llama("rms_norm_eps", "resid_pdrop", "embd_pdrop");
+constexpr ConfigKeys kStarcoder2Keys =
+    keys_like_llama("norm_epsilon", "residual_dropout", "embedding_dropout");
+constexpr ConfigKeys kStableLmKeys = keys_like_llama("layer_norm_eps", "hidden_dropout");
+constexpr ConfigKeys kGptNeoXKeys = [] {
+  ConfigKeys keys = keys_like_llama("layer_norm_eps", "hidden_dropout");
+  keys.groups = nullptr;
+  return keys;
+}();
+constexpr ConfigKeys kFalconKeys = {.layers = "num_hidden_layers",
+                                    .hidden = "hidden_size",
+                                    .heads = "num_attention_heads",
+                                    .ffn = "ffn_hidden_size",
+                                    .positions = "max_position_embeddings",
+                                    .epsilon = "layer_norm_epsilon",
+                                    .activation = "activation",
+                                    .attention_dropout = "attention_dropout",
+                                    .groups = "num_kv_heads",
+                                    .hidden_dropout = "hidden_dropout"};
+constexpr ConfigKeys kOlderFalconKeys = [] {
+  ConfigKeys keys = kFalconKeys;
+  keys.groups = nullptr;
+  return keys;
+}();
+
 /// A family with the tensor names of another one.
 NameMap named_like(NameMap names, const char* family, const char* architecture) {
   names.family = family;
@@ -109,11 +144,128 @@ Family smollm3_row() {
   return row;
 }
 
+Family phi3_row() {
+  Family row = llama("Phi-3", phi3_names(), 4096);
+  row.keys = &kPhi3Keys;
+  row.defaults.epsilon = 1e-5;
+  row.defaults.window = 0;
+  row.window = WindowRule::kAll;
+  row.rotation = {.share = "partial_rotary_factor", .original_positions = 4096};
+  return row;
+}
+
+Family starcoder2_row() {
+  Family row = llama("StarCoder2", starcoder2_names(), 4096);
+  row.keys = &kStarcoder2Keys;
+  row.defaults = {.positions = 4096,
+                  .epsilon = 1e-5,
+                  .activation = "gelu_pytorch_tanh",
+                  .tied = true,
+                  .groups = 2,
+                  .window = 0};
+  row.norm = Normalization::kLayerNorm;
+  row.gated = false;
+  row.biases = BiasRule::kByFlag;
+  row.bias_flag = {"use_bias", true};
+  row.window = WindowRule::kAll;
+  return row;
+}
+
+Family stablelm_row() {
+  Family row = llama("StableLM", named_like(llama_names(), "stablelm", "StableLmForCausalLM"), 4096);
+  row.keys = &kStableLmKeys;
+  row.defaults.epsilon = 1e-5;
+  row.defaults.groups = 32;
+  row.norm = Normalization::kLayerNorm;
+  row.biases = BiasRule::kQkvByFlag;
+  row.bias_flag = {"use_qkv_bias", false};
+  row.rotation = {.share = "partial_rotary_factor", .default_share = 0.25};
+  row.fixed = {{"qk_layernorm", false}, {"use_parallel_residual", false}};
+  return row;
+}
+
+Family gpt_neox_row() {
+  Family row = llama("GPT-NeoX", gpt_neox_names(), 2048);
+  row.keys = &kGptNeoXKeys;
+  row.defaults.epsilon = 1e-5;
+  row.defaults.activation = "gelu";
+  row.norm = Normalization::kLayerNorm;
+  row.gated = false;
+  row.biases = BiasRule::kAll;
+  row.rotation = {.share = "rotary_pct", .default_share = 0.25, .base = "rotary_emb_base"};
+  row.parallel = {"use_parallel_residual", true};
+  row.fixed = {{"attention_bias", true}};
+  return row;
+}
+
+// Falcon 40B and 180B.
+Family falcon_row() {
+  return {.title = "Falcon",
+          .names = falcon_names(2),
+          .keys = &kFalconKeys,
+          .defaults = {.positions = 2048, .epsilon = 1e-5, .activation = "gelu", .tied = true},
+          .position = PositionEmbedding::kRope,
+          .norm = Normalization::kLayerNorm,
+          .gated = false,
+          .biases = BiasRule::kByFlag,
+          .fixed = {{"alibi", false}},
+          .bias_flag = {"bias", false},
+          .parallel = {nullptr, true},
+          .fixed_counts = {{"num_ln_in_parallel_attn", 2}},
+          .variant = {"new_decoder_architecture", true}};
+}
+
+// Falcon 7B: one norm, and one key and value for all heads.
+Family older_falcon_row() {
+  Family row = falcon_row();
+  row.names = falcon_names(1);
+  row.keys = &kOlderFalconKeys;
+  row.fixed = {{"alibi", false}, {"multi_query", true}, {"parallel_attn", true}};
+  row.parallel_norms = 1;
+  row.one_group = true;
+  row.fixed_counts = {{"num_ln_in_parallel_attn", 1}};
+  row.variant = {"new_decoder_architecture", false};
+  return row;
+}
+
+Family olmo2_row() {
+  Family row = llama("OLMo 2", olmo2_names(), 2048);
+  row.defaults.epsilon = 1e-5;
+  row.defaults.pads = true;
+  row.head_norms = row.joint_norms = true;
+  row.norm_places = NormPlacement::kAfter;
+  row.fixed = {{"attention_bias", false}};
+  row.gguf = {.architecture = "olmo2"};
+  return row;
+}
+
+Family olmo3_row() {
+  Family row = olmo2_row();
+  row.title = "OLMo 3";
+  row.names = named_like(olmo2_names(), "olmo3", "Olmo3ForCausalLM");
+  row.defaults.rotary_base = 5e5;
+  row.window = WindowRule::kByType;
+  row.full_interval = 4;
+  row.rope_by_type = true;
+  row.gguf = {};
+  return row;
+}
+
+Family granite_row() {
+  Family row = llama("Granite", named_like(llama_names(), "granite", "GraniteForCausalLM"), 2048);
+  row.biases = BiasRule::kByFlags;
+  row.multipliers = true;
+  row.gguf = {.architecture = "granite", .neighbours = true};
+  return row;
+}
+
 }  // namespace
 
 std::span<const Family> families() {
-  static const std::vector<Family> kRows = {gpt2_row(),    llama_row(), qwen2_row(),
-                                            mistral_row(), qwen3_row(), smollm3_row()};
+  static const std::vector<Family> kRows = {gpt2_row(),     llama_row(),    qwen2_row(),  mistral_row(),
+                                            qwen3_row(),    smollm3_row(),  phi3_row(),   starcoder2_row(),
+                                            stablelm_row(), gpt_neox_row(), falcon_row(), older_falcon_row(),
+                                            olmo2_row(),    olmo3_row(),    granite_row()};
   return kRows;
 }
 

@@ -24,7 +24,15 @@ bool is_present(Presence presence, const ModelConfig& config) {
     case Presence::kLinearBias:
       return config.linear_bias;
     case Presence::kHeadNorms:
-      return config.qk_layernorm;
+      return config.qk_layernorm && !config.qk_norm_all_heads;
+    case Presence::kAllHeadNorms:
+      return config.qk_layernorm && config.qk_norm_all_heads;
+    case Presence::kSecondNorm:
+      return config.has_second_norm();
+    case Presence::kSecondNormBias:
+      return config.has_second_norm() && config.norm == Normalization::kLayerNorm;
+    case Presence::kNormBias:
+      return config.norm == Normalization::kLayerNorm;
   }
   return false;
 }
@@ -75,7 +83,8 @@ std::vector<RowRun> runs_of(const NameRow& row, const Shape& shape, size_t part)
     case Transform::kSplitQkv:
       append_qkv_runs(runs, shape, static_cast<int>(part), 0);
       return runs;
-    case Transform::kJoinQkv: {
+    case Transform::kJoinQkv:
+    case Transform::kStackQkv: {
       int64_t at = 0;
       for (const int kind : {0, 1, 2}) {
         append_qkv_runs(runs, shape, kind, at);
@@ -151,6 +160,8 @@ int64_t extent_of(Dim dim, const ModelConfig& config) {
       return config.kv_channels;
     case Dim::kHeadsWidth:
       return int64_t{config.heads} * config.kv_channels;
+    case Dim::kKeysWidth:
+      return int64_t{config.kv_heads()} * config.kv_channels;
   }
   return 0;
 }

@@ -18,6 +18,7 @@ enum class Transform : uint8_t {
   kTranspose,    // there: [in, out] (GPT-2's Conv1D)
   kSplitQkv,     // ours: for each group its queries, key, value; there: one tensor each for q, k and v
   kJoinQkv,      // ours: as for kSplitQkv; there: one weight [h, q | k | v] and one bias [q | k | v]
+  kStackQkv,     // ours: as for kSplitQkv; there: one weight [q | k | v, h] and one bias [q | k | v]
   kSplitGateUp,  // ours: gates, then ups; there: one tensor for the gates, one for the ups
 };
 
@@ -31,14 +32,25 @@ enum class Dim : uint8_t {
   kGroups,
   kGroupHeads,
   kHead,
-  kHeadsWidth
+  kHeadsWidth,
+  kKeysWidth
 };
 /// The number that `dim` stands for. kGroupHeads: query heads of a group plus 2 (key and value); kHeadsWidth:
-/// heads * head.
+/// heads * head, kKeysWidth: groups * head.
 int64_t extent_of(Dim dim, const ModelConfig& config);
 
 /// Which models have a certain parameter.
-enum class Presence : uint8_t { kAlways, kUntiedHead, kQkvBias, kLinearBias, kHeadNorms };
+enum class Presence : uint8_t {
+  kAlways,
+  kUntiedHead,
+  kQkvBias,
+  kLinearBias,
+  kHeadNorms,     // --qk-layernorm, of each head by itself
+  kAllHeadNorms,  // --qk-layernorm --qk-norm-all-heads
+  kNormBias,
+  kSecondNorm,
+  kSecondNormBias
+};
 
 /// Replaces the first '#' of a name such as "decoder.layers.#.mlp.linear_fc1" by the layer's number. A name
 /// without '#' stays as it is.
@@ -72,6 +84,13 @@ const char* head_name(const NameMap&);
 const NameMap& gpt2_names();
 /// LLaMA's names, and those of parameters that only later families with its names have, such as Qwen3.
 const NameMap& llama_names();
+const NameMap& phi3_names();
+const NameMap& starcoder2_names();
+const NameMap& gpt_neox_names();
+/// Falcon's names; with two norms in a layer or with one, since these have other names.
+const NameMap& falcon_names(int layer_norms);
+/// LLaMA's names with OLMo 2's norms: after the branches, and over all heads.
+const NameMap& olmo2_names();
 
 /// A tensor of the other format.
 struct TheirTensor {

@@ -14,7 +14,7 @@
 #include "libcore/convert/output/kernels_products.h"
 #include "libcore/convert/output/recipe.h"
 #include "libcore/io/streams/stop_signal.h"
-#include "libcore/model/attention.h"
+#include "libcore/model/rotary/rotary.h"
 #include "libcore/threads/beside.h"
 
 namespace megalith {
@@ -57,8 +57,9 @@ void add_products(Matrix& y, const Matrix& x, int64_t first, const Weights& w,
             .columns = w.columns});
 }
 
-void add(Matrix& x, const Matrix& branch) {
-  for (size_t i = 0; i < x.values.size(); ++i) x.values[i] += branch.values[i];
+void add(Matrix& x, const Matrix& branch, double factor = 1) {
+  const auto f = static_cast<float>(factor);
+  for (size_t i = 0; i < x.values.size(); ++i) x.values[i] += f * branch.values[i];
 }
 
 // Normalizes a row in place.
@@ -75,14 +76,19 @@ void norm_row(std::span<float> row, const Floats& weight, const Floats& bias, co
 
 class Forward {
  public:
-  Forward(const ModelView& view, const CheckRun& run) : view_(view), config_(view.config), run_(run) {}
+  // For one text, of `tokens` tokens: rotations may depend on that.
+  Forward(const ModelView& view, const CheckRun& run, size_t tokens)
+      : view_(view), config_(view.config), run_(run) {
+    config_.seq_length = static_cast<int>(tokens);
+    if (config_.position == PositionEmbedding::kRope) rotation_ = rotation_of(config_);
+  }
 
   // Returns the logits; empty if the run was stopped.
   Floats logits(std::span<const int32_t> tokens);
 
  private:
   Matrix embed(std::span<const int32_t> tokens);
-  void layer(Matrix& x, const LayerView& names, bool rotated);
+  void layer(Matrix& x, int number);
   Matrix normed(const Matrix& x, const std::array<std::string, 2>& names) const;
   void norm_heads(Matrix& qkv, const LayerView& names) const;
   Matrix linear(const Matrix& x, const std::vector<Product>& products);
@@ -91,13 +97,14 @@ class Forward {
                      const MatrixBlock& block);
   void place(Matrix& y, const Matrix& part, const Product& product, int64_t first) const;
   void rotate(float* head, int64_t position) const;
-  Matrix attention(Matrix qkv, bool rotated) const;
+  Matrix attention(Matrix qkv, int layer) const;
   Matrix activated(const Matrix& x) const;
   Floats vector(const std::string& name) const;
   std::array<Floats, 2> norm_vectors(const std::array<std::string, 2>& names) const;
 
   const ModelView& view_;
-  const ModelConfig& config_;
+  ModelConfig config_;
+  Rotation rotation_;
   const CheckRun& run_;
 };
 
@@ -128,10 +135,13 @@ Matrix Forward::embed(std::span<const int32_t> tokens) {
     read_row(view_.positions, t, position.data());
     for (int64_t i = 0; i < x.columns; ++i) x.row(t)[i] += position[static_cast<size_t>(i)];
   }
+  for (float& value : x.values) value *= static_cast<float>(config_.embedding_multiplier);
   return x;
 }
 
+// x itself, if there is no such norm.
 Matrix Forward::normed(const Matrix& x, const std::array<std::string, 2>& names) const {
+  if (names[0].empty()) return x;
   const auto [weight, bias] = norm_vectors(names);
   Matrix y = x;
   for (int64_t t = 0; t < y.rows; ++t)
@@ -139,15 +149,17 @@ Matrix Forward::normed(const Matrix& x, const std::array<std::string, 2>& names)
   return y;
 }
 
-// The norms of the queries and keys in qkv [tokens, queries | keys | values], each head by itself.
+// The norms of the queries and keys in qkv [tokens, queries | keys | values], each head by itself or all
+// heads together.
 void Forward::norm_heads(Matrix& qkv, const LayerView& names) const {
-  const auto head = static_cast<size_t>(config_.kv_channels);
   const auto each = [&](const std::array<std::string, 2>& norm, int begin, int end) {
     if (norm[0].empty()) return;
     const auto [weight, bias] = norm_vectors(norm);
+    const int heads = config_.qk_norm_all_heads ? end - begin : 1;
+    const auto width = static_cast<size_t>(heads) * static_cast<size_t>(config_.kv_channels);
     for (int64_t t = 0; t < qkv.rows; ++t)
-      for (int h = begin; h < end; ++h)
-        norm_row({qkv.row(t) + int64_t{h} * config_.kv_channels, head}, weight, bias, config_);
+      for (int h = begin; h < end; h += heads)
+        norm_row({qkv.row(t) + int64_t{h} * config_.kv_channels, width}, weight, bias, config_);
   };
   each(names.query_norm, 0, config_.heads);
   each(names.key_norm, config_.heads, config_.heads + config_.kv_heads());
@@ -217,12 +229,13 @@ Matrix Forward::linear(const Matrix& x, const std::vector<Product>& products) {
 }
 
 void Forward::rotate(float* head, int64_t position) const {
-  const int64_t half = config_.rotary_channels() / 2;
+  const auto half = static_cast<int64_t>(rotation_.frequencies.size());
   for (int64_t j = 0; j < half; ++j) {
-    const double angle = static_cast<float>(position) * rotary_frequency(config_, j);
+    const double angle = static_cast<float>(position) * rotation_.frequencies[static_cast<size_t>(j)];
     float& a = head[view_.neighbours ? 2 * j : j];
     float& b = head[view_.neighbours ? 2 * j + 1 : half + j];
-    const auto cosine = static_cast<float>(std::cos(angle)), sine = static_cast<float>(std::sin(angle));
+    const auto cosine = static_cast<float>(std::cos(angle)) * rotation_.magnitude,
+               sine = static_cast<float>(std::sin(angle)) * rotation_.magnitude;
     const float turned = a * cosine - b * sine;
     b = b * cosine + a * sine;
     a = turned;
@@ -230,10 +243,11 @@ void Forward::rotate(float* head, int64_t position) const {
 }
 
 // Attention: qkv [tokens, queries | keys | values] -> [tokens, heads * head], causal and within the window.
-Matrix Forward::attention(Matrix qkv, bool rotated) const {
+Matrix Forward::attention(Matrix qkv, int layer) const {
   const int64_t head = config_.kv_channels, heads = config_.heads, groups = config_.kv_heads();
   const int64_t key = heads * head, value = key + groups * head;
-  if (rotated)
+  const int64_t window = config_.window_of(layer);
+  if (config_.rotates(layer))
     for (int64_t t = 0; t < qkv.rows; ++t)
       for (int64_t h = 0; h < heads + groups; ++h) rotate(qkv.row(t) + h * head, t);
   Matrix out(qkv.rows, heads * head);
@@ -242,13 +256,12 @@ Matrix Forward::attention(Matrix qkv, bool rotated) const {
     const int64_t group = h / (heads / groups) * head;
     for (int64_t t = 0; t < qkv.rows; ++t) {
       double sum = 0, top = -std::numeric_limits<double>::infinity();
-      const int64_t first =
-          config_.sliding_window > 0 ? std::max<int64_t>(0, t + 1 - config_.sliding_window) : 0;
+      const int64_t first = window > 0 ? std::max<int64_t>(0, t + 1 - window) : 0;
       for (int64_t s = first; s <= t; ++s) {
         double dot = 0;
         for (int64_t i = 0; i < head; ++i)
           dot += double{qkv.row(t)[h * head + i]} * qkv.row(s)[key + group + i];
-        weight[static_cast<size_t>(s)] = dot / std::sqrt(static_cast<double>(head));
+        weight[static_cast<size_t>(s)] = dot * config_.attention_scale();
         top = std::max(top, weight[static_cast<size_t>(s)]);
       }
       for (int64_t s = first; s <= t; ++s)
@@ -292,11 +305,18 @@ Matrix Forward::activated(const Matrix& x) const {
   return y;
 }
 
-void Forward::layer(Matrix& x, const LayerView& names, bool rotated) {
-  Matrix qkv = linear(normed(x, names.norm1), names.qkv);
+void Forward::layer(Matrix& x, int number) {
+  const LayerView& names = view_.layers[static_cast<size_t>(number)];
+  const Matrix read = normed(x, names.norm1);
+  Matrix qkv = linear(read, names.qkv);
   norm_heads(qkv, names);
-  add(x, linear(attention(std::move(qkv), rotated), names.proj));
-  add(x, linear(activated(linear(normed(x, names.norm2), names.fc1)), names.fc2));
+  const Matrix attended = normed(linear(attention(std::move(qkv), number), names.proj), names.after1);
+  const bool parallel = config_.parallel_residual;
+  if (!parallel) add(x, attended, config_.residual_multiplier);
+  const bool shared = parallel && names.norm2[0].empty();
+  const Matrix fed = linear(activated(linear(shared ? read : normed(x, names.norm2), names.fc1)), names.fc2);
+  if (parallel) add(x, attended, config_.residual_multiplier);
+  add(x, normed(fed, names.after2), config_.residual_multiplier);
 }
 
 Floats Forward::logits(std::span<const int32_t> tokens) {
@@ -304,13 +324,14 @@ Floats Forward::logits(std::span<const int32_t> tokens) {
   for (size_t i = 0; i < view_.layers.size(); ++i) {
     stop_if_asked();
     if (run_.stop && *run_.stop) return {};
-    layer(x, view_.layers[i], config_.rotates(static_cast<int>(i)));
+    layer(x, static_cast<int>(i));
   }
   const Shape head = view_.file->at(view_.head).shape();
   Floats logits = linear(normed(x, view_.final_norm),
                          {{.weight = view_.head, .shape = head, .runs = {{0, 0, config_.vocab_size}}}})
                       .values;
   logits.resize(tokens.size() * static_cast<size_t>(config_.vocab_size));
+  for (float& logit : logits) logit /= static_cast<float>(config_.logits_scaling);
   return logits;
 }
 
@@ -329,7 +350,7 @@ std::vector<int32_t> some_tokens(const ModelConfig& config) {
 }  // namespace
 
 std::vector<float> logits_of(const ModelView& view, std::span<const int32_t> tokens, const CheckRun& run) {
-  return Forward(view, run).logits(tokens);
+  return Forward(view, run, tokens.size()).logits(tokens);
 }
 
 CheckedSide checked_side(const ModelView& view, const CheckRun& run) {

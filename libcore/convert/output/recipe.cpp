@@ -57,6 +57,8 @@ std::string how_of(const NameRow& row, size_t part) {
       return concat("qkv[", "qkv"[part], ']');
     case Transform::kJoinQkv:
       return "q | k | v, transpose";
+    case Transform::kStackQkv:
+      return "q | k | v";
     case Transform::kSplitGateUp:
       return part == 0 ? "gate of fc1" : "up of fc1";
   }

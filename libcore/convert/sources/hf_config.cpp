@@ -6,6 +6,8 @@
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
 #include "libcore/config/activations.h"
+#include "libcore/convert/sources/hf_layer_types.h"
+#include "libcore/convert/sources/hf_rope.h"
 #include "libcore/convert/sources/settings.h"
 #include "libcore/json/json_names.h"
 
@@ -25,12 +27,20 @@ std::vector<OptionKeys> number_keys(const ConfigKeys& k) {
                                   {"attention-dropout", {k.attention_dropout}},
                                   {"hidden-dropout", {k.hidden_dropout}},
                                   {"init-method-std", {"initializer_range"}},
+                                  {"embedding-multiplier", {"embedding_multiplier"}},
+                                  {"residual-multiplier", {"residual_multiplier"}},
+                                  {"attention-multiplier", {"attention_multiplier"}},
+                                  {"logits-scaling", {"logits_scaling"}},
                                   {"rotary-base", {"rope_theta"}},
+                                  {"rotary-percent", {"partial_rotary_factor"}},
                                   {"rotary-seq-len-interpolation-factor", {"factor"}},
                                   {"rope-scaling-factor", {"factor"}},
                                   {"rope-scaling-low-freq-factor", {"low_freq_factor"}},
                                   {"rope-scaling-high-freq-factor", {"high_freq_factor"}},
-                                  {"rope-scaling-original-positions", {"original_max_position_embeddings"}}};
+                                  {"rope-scaling-original-positions", {"original_max_position_embeddings"}},
+                                  {"rope-attention-factor", {"attention_factor"}},
+                                  {"rope-beta-fast", {"beta_fast"}},
+                                  {"rope-beta-slow", {"beta_slow"}}};
   for (OptionKeys& option : keys) std::erase(option.keys, nullptr);
   std::erase_if(keys, [](const OptionKeys& option) { return option.keys.empty(); });
   return keys;
@@ -56,8 +66,11 @@ std::string rope_type(const Settings& rope) {
   return rope.text("rope_type", rope.text("type", "default"));
 }
 
-void set_rope_scaling(ModelConfig& c, const Settings& rope) {
+void set_rope_scaling(ModelConfig& c, const RotationRule& rule, const Settings& rope, const Settings& file) {
   const std::string type = rope_type(rope);
+  if (rule.original_positions > 0 && type != "default" && type != "longrope" && type != "su")
+    rope.refuse("type ", quote(type), " is not supported in this family; default and longrope are");
+  const bool long_rope = set_long_rope(c, rule, rope, file);
   if (type == "linear") {
     c.rotary_interpolation = rope.number("factor", 1);
   } else if (type == "llama3") {
@@ -68,18 +81,19 @@ void set_rope_scaling(ModelConfig& c, const Settings& rope) {
     c.rope_low_freq = rope.number("low_freq_factor", 0);
     c.rope_high_freq = rope.number("high_freq_factor", 0);
     c.rope_original_positions = rope.count("original_max_position_embeddings");
-  } else if (type != "default") {
-    rope.refuse("type ", quote(type), " is not supported; default, linear and llama3 are");
+  } else if (!long_rope && type != "default") {
+    rope.refuse("type ", quote(type),
+                " is not supported; default, linear, llama3, dynamic, yarn and longrope are");
   }
   const bool sound = c.rotary_interpolation > 0 && c.rope_factor > 0 && c.rope_low_freq > 0 &&
                      c.rope_high_freq > c.rope_low_freq;
   if (!sound) rope.refuse("its factors are not positive, or the high one is not above the low one");
 }
 
-// Rejects a rotation of a part of each head, and in transformers 5's "rope_parameters" one for each type of
-// layer.
-void refuse_other_rotations(const Settings& rope) {
-  if (rope.number("partial_rotary_factor", 1) != 1)
+// Rejects a rotation of a part of each head in families that have none, and in transformers 5's
+// "rope_parameters" one for each type of layer.
+void refuse_other_rotations(const Settings& rope, const RotationRule& rule) {
+  if (!rule.share && rope.number("partial_rotary_factor", 1) != 1)
     rope.refuse("\"partial_rotary_factor\" other than 1 is not supported");
   for (const char* type : {"full_attention", "sliding_attention"})
     if (rope.find(type))
@@ -89,24 +103,28 @@ void refuse_other_rotations(const Settings& rope) {
 // Sets the rotary base and scaling. transformers 4 has "rope_theta" at the top and the rest in
 // "rope_scaling". transformers 5 has everything in "rope_parameters", which is read last, so that it takes
 // precedence.
-void set_rope(ModelConfig& c, const Settings& s, double base) {
-  c.rotary_base = s.number("rope_theta", base);
+void set_rope(ModelConfig& c, const Family& family, const Settings& s) {
+  const RotationRule& rule = family.rotation;
+  c.rotary_base = s.number(rule.base, family.defaults.rotary_base);
+  if (rule.share) c.rotary_percent = s.number(rule.share, rule.default_share);
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
     const Json* object = s.find(key);
     if (!object) continue;
     if (!object->is_object()) s.refuse(quote(key), " is ", object->dump(), ", wanted an object");
     const Settings rope(*object, concat(s.where(), ": ", quote(key)));
-    refuse_other_rotations(rope);
+    refuse_other_rotations(rope, rule);
     c.rotary_base = rope.number("rope_theta", c.rotary_base);
-    set_rope_scaling(c, rope);
+    if (rule.share) c.rotary_percent = rope.number("partial_rotary_factor", c.rotary_percent);
+    set_rope_scaling(c, rule, rope, s);
   }
-  refuse_other_rotations(s);
+  refuse_other_rotations(s, rule);
 }
 
 // Sets which layers are not rotated. A list has precedence over the interval.
 void set_no_rope_layers(ModelConfig& c, int interval, const Settings& s) {
   if (interval == 0) return;
   c.no_rope_freq = s.count("no_rope_layer_interval", interval);
+  if (c.no_rope_freq > c.layers) c.no_rope_freq = 0;
   const Json* list = s.find("no_rope_layers");  // 0: the layer is not rotated
   if (!list) return;
   const auto listed = marked_interval(*list, c.layers, 0);
@@ -114,41 +132,6 @@ void set_no_rope_layers(ModelConfig& c, int interval, const Settings& s) {
     s.refuse("\"no_rope_layers\" is ", list->dump(), ", wanted 1 for each of the ", c.layers,
              " layers but every N-th, which has 0");
   c.no_rope_freq = *listed;
-}
-
-// Rejects layers with different kinds of attention: only one kind for all layers is supported.
-void check_layer_types(const Settings& s, bool window) {
-  const Json* types = s.find("layer_types");
-  if (!types || !types->is_array()) return;
-  for (const Json& type : types->as_array())
-    if (!type.is_string() || type.as_string() != (window ? "sliding_attention" : "full_attention"))
-      s.refuse("\"layer_types\" holds ", type.dump(), ", which is not supported together with ",
-               window ? "a sliding window" : "full attention");
-}
-
-// The first layer that has a window, by "max_window_layers".
-int64_t first_with_window(const Settings& s) {
-  constexpr int64_t kDefault = 28;  // used if the file lacks the member
-  const Json* said = s.find("max_window_layers");
-  if (!said) return kDefault;
-  if (!said->is_int() || said->as_int() < 0)
-    s.refuse("\"max_window_layers\" is ", said->dump(), ", wanted a number of layers");
-  return said->as_int();
-}
-
-// The number of tokens that a token sees; 0 if it sees all.
-int window_of(WindowRule rule, const Settings& s, const Json& json, int layers) {
-  constexpr int kDefault = 4096;  // used if the file lacks the member; null means no window
-  int window = 0;
-  if (rule == WindowRule::kAll || (rule == WindowRule::kByFlag && s.flag("use_sliding_window", false)))
-    window = json.find("sliding_window") ? s.count("sliding_window", 0) : kDefault;
-  const int64_t first = window > 0 && rule == WindowRule::kByFlag ? first_with_window(s) : 0;
-  if (first > 0 && first < layers)
-    s.refuse("\"max_window_layers\" ", first,
-             " gives a sliding window to some layers only, which is not supported");
-  if (first >= layers) window = 0;
-  check_layer_types(s, window > 0);
-  return window;
 }
 
 void set_heads(ModelConfig& c, const Family& family, const Settings& s, const Json& json) {
@@ -160,15 +143,18 @@ void set_heads(ModelConfig& c, const Family& family, const Settings& s, const Js
     if (c.heads % c.query_groups != 0)
       s.refuse(quote(k.heads), ' ', c.heads, " is not a multiple of ", quote(k.groups), ' ', c.query_groups);
   }
+  if (family.one_group) c.group_query = true;
   if (k.head)
     c.kv_channels = s.count(k.head, family.defaults.head > 0 ? family.defaults.head : c.hidden / c.heads);
   else if (c.hidden % c.heads != 0)
     s.refuse(quote(k.hidden), ' ', c.hidden, " is not a multiple of ", quote(k.heads), ' ', c.heads);
 }
 
-void set_biases(ModelConfig& c, BiasRule rule, const Settings& s) {
-  c.linear_bias = rule == BiasRule::kAll;
-  if (rule == BiasRule::kQkv) c.qkv_bias = true;
+void set_biases(ModelConfig& c, const Family& family, const Settings& s) {
+  const BiasRule rule = family.biases;
+  const bool flag = family.bias_flag.key && s.flag(family.bias_flag.key, family.bias_flag.otherwise);
+  c.linear_bias = rule == BiasRule::kAll || (rule == BiasRule::kByFlag && flag);
+  if (rule == BiasRule::kQkv || (rule == BiasRule::kQkvByFlag && flag)) c.qkv_bias = true;
   if (rule != BiasRule::kByFlags) return;
   c.linear_bias = s.flag("attention_bias", false);
   if (s.flag("mlp_bias", false) != c.linear_bias)
@@ -183,6 +169,13 @@ void set_function(ModelConfig& c, const Family& family, const Settings& s) {
   if (function != ActivationFunction::kSilu)
     s.refuse(quote(key), ' ', quote(s.text(key, "")),
              " is not supported in a gated feed-forward block; silu is");
+}
+
+void set_multipliers(ModelConfig& c, const Settings& s) {
+  c.embedding_multiplier = s.number("embedding_multiplier", 1);
+  c.residual_multiplier = s.number("residual_multiplier", 1);
+  c.attention_multiplier = s.number("attention_multiplier", 1);
+  c.logits_scaling = s.number("logits_scaling", 1);
 }
 
 ModelConfig read_config(const Family& family, const Settings& s, const Json& json) {
@@ -200,17 +193,26 @@ ModelConfig read_config(const Family& family, const Settings& s, const Json& jso
   c.norm = family.norm;
   c.norm_epsilon = s.number(k.epsilon, d.epsilon);
   c.qk_layernorm = family.head_norms;
+  c.qk_norm_all_heads = family.joint_norms;
+  c.norm_placement = family.norm_places;
   c.untied_head = !s.flag("tie_word_embeddings", d.tied);
   c.attention_dropout = s.number(k.attention_dropout, d.dropout);
   c.hidden_dropout = k.hidden_dropout ? s.number(k.hidden_dropout, d.dropout) : 0;
   c.init_std = s.number("initializer_range", 0.02);
-  if (family.position == PositionEmbedding::kRope) set_rope(c, s, d.rotary_base);
+  if (family.position == PositionEmbedding::kRope) set_rope(c, family, s);
   set_no_rope_layers(c, family.no_rope_interval, s);
   set_function(c, family, s);
-  set_biases(c, family.biases, s);
+  set_biases(c, family, s);
+  const NamedFlag& parallel = family.parallel;
+  c.parallel_residual = parallel.key ? s.flag(parallel.key, parallel.otherwise) : parallel.otherwise;
+  if (c.parallel_residual) c.parallel_norms = family.parallel_norms;
   set_heads(c, family, s, json);
-  c.sliding_window = window_of(family.window, s, json, c.layers);
+  set_hf_window(c, family, s, json);
+  if (family.multipliers) set_multipliers(c, s);
   for (const FixedFlag& flag : family.fixed) s.only(flag.key, flag.value, flag.value);
+  for (const FixedCount& count : family.fixed_counts)
+    if (const int said = s.count(count.key, count.value); said != count.value)
+      s.refuse(quote(count.key), ' ', said, " is not supported; ", count.value, " is");
   return c;
 }
 
@@ -218,12 +220,10 @@ Json id_or_null(const std::optional<int64_t>& id) {
   return id ? Json(*id) : Json();
 }
 
-Json window_or_null(const ModelConfig& c) {
-  return c.sliding_window > 0 ? Json(c.sliding_window) : Json();
-}
-
 Json::Object rope_parameters(const ModelConfig& c) {
-  Json::Object rope{{"rope_type", "default"}, {"rope_theta", c.rotary_base}};
+  Json::Object rope = long_rope_parameters(c);
+  if (rope.empty()) rope = {{"rope_type", "default"}};
+  rope.push_back({"rope_theta", c.rotary_base});
   if (c.rope_scaling)
     rope = {{"rope_type", "llama3"},
             {"rope_theta", c.rotary_base},
@@ -253,26 +253,42 @@ void add(Json::Object& members, const char* key, Json value) {
   if (key) members.emplace_back(key, std::move(value));
 }
 
-void add_rotation(Json::Object& members, const ModelConfig& c) {
-  const Json::Object rope = rope_parameters(c);
-  members.push_back({"rope_theta", c.rotary_base});  // for transformers 4
-  members.push_back({"rope_parameters", rope});      // for transformers 5
-  if (rope.front().second.as_string() != "default")
-    members.push_back({"rope_scaling", rope});  // for transformers 4
+void add_rotation(Json::Object& members, const Family& family, const ModelConfig& c) {
+  const RotationRule& rule = family.rotation;
+  Json::Object rope = rope_parameters(c);
+  if (rule.share) {
+    rope.push_back({"partial_rotary_factor", c.rotary_percent});
+    members.push_back({rule.share, c.rotary_percent});  // for transformers 4
+  }
+  members.push_back({rule.base, c.rotary_base});  // for transformers 4
+  members.push_back(
+      {"rope_parameters", family.rope_by_type ? rope_of_types(rope) : rope});  // for transformers 5
+  if (rope.front().second.as_string() == "default") return;
+  if (const Json scaling = rope_scaling_of(c, rule, rope); !scaling.is_null())
+    members.push_back({"rope_scaling", scaling});  // for transformers 4
+  if (rule.original_positions > 0)
+    members.push_back({"original_max_position_embeddings", c.rope_original_positions});
 }
 
-void add_no_rope_layers(Json::Object& members, const ModelConfig& c) {
-  if (c.no_rope_freq == 0) return;
+void add_no_rope_layers(Json::Object& members, const Family& family, const ModelConfig& c) {
+  if (family.no_rope_interval == 0) return;
   Json::Array list;
   for (int layer = 0; layer < c.layers; ++layer) list.emplace_back(c.rotates(layer) ? 1 : 0);
-  members.insert(members.end(), {{"no_rope_layer_interval", c.no_rope_freq}, {"no_rope_layers", list}});
+  const int interval = c.no_rope_freq > 0 ? c.no_rope_freq : c.layers + 1;
+  members.insert(members.end(), {{"no_rope_layer_interval", interval}, {"no_rope_layers", list}});
 }
 
-void add_window(Json::Object& members, WindowRule rule, const ModelConfig& c) {
-  if (rule == WindowRule::kByFlag)
-    members.insert(members.end(), {{"use_sliding_window", c.sliding_window > 0},
-                                   {"max_window_layers", c.sliding_window > 0 ? 0 : c.layers}});
-  if (rule != WindowRule::kNone) members.push_back({"sliding_window", window_or_null(c)});
+void add_biases(Json::Object& members, const Family& family, const ModelConfig& c) {
+  if (family.biases == BiasRule::kByFlags)
+    members.insert(members.end(), {{"attention_bias", c.linear_bias}, {"mlp_bias", c.linear_bias}});
+  const bool flag = family.biases == BiasRule::kByFlag ? c.linear_bias : c.has_qkv_bias();
+  if (family.bias_flag.key) members.push_back({family.bias_flag.key, flag});
+}
+
+// The family's own name of the function, if it is the usual one there: a function may have several names.
+std::string function_name(const Family& family, ActivationFunction function) {
+  const char* const usual = family.defaults.activation;
+  return hf_activation(usual) == function ? usual : hf_name(function);
 }
 
 // The members of config.json that the family's row names.
@@ -286,33 +302,55 @@ Json::Object members_of(const Family& family, const ModelConfig& c) {
   add(members, k.groups, c.kv_heads());
   add(members, k.head, c.kv_channels);
   add(members, k.positions, c.max_positions);
-  add(members, k.activation, hf_name(c.activation()));
+  add(members, k.activation, function_name(family, c.activation()));
   add(members, k.epsilon, c.norm_epsilon);
   add(members, k.attention_dropout, c.attention_dropout);
   add(members, k.embedding_dropout, c.hidden_dropout);
   add(members, k.hidden_dropout, c.hidden_dropout);
-  if (family.position == PositionEmbedding::kRope) add_rotation(members, c);
-  if (family.biases == BiasRule::kByFlags)
-    members.insert(members.end(), {{"attention_bias", c.linear_bias}, {"mlp_bias", c.linear_bias}});
-  add_no_rope_layers(members, c);
-  add_window(members, family.window, c);
+  if (family.position == PositionEmbedding::kRope) add_rotation(members, family, c);
+  add_biases(members, family, c);
+  add_no_rope_layers(members, family, c);
+  if (family.parallel.key) members.push_back({family.parallel.key, c.parallel_residual});
+  if (family.variant.key) members.push_back({family.variant.key, family.variant.value});
+  add_hf_window(members, family.window, c);
+  if (family.multipliers)
+    members.insert(members.end(), {{"embedding_multiplier", c.embedding_multiplier},
+                                   {"residual_multiplier", c.residual_multiplier},
+                                   {"attention_multiplier", c.attention_scale()},
+                                   {"logits_scaling", c.logits_scaling}});
   if (family.defaults.pads) members.push_back({"pad_token_id", Json()});
   return members;
 }
 
+// Names the family in the configuration if another one, which computes the same, would be chosen for an
+// export.
+void remember_family(HfModel& model) {
+  if (!misfits(*model.family, model.config).empty() || &family_of(model.config) == model.family) return;
+  model.config.hf_model_type = model.family->names.family;
+}
+
+const Family* family_in(const Settings& s) {
+  const std::string type = s.text("model_type", "");
+  for (const Family& family : families())
+    if (type == family.names.family &&
+        (!family.variant.key || s.flag(family.variant.key, false) == family.variant.value))
+      return &family;
+  s.refuse("\"model_type\" is ", quote(type), "; these can be read: ", family_types());
+}
+
 }  // namespace
 
-HfModel parse_hf_config(const Json& json, const std::string& where) {
-  const JsonNames names(json, where);
+HfModel parse_hf_config(const Json& file, const std::string& where) {
+  const JsonNames names(file, where);
+  const Json json = with_one_rotation(file, where);
   const Settings s(json, where);
-  const std::string type = s.text("model_type", "");
-  const Family* const family = find_family(type);
-  if (!family) s.refuse("\"model_type\" is ", quote(type), "; these can be read: ", family_types());
+  const Family* const family = family_in(s);
   HfModel model{family, read_config(*family, s, json)};
   if (s.find("quantization_config"))
     s.refuse("the weights are quantized (\"quantization_config\"), which is not supported");
   check_numbers(model.config, s, number_keys(*family->keys));
   model.config.finish();
+  remember_family(model);
   Problems problems;
   model.config.validate(problems);
   if (!problems.empty()) s.refuse(problems.text("; "));

@@ -55,7 +55,6 @@ constexpr std::array kForeign = {"num_experts",
                                  "add_position_embedding_to_layers",
                                  "glu_activation",
                                  "quick_geglu",
-                                 "window_attn_skip_freq",
                                  "expert_model_parallel_size"};
 
 // Whether a setting is used. It is not if it is "None", False, 0 or an empty list, nor if it is 1, the
@@ -96,6 +95,22 @@ int window_of(const Settings& s) {
   return left.as_int() < 0 ? 0 : static_cast<int>(left.as_int()) + 1;
 }
 
+// Reads --window-attn-skip-freq: every N-th layer has no window, or a list in which 0 marks such a layer.
+void set_window_skips(ModelConfig& c, const Settings& s) {
+  const Json* said = s.find("window_attn_skip_freq");
+  if (!said || c.sliding_window == 0) return;
+  if (said->is_int() && said->as_int() >= 0 && said->as_int() <= (1 << 16)) {
+    c.window_skip_freq = static_cast<int>(said->as_int());
+    return;
+  }
+  std::vector<bool> windowed;
+  for (const Json& layer : said->is_array() ? said->as_array() : Json::Array{})
+    windowed.push_back(!layer.is_int() || layer.as_int() != 0);
+  if (windowed.size() < static_cast<size_t>(c.layers) || !set_windowed(c, windowed))
+    s.refuse("\"window_attn_skip_freq\" is ", said->dump(), ", wanted a number, or a list of ", c.layers,
+             " numbers in which 0 marks every N-th layer or the first N");
+}
+
 // Reads --no-rope-freq: every N-th layer, or a list in which 1 marks a layer that is not rotated.
 int no_rope_freq_of(const Settings& s, int layers) {
   const Json* said = s.find("no_rope_freq");
@@ -122,6 +137,7 @@ void set_positions(ModelConfig& c, const Settings& s) {
   c.max_positions = s.count("max_position_embeddings");
   c.seq_length = s.count("seq_length", c.max_positions);
   c.sliding_window = window_of(s);
+  set_window_skips(c, s);
 }
 
 }  // namespace
@@ -172,6 +188,7 @@ ModelConfig megatron_config(const Json& args, const std::string& where) {
   c.hidden_dropout = s.number("hidden_dropout", 0.1);
   c.init_std = s.number("init_method_std", 0.02);
   c.vocab_divisor = s.count("make_vocab_size_divisible_by", 128);
+  if (s.find("hf_model_type")) c.hf_model_type = s.text("hf_model_type", "");
   check_numbers(c, s);
   return c;
 }

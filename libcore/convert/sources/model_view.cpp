@@ -23,6 +23,7 @@ class Finder {
  public:
   explicit Finder(const TensorFile& file) : file_(file) {}
 
+  bool has(const std::string& stem) const { return file_.find(stem + ".weight") != nullptr; }
   std::string optional(const std::string& name) const { return file_.find(name) ? name : std::string(); }
   std::array<std::string, 2> norm(const std::string& stem) const {
     return {file_.at(stem + ".weight").name, optional(stem + ".bias")};
@@ -78,24 +79,80 @@ ModelView gpt2_view(const TensorFile& file, const ModelConfig& config) {
   return view;
 }
 
-// The view of LLaMA and of models with its tensor names.
+// The layers of a model with LLaMA's names, in parts as LLaMA has them or joined, as a file has them.
+std::vector<Product> qkv_like_llama(const Finder& find, const std::string& stem, const Sizes& sizes) {
+  if (find.has(stem + "qkv_proj")) return {find.straight(stem + "qkv_proj", 0)};
+  return {find.straight(stem + "q_proj", 0), find.straight(stem + "k_proj", sizes.query),
+          find.straight(stem + "v_proj", sizes.query + sizes.key)};
+}
+std::vector<Product> fc1_like_llama(const Finder& find, const std::string& stem, const Sizes& sizes) {
+  for (const char* joined : {"gate_up_proj", "c_fc"})
+    if (find.has(stem + joined)) return {find.straight(stem + joined, 0)};
+  return {find.straight(stem + "gate_proj", 0), find.straight(stem + "up_proj", sizes.ffn)};
+}
+
+ModelView falcon_view(const TensorFile& file, const ModelConfig& config) {
+  const Finder find(file);
+  const std::string top = find.has("transformer.word_embeddings") ? "transformer." : "";
+  ModelView view{.file = &file, .config = config, .words = top + "word_embeddings.weight"};
+  for (int layer = 0; layer < config.layers; ++layer) {
+    const std::string stem = concat(top, "h.", layer, '.');
+    const bool two = find.has(stem + "ln_mlp");
+    Product qkv = find.straight(stem + "self_attention.query_key_value", 0);
+    qkv.runs = packed_rows(config);  // queries, key and value of each group lie together
+    view.layers.push_back({.norm1 = find.norm(stem + (two ? "ln_attn" : "input_layernorm")),
+                           .norm2 = find.norm_if(two, stem + "ln_mlp"),
+                           .qkv = {std::move(qkv)},
+                           .proj = {find.straight(stem + "self_attention.dense", 0)},
+                           .fc1 = {find.straight(stem + "mlp.dense_h_to_4h", 0)},
+                           .fc2 = {find.straight(stem + "mlp.dense_4h_to_h", 0)}});
+  }
+  view.final_norm = find.norm(top + "ln_f");
+  view.head = config.untied_head ? "lm_head.weight" : view.words;
+  return view;
+}
+
+ModelView gpt_neox_view(const TensorFile& file, const ModelConfig& config) {
+  const Finder find(file);
+  const std::string top = find.has("gpt_neox.embed_in") ? "gpt_neox." : "";
+  ModelView view{.file = &file, .config = config, .words = top + "embed_in.weight"};
+  for (int layer = 0; layer < config.layers; ++layer) {
+    const std::string stem = concat(top, "layers.", layer, '.');
+    Product qkv = find.straight(stem + "attention.query_key_value", 0);
+    qkv.runs = packed_rows(config);  // query, key and value of each head lie together
+    view.layers.push_back({.norm1 = find.norm(stem + "input_layernorm"),
+                           .norm2 = find.norm(stem + "post_attention_layernorm"),
+                           .qkv = {std::move(qkv)},
+                           .proj = {find.straight(stem + "attention.dense", 0)},
+                           .fc1 = {find.straight(stem + "mlp.dense_h_to_4h", 0)},
+                           .fc2 = {find.straight(stem + "mlp.dense_4h_to_h", 0)}});
+  }
+  view.final_norm = find.norm(top + "final_layer_norm");
+  view.head = config.untied_head ? "embed_out.weight" : view.words;
+  return view;
+}
+
+// The view of LLaMA and of models with most of its tensor names.
 ModelView llama_view(const TensorFile& file, const ModelConfig& config) {
   const Finder find(file);
   const Sizes sizes(config);
   ModelView view{.file = &file, .config = config, .words = "model.embed_tokens.weight"};
   for (int layer = 0; layer < config.layers; ++layer) {
     const std::string stem = concat("model.layers.", layer, '.');
+    const bool before = config.norms_before(), after = config.norms_after();
+    // Where branches have a norm at their end, that is "post_attention".
+    const char* const second = after ? "pre_feedforward_layernorm" : "post_attention_layernorm";
     view.layers.push_back(
-        {.norm1 = find.norm(stem + "input_layernorm"),
-         .norm2 = find.norm(stem + "post_attention_layernorm"),
-         .qkv = {find.straight(stem + "self_attn.q_proj", 0),
-                 find.straight(stem + "self_attn.k_proj", sizes.query),
-                 find.straight(stem + "self_attn.v_proj", sizes.query + sizes.key)},
+        {.norm1 = find.norm_if(before, stem + "input_layernorm"),
+         .norm2 = find.norm_if(before, stem + second),
+         .qkv = qkv_like_llama(find, stem + "self_attn.", sizes),
          .proj = {find.straight(stem + "self_attn.o_proj", 0)},
-         .fc1 = {find.straight(stem + "mlp.gate_proj", 0), find.straight(stem + "mlp.up_proj", sizes.ffn)},
-         .fc2 = {find.straight(stem + "mlp.down_proj", 0)},
+         .fc1 = fc1_like_llama(find, stem + "mlp.", sizes),
+         .fc2 = {find.straight(stem + (find.has(stem + "mlp.c_proj") ? "mlp.c_proj" : "mlp.down_proj"), 0)},
          .query_norm = find.norm_if(config.qk_layernorm, stem + "self_attn.q_norm"),
-         .key_norm = find.norm_if(config.qk_layernorm, stem + "self_attn.k_norm")});
+         .key_norm = find.norm_if(config.qk_layernorm, stem + "self_attn.k_norm"),
+         .after1 = find.norm_if(after, stem + "post_attention_layernorm"),
+         .after2 = find.norm_if(after, stem + "post_feedforward_layernorm")});
   }
   view.final_norm = find.norm("model.norm");
   view.head = config.untied_head ? "lm_head.weight" : view.words;
@@ -119,14 +176,16 @@ ModelView our_view(const TensorFile& file, const ModelConfig& config) {
     Product qkv = find.straight(stem + "self_attention.linear_qkv", 0);
     qkv.runs = packed_rows(config);
     view.layers.push_back(
-        {.norm1 = find.norm(stem + "input_layernorm"),
-         .norm2 = find.norm(stem + "pre_mlp_layernorm"),
+        {.norm1 = find.norm_if(config.norms_before(), stem + "input_layernorm"),
+         .norm2 = find.norm_if(config.has_second_norm(), stem + "pre_mlp_layernorm"),
          .qkv = {std::move(qkv)},
          .proj = {find.straight(stem + "self_attention.linear_proj", 0)},
          .fc1 = {find.straight(stem + "mlp.linear_fc1", 0)},
          .fc2 = {find.straight(stem + "mlp.linear_fc2", 0)},
          .query_norm = find.norm_if(config.qk_layernorm, stem + "self_attention.q_layernorm"),
-         .key_norm = find.norm_if(config.qk_layernorm, stem + "self_attention.k_layernorm")});
+         .key_norm = find.norm_if(config.qk_layernorm, stem + "self_attention.k_layernorm"),
+         .after1 = find.norm_if(config.norms_after(), stem + "post_self_attn_layernorm"),
+         .after2 = find.norm_if(config.norms_after(), stem + "post_mlp_layernorm")});
   }
   view.final_norm = find.norm("decoder.final_layernorm");
   view.head = config.untied_head ? "output_layer.weight" : view.words;
@@ -134,7 +193,12 @@ ModelView our_view(const TensorFile& file, const ModelConfig& config) {
 }
 
 ModelView hugging_face_view(const TensorFile& file, const ModelConfig& config) {
-  return config.position == PositionEmbedding::kLearned ? gpt2_view(file, config) : llama_view(file, config);
+  if (config.position == PositionEmbedding::kLearned) return gpt2_view(file, config);
+  const auto has = [&](const std::string& prefix, const std::string& name) {
+    return file.find(prefix + name) || file.find(name);
+  };
+  if (has("gpt_neox.", "embed_in.weight")) return gpt_neox_view(file, config);
+  return has("transformer.", "word_embeddings.weight") ? falcon_view(file, config) : llama_view(file, config);
 }
 
 ModelView gguf_view(const GgufFile& file, const ModelConfig& config) {
@@ -142,22 +206,26 @@ ModelView gguf_view(const GgufFile& file, const ModelConfig& config) {
   const std::string& arch = file.metadata()["general.architecture"].as_string();
   const bool gpt2 = arch == "gpt2";
   const Sizes sizes(config);
-  ModelView view{
-      .file = &file, .config = config, .neighbours = arch == "llama", .words = "token_embd.weight"};
+  ModelView view{.file = &file,
+                 .config = config,
+                 .neighbours = arch == "llama" || arch == "granite",
+                 .words = "token_embd.weight"};
   if (gpt2) view.positions = "position_embd.weight";
   for (int layer = 0; layer < config.layers; ++layer) {
     const std::string stem = concat("blk.", layer, '.');
     std::vector<Product> fc1;
     if (!gpt2) fc1.push_back(find.straight(stem + "ffn_gate", 0));
     fc1.push_back(find.straight(stem + "ffn_up", gpt2 ? 0 : sizes.ffn));
-    view.layers.push_back({.norm1 = find.norm(stem + "attn_norm"),
-                           .norm2 = find.norm(stem + "ffn_norm"),
+    view.layers.push_back({.norm1 = find.norm_if(config.norms_before(), stem + "attn_norm"),
+                           .norm2 = find.norm_if(config.norms_before(), stem + "ffn_norm"),
                            .qkv = gguf_qkv(find, stem, sizes, gpt2),
                            .proj = {find.straight(stem + "attn_output", 0)},
                            .fc1 = std::move(fc1),
                            .fc2 = {find.straight(stem + "ffn_down", 0)},
                            .query_norm = find.norm_if(config.qk_layernorm, stem + "attn_q_norm"),
-                           .key_norm = find.norm_if(config.qk_layernorm, stem + "attn_k_norm")});
+                           .key_norm = find.norm_if(config.qk_layernorm, stem + "attn_k_norm"),
+                           .after1 = find.norm_if(config.norms_after(), stem + "post_attention_norm"),
+                           .after2 = find.norm_if(config.norms_after(), stem + "post_ffw_norm")});
   }
   view.final_norm = find.norm("output_norm");
   view.head = config.untied_head ? "output.weight" : view.words;

@@ -25,9 +25,13 @@ struct Product {
 
 /// The names of a layer's tensors.
 struct LayerView {
-  std::array<std::string, 2> norm1, norm2;  // names of weight and bias; the bias is empty if there is none
+  // Names of weight and bias of the norms before attention and feed-forward block. The bias is empty if there
+  // is none; both are, if there is no such norm.
+  std::array<std::string, 2> norm1, norm2;
   std::vector<Product> qkv, proj, fc1, fc2;
-  std::array<std::string, 2> query_norm = {}, key_norm = {};  // of each head; empty: there is none
+  // Of each head or, with --qk-norm-all-heads, of all heads; empty: there is none.
+  std::array<std::string, 2> query_norm = {}, key_norm = {};
+  std::array<std::string, 2> after1 = {}, after2 = {};  // the norms after both; empty: there are none
 };
 
 /// A model in a file, in that file's own order of rows. It alone tells the check of a conversion what the

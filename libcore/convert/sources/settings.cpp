@@ -59,6 +59,30 @@ std::optional<int> marked_interval(const Json& list, int layers, int marked) {
   return interval;
 }
 
+bool set_windowed(ModelConfig& c, const std::vector<bool>& windowed) {
+  const auto begin = windowed.begin(), end = windowed.begin() + c.layers;
+  const auto full = static_cast<int>(std::find(begin, end, false) - begin),
+             first = static_cast<int>(std::find(begin, end, true) - begin);
+  if (first == c.layers) {
+    c.sliding_window = 0;
+    return true;
+  }
+  for (const auto& [skip, plain] : {std::pair{0, 0}, std::pair{full + 1, 0}, std::pair{0, first}}) {
+    ModelConfig model = c;
+    model.window_skip_freq = skip;
+    model.full_layers = plain;
+    const auto fits = [&](int layer) {
+      return (model.window_of(layer) > 0) == windowed[static_cast<size_t>(layer)];
+    };
+    int layer = 0;
+    while (layer < c.layers && fits(layer)) ++layer;
+    if (layer < c.layers) continue;
+    c = model;
+    return true;
+  }
+  return false;
+}
+
 namespace {
 
 /// The keys under which a file may have an option, the most likely one last.

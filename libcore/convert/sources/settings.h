@@ -43,6 +43,10 @@ class Settings {
 /// with an entry for each layer (and perhaps more). 0 if no layer has it; nothing if there is no such n.
 std::optional<int> marked_interval(const Json& list, int layers, int marked);
 
+/// Sets which layers have the model's window, given for each layer whether it has. Returns false for a
+/// pattern that neither --window-attn-skip-freq nor --max-window-layers describes.
+bool set_windowed(ModelConfig&, const std::vector<bool>& windowed);
+
 /// Four times a width. For a width that check_numbers() refuses, the largest integer, so that nothing
 /// overflows.
 inline int four_times(int width) {

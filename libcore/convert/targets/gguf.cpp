@@ -36,6 +36,8 @@ constexpr GgufName kNames[] = {
     {"decoder.layers.#.self_attention.q_layernorm", {}, {"blk.#.attn_q_norm"}},
     {"decoder.layers.#.self_attention.k_layernorm", {}, {"blk.#.attn_k_norm"}},
     {"decoder.layers.#.self_attention.linear_proj", {"blk.#.attn_output"}, {"blk.#.attn_output"}},
+    {"decoder.layers.#.post_self_attn_layernorm", {}, {"blk.#.post_attention_norm"}},
+    {"decoder.layers.#.post_mlp_layernorm", {}, {"blk.#.post_ffw_norm"}},
     {"decoder.layers.#.pre_mlp_layernorm", {"blk.#.ffn_norm"}, {"blk.#.ffn_norm"}},
     {"decoder.layers.#.mlp.linear_fc1", {"blk.#.ffn_up"}, {"blk.#.ffn_gate", "blk.#.ffn_up"}},
     {"decoder.layers.#.mlp.linear_fc2", {"blk.#.ffn_down"}, {"blk.#.ffn_down"}},
@@ -45,7 +47,8 @@ constexpr GgufName kNames[] = {
 
 const Family& family_for(const ModelConfig& config) {
   const Family& family = family_of(config);
-  if (config.rope_scaling || config.rotary_interpolation != 1 || config.sliding_window > 0)
+  if (config.rope_scaling || config.rotary_interpolation != 1 || config.rope_type != RopeType::kDefault ||
+      config.sliding_window > 0)
     fail(ErrorKind::kData,
          "a model with rotary scaling or a sliding window cannot be written for "
          "llama.cpp; write --to hf and use llama.cpp's own converter");
@@ -136,6 +139,11 @@ void add_model(GgufMetadata& metadata, const Family& family, const ModelConfig& 
   metadata.f32(key("rope.freq_base"), c.rotary_base);
   metadata.u32(key("rope.dimension_count"), c.kv_channels);
   metadata.u32(key("vocab_size"), c.vocab_size);
+  if (!family.multipliers) return;
+  metadata.f32(key("embedding_scale"), c.embedding_multiplier);
+  metadata.f32(key("residual_scale"), c.residual_multiplier);
+  metadata.f32(key("attention.scale"), c.attention_scale());
+  metadata.f32(key("logit_scale"), c.logits_scaling);
 }
 
 std::string title_of_file(const fs::path& file) {

@@ -306,6 +306,21 @@ bool has_megatron_activation(const ModelConfig& config) {
          function == ActivationFunction::kGelu || function == ActivationFunction::kSquaredRelu;
 }
 
+namespace {
+/// The parts that the model has and megatron-core 0.16.1's GPTModel lacks.
+void add_missing_parts(const ModelConfig& config, Problems& problems) {
+  const auto lacks = [&](const auto&... what) {
+    problems.add("Megatron-LM's GPTModel has no ", what..., ": write another format");
+  };
+  if (config.norms_after())
+    lacks("norms after attention and feed-forward block (", Opt{"norm-placement"}, ' ',
+          enum_name(config.norm_placement), ')');
+  if (config.qk_norm_all_heads)
+    lacks("norm over all heads of the queries or keys (", Opt{"qk-norm-all-heads"}, ')');
+  for (const std::string& multiplier : config.multipliers()) lacks("multiplier (", multiplier, ')');
+}
+}  // namespace
+
 std::string no_megatron_layout(const ModelConfig& config, const MegatronLayout& layout) {
   Problems problems;
   const ParallelConfig parallel = parallel_config(layout);
@@ -314,6 +329,7 @@ std::string no_megatron_layout(const ModelConfig& config, const MegatronLayout& 
   if (!has_megatron_activation(config))
     problems.add("Megatron-LM has no option for the activation ", hf_name(config.activation()),
                  "; it knows GELU, squared ReLU and SwiGLU: write another format");
+  add_missing_parts(config, problems);
   return problems.text("; ");
 }
 

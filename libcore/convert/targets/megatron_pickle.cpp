@@ -33,6 +33,16 @@ Json window_size(const ModelConfig& c) {
   return Json::Array{c.sliding_window - 1, 0};
 }
 
+// Megatron's window_attn_skip_freq: an interval, or a list in which 1 marks a layer that has the window
+// (core/transformer/utils.py: is_layer_window_attention).
+Json window_skips(const ModelConfig& c) {
+  if (!c.has_mixed_windows()) return {};
+  if (c.full_layers == 0) return c.window_skip_freq;
+  Json list = Json::array();
+  for (int layer = 0; layer < c.layers; ++layer) list.push_back(c.window_of(layer) > 0 ? 1 : 0);
+  return list;
+}
+
 // Throws kData for a rotary scaling that Megatron cannot express: its --use-rope-scaling has LLaMA 3.1's
 // values built in.
 void check_rope_scaling(const ModelConfig& c) {
@@ -41,6 +51,18 @@ void check_rope_scaling(const ModelConfig& c) {
          "Megatron knows rotary scaling with low_freq_factor 1, high_freq_factor 4 and 8192 "
          "original positions only; the model has ",
          c.rope_low_freq, ", ", c.rope_high_freq, " and ", c.rope_original_positions);
+}
+
+// Throws kData for parts of a model that Megatron's GPTModel (megatron-core 0.16.1) does not compute.
+void check_parts(const ModelConfig& c) {
+  if (c.parallel_residual)
+    fail(
+        ErrorKind::kData,
+        "Megatron's GPTModel has no parallel branches: its feed-forward block reads the attention's sum, but "
+        "the model has --parallel-residual; write another format");
+  if (c.rope_type != RopeType::kDefault)
+    fail(ErrorKind::kData, "Megatron's options know no rotary scaling of the type ", enum_name(c.rope_type),
+         ", which the model has; write another format");
 }
 
 // Megatron takes only an interval that divides the layers (core/transformer/transformer_config.py).
@@ -57,6 +79,7 @@ Json no_rope_freq(const ModelConfig& c) {
 Json::Object model_args(const Conversion& conversion, const MegatronLayout& layout, const MegatronRun& run) {
   const ModelConfig c = with_qkv_bias(conversion.source.config());
   check_rope_scaling(c);
+  check_parts(c);
   const Json none;
   const char* impl = layout.engine ? "transformer_engine" : "local";
   const bool rope = c.position == PositionEmbedding::kRope;
@@ -81,6 +104,7 @@ Json::Object model_args(const Conversion& conversion, const MegatronLayout& layo
           {"use_rope_scaling", c.rope_scaling},
           {"rope_scaling_factor", c.rope_factor},
           {"window_size", window_size(c)},
+          {"window_attn_skip_freq", window_skips(c)},
           {"no_rope_freq", no_rope_freq(c)},
           {"rotary_interleaved", false},
           {"normalization", enum_name(c.norm)},
@@ -104,6 +128,7 @@ Json::Object model_args(const Conversion& conversion, const MegatronLayout& layo
           {"make_vocab_size_divisible_by", c.vocab_divisor},
           {"padded_vocab_size", c.padded_vocab(layout.tensor)},
           {"vocab_size", c.vocab_size},
+          {"hf_model_type", text_or_none(c.hf_model_type.value_or(""))},  // Megatron ignores it
           {"tokenizer_type", text_or_none(conversion.source.tokenizer().type)},
           {"tokenizer_model", none},
           {"vocab_file", none},

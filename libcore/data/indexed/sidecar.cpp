@@ -51,7 +51,8 @@ void check_counts(const Sidecar& sidecar, const std::string& path) {
 
 bool ShardRecord::operator==(const ShardRecord& other) const {
   const auto members = [](const ShardRecord& r) {
-    return std::tie(r.index, r.count, r.plan, r.content, r.options, r.begin, r.end, r.datasets, r.rejects);
+    return std::tie(r.index, r.count, r.plan, r.content, r.options, r.begin, r.end, r.datasets, r.rejects,
+                    r.seen);
   };
   return members(*this) == members(other);
 }

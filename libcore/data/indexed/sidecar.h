@@ -52,6 +52,7 @@ struct ShardRecord {
   ShardEdge begin = {}, end = {};
   std::vector<std::string> datasets = {};  // what the names of the shard's datasets end with: "text_document"
   std::optional<ShardRejects> rejects = {};
+  std::optional<std::string> seen = {};  // seen_digest(), of a shard that leaves out what earlier ones have
   bool operator==(const ShardRecord& other) const;
 
   template <class V>
@@ -65,6 +66,7 @@ struct ShardRecord {
     v("end", end);
     v("datasets", datasets);
     v("rejects", rejects);
+    v("seen", seen);
   }
 };
 

@@ -64,11 +64,6 @@ bool is_own_json(const std::string& path) {
 /// once, even if links to it are circular.
 using RealFiles = std::set<std::pair<dev_t, ino_t>>;
 
-bool is_new(const fs::path& path, RealFiles& seen) {
-  struct stat info {};
-  return ::stat(path.c_str(), &info) == 0 && seen.emplace(info.st_dev, info.st_ino).second;
-}
-
 /// Looks for a corpus in folders.
 class FolderSearch {
  public:
@@ -76,16 +71,17 @@ class FolderSearch {
 
   /// The corpus files below a folder, in byte order of their paths. Leaves out what is_own_json() names, and
   /// files that were already found in another folder.
-  std::vector<std::string> files_below(const std::string& folder) {
-    paths_.clear();
+  std::vector<CorpusFile> files_below(const std::string& folder) {
+    files_.clear();
     found_ = others_ = unknown_ = 0;
     look_into(folder);
     if (found_ == 0) fail_without_files(folder);
     if (texts_ && others_ + unknown_ > 0)
       log(folder, ": reading ", found_, " of ", found_ + others_ + unknown_,
           " files, those of .txt; name others by a quoted pattern, such as '", folder, "/*.md'");
-    std::sort(paths_.begin(), paths_.end());
-    return std::move(paths_);
+    std::sort(files_.begin(), files_.end(),
+              [](const CorpusFile& a, const CorpusFile& b) { return a.path < b.path; });
+    return std::move(files_);
   }
 
  private:
@@ -101,7 +97,8 @@ class FolderSearch {
     std::sort(entries.begin(), entries.end());
     for (const fs::directory_entry& entry : entries) {
       if (entry.is_directory(reason)) {
-        if (is_new(entry.path(), seen_)) look_into(entry.path());
+        const auto facts = facts_of(entry.path().string());
+        if (facts && seen_.insert(facts->id).second) look_into(entry.path());
       } else if (entry.is_regular_file(reason)) {
         take(entry.path());
       }
@@ -120,8 +117,9 @@ class FolderSearch {
       return;
     }
     ++found_;
-    if (is_new(path, seen_))
-      paths_.push_back(path.string());
+    const auto facts = facts_of(path.string());
+    if (facts && seen_.insert(facts->id).second)
+      files_.push_back({path.string(), facts});
     else
       log("Passing over ", path.string(), ": it was already found under another name");
   }
@@ -143,7 +141,7 @@ class FolderSearch {
 
   bool texts_;
   RealFiles seen_;  // only for files found in folders: a file that is named twice is used twice
-  std::vector<std::string> paths_;
+  std::vector<CorpusFile> files_;
   size_t found_ = 0;    // corpus files in the folder, also those that were added before
   size_t others_ = 0;   // files of the other kind: records among texts, or texts
   size_t unknown_ = 0;  // files with names of neither kind, hidden ones apart
@@ -170,28 +168,42 @@ std::vector<std::string> listed_objects(const std::vector<std::string>& lists) {
 
 std::vector<PlannedFile> planned_files(const std::vector<std::string>& inputs, TextUnit unit) {
   std::vector<PlannedFile> files;
-  for (const std::string& path : corpus_files(inputs, unit)) {
-    struct stat info {};
-    if (::stat(path.c_str(), &info) != 0)
-      fail(ErrorKind::kNoInput, path, ": cannot open: ", std::strerror(errno));
-    if (!S_ISREG(info.st_mode))
-      fail(ErrorKind::kUsage, path,
+  for (CorpusFile& file : corpus_entries(inputs, unit)) {
+    const auto facts = file.facts ? file.facts : facts_of(file.path);
+    if (!facts) fail(ErrorKind::kNoInput, file.path, ": cannot open: ", std::strerror(errno));
+    if (!facts->regular)
+      fail(ErrorKind::kUsage, file.path,
            ": is not a regular file, so it cannot be divided into shards; wanted files");
-    files.push_back({path, static_cast<uint64_t>(info.st_size)});
+    files.push_back({std::move(file.path), facts->size});
   }
   return files;
 }
 
+std::optional<FileFacts> facts_of(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) return std::nullopt;
+  return FileFacts{.id = {info.st_dev, info.st_ino},
+                   .size = static_cast<uint64_t>(info.st_size),
+                   .modified = int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec,
+                   .regular = S_ISREG(info.st_mode)};
+}
+
 std::vector<std::string> corpus_files(const std::vector<std::string>& inputs, TextUnit unit) {
-  std::vector<std::string> files;
+  std::vector<std::string> paths;
+  for (CorpusFile& file : corpus_entries(inputs, unit)) paths.push_back(std::move(file.path));
+  return paths;
+}
+
+std::vector<CorpusFile> corpus_entries(const std::vector<std::string>& inputs, TextUnit unit) {
+  std::vector<CorpusFile> files;
   FolderSearch folders(unit);
   for (const std::string& input : inputs) {
     for (const std::string& path : expand(input)) {
       if (!fs::is_directory(path)) {
-        files.push_back(path);
+        files.push_back({path});
         continue;
       }
-      for (std::string& file : folders.files_below(path)) files.push_back(std::move(file));
+      for (CorpusFile& file : folders.files_below(path)) files.push_back(std::move(file));
     }
   }
   return files;

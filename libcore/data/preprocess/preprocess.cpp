@@ -55,12 +55,16 @@ LineLimits line_limits(const PreprocessConfig& config, size_t bytes) {
           .refused = ends_at_long_lines ? longest + kSurelyNoBlanks : 0};
 }
 
-/// The limits of the pipeline. If the input is compressed, there is one thread more than config.workers,
-/// since decompressing is as much work as tokenizing.
-PipelineLimits limits_of(const PreprocessConfig& config, const std::vector<InputFile>& files) {
+size_t workers_of(const PreprocessConfig& config) {
+  return static_cast<size_t>(std::max(config.workers, 1));
+}
+
+/// The limits of the pipeline. If it decompresses the input, there is one thread more than config.workers,
+/// since that is as much work as tokenizing. `ahead`: other threads do that.
+PipelineLimits limits_of(const PreprocessConfig& config, const std::vector<InputFile>& files, bool ahead) {
   const bool compressed =
       std::any_of(files.begin(), files.end(), [](const auto& file) { return file.compressed; });
-  const size_t threads = static_cast<size_t>(std::max(config.workers, 1)) + (compressed ? 1 : 0);
+  const size_t threads = workers_of(config) + (compressed && !ahead ? 1 : 0);
   return {
       .workers = threads, .items = threads == 1 ? 1 : 2 * threads + kBatchesAhead, .weight = kBytesInFlight};
 }
@@ -71,16 +75,17 @@ class DocumentPipeline {
   DocumentPipeline(const Job& job, const std::vector<InputFile>& files, BatchSink& output)
       : job_(job),
         output_(output),
-        limits_(limits_of(job.config, files)),
+        ahead_(files_to_decode_ahead(files, output.start().input)),
+        limits_(limits_of(job.config, files, !ahead_.empty())),
         batch_bytes_(std::clamp(kBytesInFlight / limits_.items, kMinBatch, kBatchBytes)),
-        lines_(
-            files,
-            {line_limits(job.config, batch_bytes_), limits_.workers, job.config.text, job.config.json_keys},
-            job.interrupt, output.start()),
-        pipeline_(limits_, {.source = [this](size_t worker, DocumentBatch& batch,
-                                             const auto& grow) { return source(worker, batch, grow); },
-                            .work = [this](size_t worker, DocumentBatch& batch) { encode(worker, batch); },
-                            .sink = [this](DocumentBatch& batch) { sink(batch); },
+        lines_(files,
+               {line_limits(job.config, batch_bytes_), limits_.workers, job.config.text, job.config.json_keys,
+                ahead_, workers_of(job.config)},
+               job.interrupt, output.start()),
+        pipeline_(limits_, {.source = [this](size_t worker, BatchGroup& group,
+                                             const auto& grow) { return source(worker, group, grow); },
+                            .work = [this](size_t worker, BatchGroup& group) { encode(worker, group); },
+                            .sink = [this](BatchGroup& group) { sink(group); },
                             .weight = batch_bytes_,
                             .interrupt = [this] { job_.interrupt.set(); }}) {
     for (size_t i = 0; i < limits_.workers; ++i) encoders_.emplace_back(job.config, job.tools);
@@ -101,23 +106,27 @@ class DocumentPipeline {
   }
 
  private:
-  bool source(size_t worker, DocumentBatch& batch, const std::function<void(size_t)>& grow) {
-    encoders_[worker].lend_memory(batch);
-    return lines_.next(batch, grow);
+  bool source(size_t worker, BatchGroup& group, const std::function<void(size_t)>& grow) {
+    group.used = 0;
+    encoders_[worker].lend_memory(group.next());
+    return lines_.next_group(group, grow);
   }
-  void encode(size_t worker, DocumentBatch& batch) { encoders_[worker].encode(batch); }
-  void sink(DocumentBatch& batch) {
-    output_.take(batch);
+  void encode(size_t worker, BatchGroup& group) {
+    for (size_t i = 0; i < group.used; ++i) encoders_[worker].encode(group.batches[i]);
+  }
+  void sink(BatchGroup& group) {
+    for (size_t i = 0; i < group.used; ++i) output_.take(group.batches[i]);
     stop_if_asked();
   }
 
   Job job_;
   BatchSink& output_;
+  std::vector<size_t> ahead_;
   PipelineLimits limits_;
   size_t batch_bytes_;
   DocumentSource lines_;
   std::vector<DocumentEncoder> encoders_;
-  Pipeline<DocumentBatch> pipeline_;
+  Pipeline<BatchGroup> pipeline_;
 };
 
 /// Adds the files that a run with --resume keeps until its end.
@@ -135,6 +144,15 @@ void add_kept_files(const PreprocessConfig& config, RunFiles& files) {
   if (!config.rejects.empty()) keeps("--rejects", config.rejects);
 }
 
+/// Adds the input files that may be outputs: those of which it is not known that they are other files. A
+/// folder may have a file for each text, and each that is added takes memory.
+void add_inputs(const std::vector<InputFile>& inputs, RunFiles& files) {
+  const std::set<std::pair<dev_t, ino_t>> written = files.written_files();
+  for (const InputFile& input : inputs)
+    if (input.command.empty() && (!input.id || written.contains(*input.id)))
+      files.reads("--input", input.path);
+}
+
 /// An estimate of the bytes of text that the tokenizer will have to encode.
 uint64_t text_size(const std::vector<InputFile>& files) {
   constexpr uint64_t kDecompressed = 4;  // the assumed ratio of decompressed to compressed size
@@ -147,18 +165,21 @@ uint64_t text_size(const std::vector<InputFile>& files) {
 }
 
 /// A shard's state that it cannot continue from is dropped: in an array of jobs nobody looks at one of them.
-std::unique_ptr<DocumentOutput> open_output(const Job& job, const RunInputs& inputs) {
-  const auto open = [&] { return std::make_unique<DocumentOutput>(job.config, job.tools, inputs); };
+std::unique_ptr<DocumentOutput> open_output(const Job& job, RunInputs inputs) {
+  const auto open = [&](RunInputs files) {
+    return std::make_unique<DocumentOutput>(job.config, job.tools, std::move(files));
+  };
+  if (!inputs.shard) return open(std::move(inputs));
   try {
-    return open();
+    return open(inputs);
   } catch (const Error& error) {
     const std::string journal = PreprocessJournal::path_of(job.config.output_prefix);
     const bool unusable = error.kind() == ErrorKind::kData || error.kind() == ErrorKind::kUsage;
-    if (!inputs.shard || !unusable || !file_exists(journal)) throw;
+    if (!unusable || !file_exists(journal)) throw;
     warn(error.what(), "; this shard begins again");
     remove_file(journal);
   }
-  return open();
+  return open(std::move(inputs));
 }
 
 }  // namespace
@@ -167,10 +188,10 @@ void run_pipeline(const Job& job, const std::vector<InputFile>& files, BatchSink
   DocumentPipeline(job, files, sink).run();
 }
 
-PreprocessSummary run_job(const Job& job, const RunInputs& inputs) {
-  const std::unique_ptr<DocumentOutput> output = open_output(job, inputs);
+PreprocessSummary run_job(const Job& job, RunInputs inputs) {
+  const std::unique_ptr<DocumentOutput> output = open_output(job, std::move(inputs));
   try {
-    run_pipeline(job, inputs.files, *output);
+    run_pipeline(job, output->files(), *output);
   } catch (const Stopped&) {
     output->save();
     throw;
@@ -192,8 +213,6 @@ TextTools text_tools(const PreprocessConfig& config, const Tokenizer& tokenizer)
 
 void check_files(const PreprocessConfig& config, const TokenizerConfig& tokenizer,
                  const std::vector<InputFile>& inputs, RunFiles files) {
-  for (const InputFile& input : inputs)
-    if (input.command.empty()) files.reads("--input", input.path);
   if (!config.input_command.empty()) files.reads("--input", config.inputs);  // the lists
   reads_tokenizer(files, tokenizer);
   for (const std::string& key : config.json_keys) {
@@ -204,6 +223,7 @@ void check_files(const PreprocessConfig& config, const TokenizerConfig& tokenize
   }
   if (config.resume) add_kept_files(config, files);
   files.writes("--rejects", config.rejects, config.resume ? OutputKind::kFile : OutputKind::kStream);
+  add_inputs(inputs, files);
   files.check();
 }
 
@@ -275,14 +295,14 @@ int64_t PreprocessSummary::skipped() const {
 
 PreprocessSummary preprocess(const PreprocessConfig& config, const Tokenizer& tokenizer) {
   const Interrupt interrupt;
-  const std::vector<InputFile> inputs = look_at_all(config);
+  std::vector<InputFile> inputs = look_at_all(config);
   const TextTools tools = text_tools(config, tokenizer);
-  return run_job({config, tools, interrupt}, {inputs});
+  return run_job({config, tools, interrupt}, {std::move(inputs)});
 }
 
 int run_preprocess(const PreprocessConfig& config, const TokenizerConfig& tokenizer_config, RunFiles files) {
   const auto start = std::chrono::steady_clock::now();
-  const std::vector<InputFile> inputs = look_at_all(config);
+  std::vector<InputFile> inputs = look_at_all(config);
   check_files(config, tokenizer_config, inputs, std::move(files));
   const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(config, tokenizer_config, inputs);
   const TextTools tools = text_tools(config, *tokenizer);
@@ -291,7 +311,7 @@ int run_preprocess(const PreprocessConfig& config, const TokenizerConfig& tokeni
   const Interrupt interrupt;
   const StopSignal signal(&interrupt);
   try {
-    run_job({config, tools, interrupt}, {inputs});
+    run_job({config, tools, interrupt}, {std::move(inputs)});
   } catch (const Stopped& stopped) {
     tell("stopped by ", stopped.name,
          config.resume ? "; run the same command to resume"

@@ -34,55 +34,6 @@ int64_t total_size(const std::vector<InputFile>& files) {
   return static_cast<int64_t>(total);
 }
 
-/// The options that determine the output's bytes, apart from the inputs, the keys and the tokenizer.
-Json options_json(const PreprocessConfig& config, const TextTools& tools) {
-  const Json all = to_json(config);
-  Json options = Json::object();
-  const auto take = [&](const char* name) { options.set(name, all[name]); };
-  for (const char* name :
-       {"append_eod", "on_error", "max_document_bytes", "min_chars", "dedup", "split_sentences"})
-    take(name);
-  if (config.text != TextUnit::kNone) take("text");
-  if (tools.splitter) {
-    take("lang");
-    options.set("punkt_hash", tools.splitter->parameters().hash);
-    take("keep_newlines");
-  }
-  return options;
-}
-
-Json identity_of(const InputFile& file) {
-  if (!file.command.empty()) return Json::Object{{"object", file.path}};
-  if (file.pipe)
-    fail(ErrorKind::kUsage, "--resume: ", quote(shown_input(file.path)),
-         " cannot be read a second time; wanted files");
-  return Json::Object{{"path", file.path}, {"bytes", file.size}, {"modified_ns", file.modified}};
-}
-
-/// The identity of a run: a run can continue an earlier one only if their identities are equal.
-/// A shard's inputs are named without their paths and times, which are those of one machine.
-Json identity_of(const RunInputs& inputs) {
-  if (inputs.shard)
-    return Json::Object{{"shard", concat(inputs.shard->index, '/', inputs.shard->count)},
-                        {"plan", inputs.shard->plan},
-                        {"content", inputs.shard->content}};
-  Json files = Json::array();
-  for (const InputFile& file : inputs.files) files.push_back(identity_of(file));
-  return files;
-}
-
-Json identity_of(const PreprocessConfig& config, const RunInputs& inputs, const TextTools& tools) {
-  Json run = Json::Object{{"version", 2}, {"inputs", identity_of(inputs)}};
-  // Texts have no keys, so neither kind of run continues one of the other kind.
-  if (config.text == TextUnit::kNone) run.set("json_keys", to_json(config)["json_keys"]);
-  run.set("tokenizer", tools.tokenizer.name() + " " + tools.tokenizer_hash);
-  run.set("rejects",
-          inputs.shard ? std::filesystem::path(config.rejects).filename().string() : config.rejects);
-  const Json options = options_json(config, tools);
-  for (const auto& [name, value] : options.as_object()) run.set(name, value);
-  return run;
-}
-
 std::string hashes_path(const PreprocessConfig& config) {
   return AtomicFile::partial_name(config.output_prefix + ".hashes");
 }
@@ -95,22 +46,6 @@ const KeyState& state_of(const PreprocessState& state, const std::string& key) {
 }
 
 }  // namespace
-
-HashesOf hashes_of(const PreprocessConfig& config, const ShardRecord& shard) {
-  Json options = Json::object();
-  const Json all = to_json(config);
-  for (const char* name : {"json_keys", "min_chars", "max_document_bytes"}) options.set(name, all[name]);
-  return {{shard.index, shard.count}, shard.plan, hex64(xxh64(options.dump())), shard.content};
-}
-
-std::string options_digest(const PreprocessConfig& config, const TextTools& tools) {
-  Json all = options_json(config, tools);
-  all.set("tokenizer", tools.tokenizer.name() + " " + tools.tokenizer_hash);
-  all.set("vocab_size", tools.tokenizer.vocab_size());
-  all.set("json_keys", to_json(config)["json_keys"]);
-  all.set("rejects", !config.rejects.empty());
-  return hex64(xxh64(all.dump()));
-}
 
 void fail_at(const PreprocessConfig& config, const InputFile& file, const DocumentBatch& batch,
              const BadLine& bad) {
@@ -214,7 +149,10 @@ class DocumentOutput::Key {
 };
 
 DocumentOutput::DocumentOutput(const PreprocessConfig& config, const TextTools& tools, RunInputs inputs)
-    : config_(config), inputs_(std::move(inputs)), progress_("preprocess", total_size(inputs_.files), "B") {
+    : config_(config),
+      inputs_(std::move(inputs)),
+      total_(total_size(inputs_.files)),
+      progress_("preprocess", total_, "B") {
   if (config.resume) {
     make_directories(parent_or_here(config.output_prefix));
     journal_.emplace(config.output_prefix, identity_of(config, inputs_, tools));
@@ -423,8 +361,10 @@ int64_t DocumentOutput::tokens() const {
 }
 
 void DocumentOutput::show_progress(uint64_t consumed) {
-  if (!progress_visible()) return;
+  constexpr double kBetween = 0.1;  // a corpus may have a file for each text
   const double elapsed = std::max(seconds(), 1e-9);
+  if (elapsed < shown_ + kBetween && static_cast<int64_t>(consumed) != total_) return;
+  shown_ = elapsed;
   const auto rate = [&](int64_t count) {
     return format_count(static_cast<int64_t>(static_cast<double>(count) / elapsed));
   };

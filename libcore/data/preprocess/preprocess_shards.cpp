@@ -96,7 +96,8 @@ bool is_complete(const std::string& prefix, const std::string& rejects, const Sh
   const std::optional<Sidecar> sidecar = read_sidecar(prefix);
   if (!sidecar || !sidecar->shard || sidecar->bin_parts.size() != 1) return false;
   ShardRecord found = wanted;
-  found.rejects = sidecar->shard->rejects;  // which are not known before
+  found.rejects = sidecar->shard->rejects;              // which are not known before
+  if (!wanted.seen) found.seen = sidecar->shard->seen;  // their folder may have been removed since
   if (!rejects.empty() && !(found.rejects && has_size(rejects, found.rejects->content.bytes))) return false;
   const IndexHeader header{.sequences = sidecar->sequences, .entries = sidecar->documents + 1};
   return found == *sidecar->shard && has_size(prefix + ".bin", sidecar->bin_parts.front().bytes) &&
@@ -138,6 +139,7 @@ class ShardRun {
     const std::vector<ShardPart> parts = plan.parts(shard_.index);
     inputs_.shard->content = plan.content(parts);
     const HashesOf of = hashes_of(config_, *inputs_.shard);
+    if (!config_.dedup_read.empty()) inputs_.shard->seen = seen_digest(config_.dedup_read, of);
     if (config_.dedup_write.empty() ? is_done() : has_hashes(config_.dedup_write, of)) {
       log(name(), ": already complete");
       return;

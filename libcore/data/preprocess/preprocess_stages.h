@@ -3,13 +3,17 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include <sys/types.h>
 
 #include "libcore/base/log.h"
 #include "libcore/data/indexed/indexed_dataset.h"
@@ -17,6 +21,7 @@
 #include "libcore/data/preprocess/content_set.h"
 #include "libcore/data/preprocess/preprocess.h"
 #include "libcore/data/preprocess/shard_hashes.h"
+#include "libcore/io/ahead/decode_ahead.h"
 #include "libcore/io/files/file.h"
 #include "libcore/io/files/kept_bytes.h"
 #include "libcore/io/files/scratch_file.h"
@@ -43,11 +48,13 @@ constexpr size_t kLongLine = size_t{1} << 23;
 struct InputFile {
   std::string path;
   uint64_t size = 0;
-  int64_t modified = 0;     // nanoseconds
-  StreamPart part = {};     // what of the file is read; `size` counts only that
-  bool pipe = false;        // not a regular file: size is not known
+  int64_t modified = 0;                            // nanoseconds
+  std::optional<std::pair<dev_t, ino_t>> id = {};  // of a regular file
+  StreamPart part = {};                            // what of the file is read; `size` counts only that
+  bool pipe = false;                               // not a regular file: size is not known
   bool compressed = false;  // compressed, as far as is known before reading; Parquet counts as such
   bool parquet = false;
+  bool unseen = false;       // a small file that was not opened: it may be compressed or Parquet nevertheless
   std::string command = {};  // which reads the object `path`; empty: the file is opened
 };
 
@@ -127,7 +134,7 @@ struct SourceMark {
   uint64_t finished = 0;  // bytes of all inputs before this one
 };
 
-/// The item of the pipeline: lines of an input and the documents made from them.
+/// Lines of an input and the documents made from them.
 struct DocumentBatch {
   LineBatch lines;
   size_t bytes = 0;             // bytes of the lines
@@ -142,35 +149,61 @@ struct DocumentBatch {
   std::vector<BadLine> bad;
 };
 
+/// The item of the pipeline: a batch, or those of several small files. Their memory is reused.
+struct BatchGroup {
+  std::deque<DocumentBatch> batches;
+  size_t used = 0;  // the first of them hold documents
+
+  DocumentBatch& next() { return used < batches.size() ? batches[used] : batches.emplace_back(); }
+};
+
 struct BatchLimits {
   LineLimits lines;
   size_t workers;  // number of workers that share the batches
   TextUnit text = TextUnit::kNone;
   std::vector<std::string> keys = {};  // of JSON, that are wanted
+  std::vector<size_t> ahead = {};      // the files that other threads decompress; see files_to_decode_ahead()
+  size_t decoders = 1;                 // number of these threads
 };
+
+/// The numbers of the compressed files, from number `from` on, that threads of their own decompress. None, if
+/// there is only one, and no piece of it can be decompressed without the others: the thread that reads it
+/// then does that.
+std::vector<size_t> files_to_decode_ahead(const std::vector<InputFile>& files, size_t from);
 
 /// The pipeline's source: all inputs, one after the other.
 class DocumentSource {
  public:
-  DocumentSource(std::vector<InputFile> files, const BatchLimits& limits, const Interrupt& interrupt,
+  /// `files` outlives this object.
+  DocumentSource(const std::vector<InputFile>& files, const BatchLimits& limits, const Interrupt& interrupt,
                  const SourceMark& from)
-      : files_(std::move(files)),
+      : files_(files),
         limits_(limits),
         interrupt_(interrupt),
         from_(from.reader),
         at_(from.input),
-        finished_(from.finished) {}
+        finished_(from.finished) {
+    begin_decoding();
+  }
 
+  /// Reads the next lines of one file; false at the end of the last one.
   bool next(DocumentBatch& batch, const std::function<void(size_t)>& grow);
+  /// As next(). Reads several files together if they are small: a turn of the pipeline for each would take
+  /// longer than its text.
+  bool next_group(BatchGroup& group, const std::function<void(size_t)>& grow);
 
  private:
   size_t batch_bytes() const;
-  std::unique_ptr<RecordReader> open();
+  bool read(DocumentBatch& batch, const std::function<void(size_t)>& grow);
+  bool is_small_file_next(size_t bytes) const;
+  void begin_decoding();
+  std::unique_ptr<RecordReader> open(bool as_corpus);
 
-  std::vector<InputFile> files_;
+  const std::vector<InputFile>& files_;
   BatchLimits limits_;
   const Interrupt& interrupt_;
-  ReaderMark from_;  // where reading begins in the first input to be read
+  ReaderMark from_;                     // where reading begins in the first input to be read
+  std::unique_ptr<DecodeAhead> ahead_;  // reader_ may read from it
   std::unique_ptr<RecordReader> reader_;
   size_t at_;
   uint64_t finished_;
@@ -304,6 +337,10 @@ class PreprocessJournal {
   std::optional<PreprocessState> state_;
 };
 
+/// The options that determine the output's bytes, apart from the inputs, the keys and the tokenizer.
+Json options_json(const PreprocessConfig& config, const TextTools& tools);
+/// The identity of a run, which PreprocessJournal compares: all that determines what is written.
+Json identity_of(const PreprocessConfig& config, const RunInputs& inputs, const TextTools& tools);
 /// A hash of the tokenizer and of all options that determine what is written, but for the inputs.
 std::string options_digest(const PreprocessConfig& config, const TextTools& tools);
 
@@ -331,6 +368,8 @@ class DocumentOutput final : public BatchSink {
  public:
   DocumentOutput(const PreprocessConfig& config, const TextTools& tools, RunInputs inputs);
   ~DocumentOutput() override;
+
+  const std::vector<InputFile>& files() const { return inputs_.files; }
 
   const SourceMark& start() const override { return state_.source; }
   /// Writes the batch's documents. If it does not throw, counts the bad lines and writes them to the rejects.
@@ -379,6 +418,8 @@ class DocumentOutput final : public BatchSink {
   int64_t tokens_before_ = 0, documents_before_ = 0;  // what the interrupted run had done
   uint64_t bytes_before_ = 0;
   bool taking_ = false;  // true inside take(), and after take() has thrown
+  int64_t total_;        // bytes of all inputs; 0: unknown
+  double shown_ = 0;     // seconds() when progress_ was told of the progress last
   Progress progress_;
 };
 
@@ -407,6 +448,6 @@ void run_pipeline(const Job& job, const std::vector<InputFile>& files, BatchSink
 /// What the hashes of a shard's documents depend on.
 HashesOf hashes_of(const PreprocessConfig& config, const ShardRecord& shard);
 /// Does the work. Throws Stopped if a StopSignal exists and receives a signal; the state is then saved.
-PreprocessSummary run_job(const Job& job, const RunInputs& inputs);
+PreprocessSummary run_job(const Job& job, RunInputs inputs);
 
 }  // namespace megalith

@@ -256,10 +256,16 @@ SeenSummary find_seen(const std::string& folder) {
   return summary;
 }
 
+std::optional<std::string> seen_digest(const std::string& folder, const HashesOf& of) {
+  const auto record = read_record(path_of(folder, of.shard, kSeen));
+  if (!record || !has_hashes(folder, of) || !(record->of == of)) return std::nullopt;
+  return hex64(record->xxh64);
+}
+
 void read_seen(const std::string& folder, const HashesOf& of, ContentSet& set) {
   const std::string path = path_of(folder, of.shard, kSeen);
   const auto record = read_record(path);
-  if (!record || !has_hashes(folder, of) || !(record->of == of))
+  if (!record || !seen_digest(folder, of))
     fail(ErrorKind::kData, "--dedup-read ", folder, ": ",
          record ? "has hashes of other inputs or options" : "has no ",
          record ? "" : path.substr(path.rfind('/') + 1), "; give --dedup-write ", shell_word(folder),

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <string>
 
 #include "libcore/data/preprocess/content_set.h"
@@ -41,6 +42,9 @@ struct SeenSummary {
 /// missing or damaged, or if they are of several runs.
 SeenSummary find_seen(const std::string& folder);
 
+/// A hash of what step 2 found for this shard; nothing if it did not follow on step 1, or for other inputs or
+/// options. kData if what is there is damaged.
+std::optional<std::string> seen_digest(const std::string& folder, const HashesOf& of);
 /// Adds the hashes of the shard that an earlier shard has to `set`. kData if step 2 did not follow on step 1,
 /// or if the hashes are those of other inputs or options.
 void read_seen(const std::string& folder, const HashesOf& of, ContentSet& set);

@@ -46,8 +46,9 @@ TrainingDatasets build_datasets(const OpenBlend& open, const DatasetRequest& req
 /// As build_datasets(), for one split (part 0: train, 1: valid, 2: test) that has a data path of its own. It
 /// takes all sequences of that path (Megatron's --train-data-path and so on).
 TrainingDataset build_whole(const OpenBlend& open, const DatasetRequest& request, size_t part);
-/// The datasets of such a path one by one, not blended (Megatron's --multiple-validation-sets). kUsage if
-/// they have weights; kData if one of them has too few tokens for a sample.
+/// The datasets of such a path one by one, not blended (Megatron's --multiple-validation-sets, where weights
+/// have no effect, either). kUsage if they have budgets, or weights without a number of samples, as in
+/// Megatron; kData if one of them has too few tokens for a sample.
 std::vector<TrainingDataset> build_each(const OpenBlend& open, const DatasetRequest& request, size_t part);
 
 }  // namespace megalith

@@ -5,10 +5,12 @@
 #include <limits>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "libcore/base/error.h"
+#include "libcore/base/log.h"
 #include "libcore/base/machine/huge_pages.h"
 #include "libcore/io/streams/stop_signal.h"
 
@@ -60,6 +62,21 @@ int64_t count_pieces(const GptIndexPlan& plan, const GptSpec& spec) {
   const int64_t cuttable = std::max<int64_t>(0, plan.epochs * plan.tokens_per_epoch - plan.extra);
   if (spec.drop_last) return cuttable / spec.seq_length;
   return static_cast<int64_t>(std::ceil(static_cast<float>(cuttable) / static_cast<float>(spec.seq_length)));
+}
+
+/// An index of fewer entries is made at once: a run may have thousands of datasets.
+constexpr size_t kLong = size_t{1} << 20;
+
+/// Numpy's shuffle, which says how far it is and ends at a signal. `what`: the elements.
+template <class T>
+void shuffle_told(NumpyRandomState& random, std::span<T> elements, const char* what) {
+  std::optional<Progress> progress;
+  if (elements.size() >= kLong)
+    progress.emplace(concat("order of ", what), static_cast<int64_t>(elements.size()), what);
+  random.shuffle(elements, [&](size_t done) {
+    stop_if_asked();
+    if (progress) progress->advance_to(static_cast<int64_t>(done));
+  });
 }
 
 /// An array of `size` numbers that `fill` writes. A small one is in the heap: thousands of datasets would
@@ -116,15 +133,20 @@ void GptIndexMaker::documents(std::span<int32_t> out) {
     std::iota(one.begin(), one.end(), static_cast<int32_t>(spec_.range.begin));
   }
   const size_t last = plan_.apart < 0 ? 0 : static_cast<size_t>(epoch);
-  random_.shuffle(out.first(out.size() - last), stop_if_asked);
-  random_.shuffle(out.last(last), stop_if_asked);
+  shuffle_told(random_, out.first(out.size() - last), "documents");
+  shuffle_told(random_, out.last(last), "documents");
 }
 
 template <class T>
 void GptIndexMaker::samples(std::span<const int32_t> documents, std::span<T> out) {
   constexpr int64_t kRowsWithoutPause = int64_t{1} << 18;
+  std::optional<Progress> progress;
+  if (out.size() >= kLong) progress.emplace("cutting documents into samples", plan_.pieces, "samples", rows_);
   for (size_t i = 0; i + 1 < out.size(); i += 2) {
-    if (rows_ % kRowsWithoutPause == 0) stop_if_asked();
+    if (rows_ % kRowsWithoutPause == 0) {
+      stop_if_asked();
+      if (progress) progress->advance_to(rows_);
+    }
     if (rows_++ > 0) next_piece(documents);
     out[i] = static_cast<T>(at_);
     out[i + 1] = static_cast<T>(offset_);
@@ -162,8 +184,8 @@ template <class T>
 void GptIndexMaker::shuffle(std::span<T> out) {
   std::iota(out.begin(), out.end(), T{0});
   const size_t first = plan_.apart < 0 ? out.size() : static_cast<size_t>(plan_.apart);
-  random_.shuffle(out.first(first), stop_if_asked);
-  random_.shuffle(out.subspan(first), stop_if_asked);
+  shuffle_told(random_, out.first(first), "samples");
+  shuffle_told(random_, out.subspan(first), "samples");
 }
 
 template void GptIndexMaker::samples(std::span<const int32_t>, std::span<int32_t>);

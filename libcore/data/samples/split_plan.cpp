@@ -167,10 +167,12 @@ SplitPlan plan_whole(const OpenBlend& open, const DatasetRequest& request, size_
 }
 
 std::vector<SplitPlan> plan_each(const OpenBlend& open, const DatasetRequest& request, size_t part) {
-  if (!open.blend.weights.empty())
-    fail(ErrorKind::kUsage, "the ", kSplitNames[part],
-         " data have weights, although their datasets are evaluated one by one; leave out the weights, or "
-         "--multiple-validation-sets");
+  // Megatron, too, takes weights there only if the number of samples is given, and does not use them then.
+  const bool budgets = !open.blend.budgets.empty();
+  if (budgets || (!open.blend.weights.empty() && !request.samples[part]))
+    fail(ErrorKind::kUsage, "the ", kSplitNames[part], " data have ", budgets ? "budgets" : "weights",
+         ", although their datasets are evaluated one by one; leave out the ",
+         budgets ? "budgets" : "weights", ", or --multiple-validation-sets");
   std::vector<SplitPlan> plans;
   for (size_t i = 0; i < open.datasets.size(); ++i) {
     plans.push_back(plan_of({open, request, part}, {i}));

@@ -57,8 +57,8 @@ struct SplitPlan {
 std::array<std::optional<SplitPlan>, 3> plan_splits(const OpenBlend& open, const DatasetRequest& request);
 /// The plan of a split that has a data path of its own, as in build_whole().
 SplitPlan plan_whole(const OpenBlend& open, const DatasetRequest& request, size_t part);
-/// The plans of the datasets of such a path one by one, as in build_each(). kUsage if they have weights;
-/// kData if one of them has too few tokens for a sample.
+/// The plans of the datasets of such a path one by one, as in build_each(). kUsage if they have budgets, or
+/// weights without a number of samples; kData if one of them has too few tokens for a sample.
 std::vector<SplitPlan> plan_each(const OpenBlend& open, const DatasetRequest& request, size_t part);
 
 /// Memory that the order of samples takes, in bytes.

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "libcore/base/error.h"
+#include "libcore/io/ahead/bgzf_block.h"
 
 namespace megalith {
 namespace {
@@ -65,34 +66,14 @@ std::vector<uint64_t> frame_begins(const ReadableFile& file, const SeekTable& ta
   return begins;
 }
 
-// ---- BGZF (section 4.1 of the SAM specification): each block is a gzip member whose extra field has a
-// subfield "BC" of two bytes, the size of the block less one.
-
-constexpr size_t kBgzfHeader = 12, kMaxBlock = size_t{1} << 16;
-
-/// The size in bytes of the block that begins at `at`; nothing if no header of one is there.
-std::optional<size_t> block_size(const std::vector<uint8_t>& bytes, size_t at) {
-  if (at + kBgzfHeader > bytes.size()) return std::nullopt;
-  constexpr std::array<uint8_t, 4> kBegin = {0x1f, 0x8b, 8, 4};  // gzip, deflate, with an extra field
-  if (!std::equal(kBegin.begin(), kBegin.end(), bytes.begin() + static_cast<ptrdiff_t>(at)))
-    return std::nullopt;
-  const size_t end = at + kBgzfHeader + number_at<uint16_t>(bytes, at + 10);
-  if (end > bytes.size()) return std::nullopt;
-  for (size_t field = at + kBgzfHeader; field + 6 <= end;) {
-    const size_t length = number_at<uint16_t>(bytes, field + 2);
-    if (bytes[field] == 'B' && bytes[field + 1] == 'C' && length == 2)
-      return size_t{number_at<uint16_t>(bytes, field + 4)} + 1;
-    field += 4 + length;
-  }
-  return std::nullopt;
-}
+// ---- BGZF (bgzf_block.h)
 
 /// Whether blocks follow each other from `at` on: bytes of compressed data that look like one header are not
 /// followed by several more, each where the one before it says.
 bool blocks_follow(const std::vector<uint8_t>& bytes, size_t at, bool to_the_end) {
   for (int seen = 0; seen < 3; ++seen) {
     if (to_the_end && at == bytes.size()) return seen > 0;
-    const auto size = block_size(bytes, at);
+    const auto size = bgzf_block_size(bytes, at);
     if (!size) return false;
     at += *size;
   }
@@ -101,11 +82,11 @@ bool blocks_follow(const std::vector<uint8_t>& bytes, size_t at, bool to_the_end
 
 uint64_t block_at_or_behind(const ReadableFile& file, uint64_t byte) {
   if (byte >= file.size()) return file.size();
-  const std::vector<uint8_t> bytes = bytes_of(file, byte, 5 * kMaxBlock);
+  const std::vector<uint8_t> bytes = bytes_of(file, byte, 5 * kMaxBgzfBlock);
   const bool to_the_end = byte + bytes.size() == file.size();
-  for (size_t at = 0; at < std::min(bytes.size(), kMaxBlock); ++at)
+  for (size_t at = 0; at < std::min(bytes.size(), kMaxBgzfBlock); ++at)
     if (blocks_follow(bytes, at, to_the_end)) return byte + at;
-  if (to_the_end && bytes.size() < kMaxBlock) return file.size();
+  if (to_the_end && bytes.size() < kMaxBgzfBlock) return file.size();
   fail(ErrorKind::kData, file.path(), ": no block of BGZF begins in the 64 KiB behind byte ", byte,
        "; the file is damaged, or was joined with one that bgzip did not make: restore it, make it with "
        "bgzip, or give --shard-by files");
@@ -115,9 +96,9 @@ uint64_t block_at_or_behind(const ReadableFile& file, uint64_t byte) {
 
 std::optional<MemberIndex> MemberIndex::of(const std::string& path) {
   const ReadableFile file(path);
-  const std::vector<uint8_t> head = bytes_of(file, 0, kMaxBlock);
+  const std::vector<uint8_t> head = bytes_of(file, 0, kMaxBgzfBlock);
   MemberIndex index(path);
-  if (block_size(head, 0)) return index;
+  if (bgzf_block_size(head, 0)) return index;
   if (head.size() < kZstdMagic.size() || !std::equal(kZstdMagic.begin(), kZstdMagic.end(), head.begin()))
     return std::nullopt;
   if (const auto table = seek_table(file)) index.begins_ = frame_begins(file, *table);

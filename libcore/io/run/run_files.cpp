@@ -180,6 +180,15 @@ void RunFiles::check_folders(std::vector<std::string>& problems) const {
                                   quote(checkpoint), ", which it would change; give another name"));
 }
 
+std::set<std::pair<dev_t, ino_t>> RunFiles::written_files() const {
+  std::set<std::pair<dev_t, ino_t>> files;
+  for (const Named& output : outputs_) {
+    struct stat info {};
+    if (::stat(output.path.c_str(), &info) == 0) files.emplace(info.st_dev, info.st_ino);
+  }
+  return files;
+}
+
 void RunFiles::check() const {
   std::vector<std::string> problems;
   std::vector<Named> outputs = outputs_;

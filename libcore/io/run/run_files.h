@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -41,6 +42,10 @@ class RunFiles {
   /// Adds an output: a folder, which need not exist, in which files appear beside what it holds. It may be an
   /// input, or lie in one, but not in a file or folder that keeps() protects.
   void fills_folder(std::string_view option, const std::string& path);
+
+  /// The device and inode of each output that exists. An input of which these are known and not among them is
+  /// no output, and need not be added.
+  std::set<std::pair<dev_t, ino_t>> written_files() const;
 
   /// Throws kUsage if an output is also an input or another output, if it lies in the folder of a checkpoint
   /// (iter_NNNNNNN, ours or Megatron-LM's), read or not, or if its path names something that cannot be

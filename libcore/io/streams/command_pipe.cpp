@@ -3,19 +3,19 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <csignal>
 #include <cstring>
-#include <thread>
 #include <utility>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "libcore/base/error.h"
 #include "libcore/io/streams/held_signals.h"
+#include "libcore/io/streams/input_stream.h"
 #include "libcore/io/streams/stop_signal.h"
 
 namespace megalith {
@@ -89,15 +89,21 @@ bool CommandPipe::wait(int options) {
   return true;
 }
 
-void CommandPipe::finish(const std::string& name) {
-  using std::chrono::milliseconds;
+void CommandPipe::wait_for_end(const std::string& name, const Interrupt* interrupt) {
   // Most commands end as soon as they have closed their stdout. For the others this polls: a waitpid() that
   // blocks would go on after a signal, whose handler restarts system calls, and not see that a stop is asked.
-  for (milliseconds pause{1}; process_ >= 0 && !wait(WNOHANG);
-       pause = std::min(2 * pause, milliseconds{50})) {
+  constexpr int kLongestPause = 50;  // ms
+  pollfd watched{.fd = interrupt ? interrupt->descriptor() : -1, .events = POLLIN, .revents = 0};
+  for (int pause = 1; process_ >= 0 && !wait(WNOHANG); pause = std::min(2 * pause, kLongestPause)) {
     stop_if_asked();
-    std::this_thread::sleep_for(pause);
+    if (::poll(&watched, 1, pause) <= 0) continue;  // a signal (EINTR) is seen above
+    stop_if_asked();
+    fail(ErrorKind::kComm, name, ": waiting for the end of `", command_, "` was interrupted; try again");
   }
+}
+
+void CommandPipe::finish(const std::string& name, const Interrupt* interrupt) {
+  wait_for_end(name, interrupt);
   if (!status_)  // then half an object would pass for a whole one
     fail(ErrorKind::kSystem, name, ": cannot learn how `", command_, "` ended: ", std::strerror(ECHILD),
          "; start this program where SIGCHLD is not ignored");

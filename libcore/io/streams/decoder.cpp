@@ -32,10 +32,15 @@ std::unique_ptr<Decoder> make_decoder(Compression compression) {
   return std::unique_ptr<Decoder>(plugin().function<Decoder*(Compression)>("megalith_decoder")(compression));
 }
 
-std::unique_ptr<Decoder> make_decoder(std::string_view head) {
+std::optional<Compression> compression_by_head(std::string_view head) {
   for (const Magic& magic : kMagics)
-    if (head.starts_with(magic.bytes)) return make_decoder(magic.compression);
-  return nullptr;
+    if (head.starts_with(magic.bytes)) return magic.compression;
+  return std::nullopt;
+}
+
+std::unique_ptr<Decoder> make_decoder(std::string_view head) {
+  const std::optional<Compression> compression = compression_by_head(head);
+  return compression ? make_decoder(*compression) : nullptr;
 }
 
 std::string_view compression_of(std::string_view path) {

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -29,6 +30,8 @@ class Decoder {
 
 enum class Compression : uint8_t { kGzip, kZstd, kBzip2, kXz };
 
+/// The format of data that begins with `head`, by its magic number.
+std::optional<Compression> compression_by_head(std::string_view head);
 /// Returns a decoder for data that begins with `head`, or null if `head` begins with no known magic number.
 /// Opens the formats' libraries when they are first needed (base/plugins/plugin.h); throws kDevice if they
 /// are missing.

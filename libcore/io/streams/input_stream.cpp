@@ -76,7 +76,8 @@ void InputStream::open(const std::string& command) {
 }
 
 InputStream::InputStream(InputOrigin origin, const Interrupt* interrupt, const StreamPart& part)
-    : path_(std::move(origin.path)), interrupt_(interrupt), part_(part) {
+    : path_(std::move(origin.path)), interrupt_(interrupt), part_(part), source_(origin.source) {
+  if (source_) return;
   open(origin.command);
   try {
     struct stat info {};
@@ -97,7 +98,7 @@ InputStream::InputStream(InputOrigin origin, const Interrupt* interrupt, const S
 }
 
 InputStream::~InputStream() {
-  ::close(descriptor_);
+  if (descriptor_ >= 0) ::close(descriptor_);
 }
 
 void InputStream::sniff() {
@@ -140,8 +141,10 @@ size_t InputStream::read(char* out, size_t room) {
   stop_if_asked();
   if (left_) room = static_cast<size_t>(std::min<uint64_t>(room, *left_));
   if (room == 0) return 0;
+  if (source_) return source_->read(out, room);
   const size_t n = decoder_ ? read_decoded(out, room) : read_plain(out, room);
-  if (left_ && n == 0) fail_too_short(*left_);
+  // The end may have become known only in this read.
+  if (n == 0 && left_.value_or(0) > 0) fail_too_short(*left_);
   if (left_) *left_ -= n;
   return n;
 }
@@ -168,6 +171,7 @@ void InputStream::seek(uint64_t bytes) {
 
 void InputStream::go_to(uint64_t place) {
   consumed_ = place;
+  at_end_ = false;
   if (::lseek(descriptor_, static_cast<off_t>(place), SEEK_SET) < 0)
     fail(ErrorKind::kIo, path_, ": cannot seek: ", std::strerror(errno));
 }
@@ -188,7 +192,7 @@ bool InputStream::wait_for_bytes() {
 }
 
 size_t InputStream::read_raw(char* out, size_t room) {
-  for (;;) {
+  while (!at_end_) {
     if (!wait_for_bytes()) {
       if (!command_) return 0;
       // What a command writes can be read again, so that the half of it must not pass for all.
@@ -199,9 +203,11 @@ size_t InputStream::read_raw(char* out, size_t room) {
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) fail(ErrorKind::kIo, path_, ": cannot read: ", std::strerror(errno));
     consumed_ += static_cast<uint64_t>(n);
-    if (n == 0 && command_) command_->finish(path_);
+    if (n == 0 && command_) command_->finish(path_, interrupt_);
+    at_end_ = n == 0 && regular_;
     return static_cast<size_t>(n);
   }
+  return 0;
 }
 
 /// Reads raw bytes if none are left in the buffer. Returns false at the end of the file.

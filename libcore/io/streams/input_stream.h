@@ -39,11 +39,11 @@ bool begins_compressed(std::string_view head);
 /// or read: whoever reads it next has that error. kDevice as for make_decoder().
 bool is_compressed(const std::string& path);
 
-/// Reads the bytes of a file, a pipe, stdin (path "-"), or of a command, from beginning to end. If the data
-/// has the magic number of gzip, zstd, bzip2 or xz, it is decompressed, all members of it, and its checksums
-/// are verified. Throws kNoInput if the file does not exist, kIo if reading fails, kData for a damaged or
-/// truncated stream, kComm if a command's exit code is not 0. Each read calls stop_if_asked(), so that a
-/// signal ends a line without end or a long skip.
+/// Reads the bytes of a file, a pipe, stdin (path "-"), of a command, or of a source, from beginning to end.
+/// If the data has the magic number of gzip, zstd, bzip2 or xz, it is decompressed, all members of it, and
+/// its checksums are verified. Throws kNoInput if the file does not exist, kIo if reading fails, kData for a
+/// damaged or truncated stream, kComm if a command's exit code is not 0. Each read calls stop_if_asked(), so
+/// that a signal ends a line without end or a long skip.
 class InputStream {
  public:
   /// If `interrupt` is set while a read waits for a pipe, that read acts as if the pipe had ended; while it
@@ -61,10 +61,13 @@ class InputStream {
 
   const std::string& path() const { return path_; }
   // bytes of the part that were taken from the file, before decompression
-  uint64_t consumed() const { return consumed_ - part_.begin.at; }
+  uint64_t consumed() const { return source_ ? source_->consumed() : consumed_ - part_.begin.at; }
   uint64_t size() const { return size_; }  // size of the file in bytes; 0 for a pipe
-  bool compressed() const { return decoder_ != nullptr; }
-  uint64_t decoder_memory() const { return decoder_ ? decoder_->memory() : 0; }
+  bool compressed() const { return source_ || decoder_; }
+  uint64_t decoder_memory() const {
+    if (source_) return source_->memory();
+    return decoder_ ? decoder_->memory() : 0;
+  }
 
  private:
   void open(const std::string& command);
@@ -85,9 +88,10 @@ class InputStream {
   std::string path_;
   const Interrupt* interrupt_;
   StreamPart part_;
+  ByteSource* source_;  // null: the stream opens and decompresses the input itself
   std::optional<CommandPipe> command_;
   int descriptor_ = -1;
-  bool regular_ = false;
+  bool regular_ = false, at_end_ = false;  // the second: of a regular file
   uint64_t consumed_ = 0, size_ = 0;
   size_t raw_size_ = 0;
   std::unique_ptr<char[]> raw_;  // buffer; its unused bytes are [raw_begin_, raw_end_)

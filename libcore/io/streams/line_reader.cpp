@@ -88,12 +88,15 @@ TextPlace LineBatch::place(size_t i, size_t offset) const {
 StreamRecords::StreamRecords(InputOrigin origin, LineLimits limits, const Interrupt* interrupt, uint64_t from,
                              const StreamPart& part)
     : RecordReader(limits), input_(std::move(origin), interrupt, part), read_(from) {
-  storage_.reserve(kWindowBytes);
+  // Of a small file all is in the window: a corpus may have a file for each text.
+  const size_t small =
+      !input_.compressed() && input_.size() > 0 ? static_cast<size_t>(input_.size()) + 1 : kWindowBytes;
+  storage_.reserve(std::min(small, kWindowBytes));
   input_.skip(from);
 }
 
 bool StreamRecords::refill(size_t room) {
-  window_ = {storage_.data(), input_.read(storage_.data(), room)};
+  window_ = {storage_.data(), input_.read(storage_.data(), std::min(room, storage_.capacity()))};
   read_ += window_.size();
   return !window_.empty();
 }
@@ -157,7 +160,7 @@ bool LineReader::read_more(LineBatch& batch) {
 /// Reads bytes directly into the batch, so that only the bytes after the batch's end must be copied.
 bool LineReader::read_lines(LineBatch& batch) {
   if (batch.bytes() == 0) batch.first_ = place_;
-  const size_t room = std::min(limits_.bytes - batch.bytes(), kWindowBytes);
+  const size_t room = std::min({limits_.bytes - batch.bytes(), kWindowBytes, storage_.capacity()});
   batch.buffer_.reserve(limits_.bytes);
   char* const end = batch.buffer_.data() + batch.bytes();
   window_ = {end, input_.read(end, room)};

@@ -125,11 +125,11 @@ class StreamRecords : public RecordReader {
   StreamRecords(InputOrigin origin, LineLimits limits, const Interrupt* interrupt, uint64_t from,
                 const StreamPart& part);
   static constexpr size_t kWindowBytes = size_t{1} << 18;
-  bool refill(size_t room);  // reads up to `room` bytes to the window, which is empty; false at the end
+  bool refill(size_t room);  // reads at most `room` bytes to the window, which is empty; false at the end
   std::string_view take(size_t bytes);  // takes bytes out of the window
 
   InputStream input_;
-  ByteBuffer storage_;       // memory for window_
+  ByteBuffer storage_;       // memory for window_, of kWindowBytes or of the size of a smaller file
   std::string_view window_;  // bytes read and not yet in a batch
   uint64_t read_;            // bytes of the input up to the end of the window
 };

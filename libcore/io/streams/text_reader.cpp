@@ -31,7 +31,7 @@ bool TextReader::next(LineBatch& batch, const Grow& grow) {
 void TextReader::skip_byte_order_mark() {
   size_t size = 0;
   while (size < kUtf8ByteOrderMark.size()) {
-    const size_t more = input_.read(storage_.data() + size, kWindowBytes - size);
+    const size_t more = input_.read(storage_.data() + size, storage_.capacity() - size);
     if (more == 0) break;
     size += more;
   }

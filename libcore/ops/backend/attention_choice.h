@@ -31,9 +31,9 @@ inline int64_t score_bytes(const AttentionKind& kind) {
 }
 
 /// The kind of an Attention, or of an AttentionGrad, that cuDNN may compute: in 16 bits, and without what
-/// cuDNN lacks (our dropout mask) or what the graphs here leave out (keys apart, documents that share a
-/// sequence, heads of more than 128 columns), and where score_bytes() is at most 1 GiB: every run's estimate
-/// counts that memory, with or without cuDNN. Nothing for any other.
+/// cuDNN lacks (our dropout mask) or what the graphs here leave out (keys apart, windows, documents that
+/// share a sequence, heads of more than 128 columns), and where score_bytes() is at most 1 GiB: every run's
+/// estimate counts that memory, with or without cuDNN. Nothing for any other.
 template <class Op>
 std::optional<AttentionKind> attention_kind(const Op& op) {
   constexpr int64_t kVector = 8,  // columns of 16 bytes
@@ -41,7 +41,8 @@ std::optional<AttentionKind> attention_kind(const Op& op) {
       kMost = int64_t{1} << 30;   // bytes
   const Shape& qkv = op.qkv.shape;
   const bool narrow = op.qkv.dtype == DType::kBf16 || op.qkv.dtype == DType::kF16;
-  const bool plain = !op.kv && !op.starts && op.dropout.p == 0 && op.rows.first == 0 && op.rows.one_span();
+  const bool plain =
+      !op.kv && !op.starts && op.window == 0 && op.dropout.p == 0 && op.rows.first == 0 && op.rows.one_span();
   if (!narrow || !plain || !op.lse || qkv[4] % kVector != 0 || qkv[4] > kWidest) return std::nullopt;
   const AttentionKind kind{.rows = qkv[0],
                            .batch = qkv[1],

@@ -76,6 +76,9 @@ class Backend {
   virtual void run(Stream&, const LayerNormGrad&) = 0;
   virtual void run(Stream&, const RmsNorm&) = 0;
   virtual void run(Stream&, const RmsNormGrad&) = 0;
+  virtual void run(Stream&, const HeadSums&) = 0;
+  virtual void run(Stream&, const HeadsNorm&) = 0;
+  virtual void run(Stream&, const HeadsNormGrad&) = 0;
   virtual void run(Stream&, const Rope&) = 0;
   virtual void run(Stream&, const Attention&) = 0;
   virtual void run(Stream&, const AttentionGrad&) = 0;
@@ -114,6 +117,15 @@ void set_cpu_threads(int threads);
 /// Arena.
 std::unique_ptr<Backend> make_dry_backend();
 
+/// The name under which a trace records an op.
+template <class Op>
+std::string name_in(const Trace&, const Op&) {
+  return Op::kName;
+}
+inline std::string name_in(const Trace& trace, const Gemm& op) {
+  return trace.by_shape() ? op.description() : Gemm::kName;
+}
+
 /// The entry point of every op: checks it, runs it, and adds its cost and time to the stream's Trace, if
 /// there is one.
 template <class Op>
@@ -123,7 +135,8 @@ void run(Stream& stream, const Op& op) {
     fail(ErrorKind::kInternal, Op::kName, ": a queue stream moves memory and does no ops");
   Backend& backend = stream.backend();
   if (Trace* const trace = stream.trace())
-    return trace->add(Op::kName, op.cost(), backend.timed(stream, [&] { backend.run(stream, op); }));
+    return trace->add(name_in(*trace, op), op.cost(),
+                      backend.timed(stream, [&] { backend.run(stream, op); }));
   backend.run(stream, op);
 }
 inline void run(Stream& stream, const Gemm& op) {

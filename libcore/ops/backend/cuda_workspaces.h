@@ -33,6 +33,10 @@ inline size_t workspace_of(const LayerNormGrad& op) {
 inline size_t workspace_of(const RmsNormGrad& op) {
   return op.dw ? norm_grad_bytes(rows_taken(op.part, op.dy.shape.rows()), op.dy.shape.back(), 1) : 0;
 }
+inline size_t workspace_of(const HeadsNormGrad& op) {
+  const Shape& x = op.x.shape;
+  return op.dq_w || op.dk_w ? heads_norm_grad_bytes(x[0] * x[1], x[2] * x[3] * x[4]) : 0;
+}
 inline size_t workspace_of(const EmbeddingGrad& op) {
   return EmbeddingScratch(op.dy.shape.rows(), op.dy.shape.back()).bytes();
 }

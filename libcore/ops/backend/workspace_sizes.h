@@ -51,6 +51,11 @@ constexpr size_t norm_grad_bytes(int64_t rows, int64_t columns, int sums) {
   return held > plain ? held : plain;
 }
 
+/// The sums of the weights' gradients of HeadsNormGrad, for blocks of rows [rows, columns].
+constexpr size_t heads_norm_grad_bytes(int64_t rows, int64_t columns) {
+  return static_cast<size_t>(RowCut(rows).blocks * columns) * sizeof(float);
+}
+
 /// The rows of an embedding's gradient, in the order of their ids, are summed in tiles of this many rows.
 constexpr int64_t kSortedTile = 64;
 /// The ids are sorted by kDigitBits at a time, in tiles of kSortTile ids.

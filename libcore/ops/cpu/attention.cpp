@@ -70,7 +70,7 @@ Args args_of_head(const Op& op, const Heads& heads, const KeyValues& from, int64
   args.mask_rows = spans_of(op.dropout.rows);
   args.sample = args.key.scale == 0 ? 0 : samples_of(op.dropout)[sequence];
   args.first_column = static_cast<uint64_t>((op.dropout.first_head + head) * args.keys);
-  args.starts = starts_of(op.starts, sequence);
+  args.seen = {.documents = starts_of(op.starts, sequence), .window = op.window};
   return args;
 }
 

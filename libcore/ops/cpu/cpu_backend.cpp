@@ -14,6 +14,7 @@
 #include "libcore/ops/cpu/attention.h"
 #include "libcore/ops/cpu/elements.h"
 #include "libcore/ops/cpu/gemm.h"
+#include "libcore/ops/cpu/heads_norm.h"
 #include "libcore/ops/cpu/host_blocks.h"
 #include "libcore/ops/cpu/kernels/kernels.h"
 #include "libcore/ops/cpu/queue.h"
@@ -67,7 +68,11 @@ void copy_bytes(void* to, const void* from, size_t bytes) {
 
 class CpuBackend final : public Backend {
  public:
-  CpuBackend() : kernels_(kernels(chosen_isa())), gemm_(kernels_, team_), attention_(kernels_, team_) {}
+  CpuBackend()
+      : kernels_(kernels(chosen_isa())),
+        gemm_(kernels_, team_),
+        attention_(kernels_, team_),
+        heads_(kernels_) {}
   const char* name() const override { return "cpu"; }
   Memory allocate(size_t bytes) override { return allocate_block(bytes); }
   Stream make_stream() override { return Stream(*this); }
@@ -106,6 +111,9 @@ class CpuBackend final : public Backend {
   void run(Stream&, const LayerNormGrad&) override;
   void run(Stream&, const RmsNorm&) override;
   void run(Stream&, const RmsNormGrad&) override;
+  void run(Stream&, const HeadSums& op) override { heads_.run(op); }
+  void run(Stream&, const HeadsNorm& op) override { heads_.run(op); }
+  void run(Stream&, const HeadsNormGrad& op) override { heads_.run(op); }
   void run(Stream&, const Rope& op) override { attention_.run(op); }
   void run(Stream&, const Attention& op) override { attention_.run(op); }
   void run(Stream&, const AttentionGrad& op) override { attention_.run(op); }
@@ -152,6 +160,7 @@ class CpuBackend final : public Backend {
   ThreadTeam team_;  // runs the short ops of generation
   GemmRunner gemm_;
   AttentionRunner attention_;
+  HeadsNormRunner heads_;
   std::mutex mutex_;  // guards queues_
   std::vector<std::unique_ptr<Queue>> queues_;
 };
@@ -299,13 +308,15 @@ void CpuBackend::run(Stream&, const ScaleBy& op) {
   constexpr int64_t kAtOnce = 1024;
   const auto widen = kernels_.copy[kF32][storage_of(op.x.dtype)];
   const auto narrow = kernels_.copy[storage_of(op.x.dtype)][kF32];
-  float wide[kAtOnce];
-  for (int64_t begin = 0; begin < op.x.elements(); begin += kAtOnce) {
-    const int64_t n = std::min(kAtOnce, op.x.elements() - begin);
-    widen(wide, at(op.x, begin), n);
-    for (int64_t i = 0; i < n; ++i) wide[i] *= op.factor;
-    narrow(at(op.x, begin), wide, n);
-  }
+  for_each_range(op.x.elements(), kRange, [&](int64_t first, int64_t last) {
+    float wide[kAtOnce];
+    for (int64_t begin = first; begin < last; begin += kAtOnce) {
+      const int64_t n = std::min(kAtOnce, last - begin);
+      widen(wide, at(op.x, begin), n);
+      for (int64_t i = 0; i < n; ++i) wide[i] *= op.factor;
+      narrow(at(op.x, begin), wide, n);
+    }
+  });
 }
 
 void CpuBackend::run(Stream&, const Activate& op) {

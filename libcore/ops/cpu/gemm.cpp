@@ -8,38 +8,12 @@
 #include "libcore/ops/cpu/elements.h"
 #include "libcore/ops/cpu/storage.h"
 #include "libcore/ops/cpu/threads.h"
+#include "libcore/ops/cpu/wide_product.h"
 
 namespace megalith::cpu {
-namespace {
-
-/// Copies the operands of a 16-bit product to `block` in fp32, and returns the product of the copies. For
-/// dtypes that oneDNN cannot multiply: fp16 and, on some processors, bf16.
-Gemm in_fp32(const Gemm& op, const Kernels& kernels, float* block) {
-  Gemm wide = op;
-  const auto take = [&](const auto& view) {
-    float* const copy = block;
-    block += view.elements();
-    return copy;
-  };
-  const auto widen = [&](ConstView& view) {
-    if (!view || view.dtype == DType::kF32) return;
-    const View copy{take(view), DType::kF32, view.shape};
-    copy_elements(kernels, copy, view);
-    view = copy;
-  };
-  widen(wide.a);
-  widen(wide.b);
-  widen(wide.bias);
-  if (op.c.dtype == DType::kF32) return wide;
-  wide.c = {take(op.c), DType::kF32, op.c.shape};
-  if (op.accumulate) copy_elements(kernels, wide.c, op.c);
-  return wide;
-}
-
-}  // namespace
 
 void GemmRunner::project(const ProjectArgs& args, Storage storage, int64_t out) const {
-  constexpr int64_t kBytes = 1 << 16;  // bytes of weights per block, which take a few microseconds
+  constexpr int64_t kBytes = 1 << 16;  // bytes of weights per block, which take some microseconds
   const int64_t width = storage == kF32 ? 4 : storage == kI8 ? 1 : 2;
   const int64_t rows = std::max<int64_t>(4, kBytes / (args.columns * width) / 4 * 4);
   const auto kernel = kernels_.project[storage];
@@ -72,10 +46,58 @@ void GemmRunner::multiply_rows(const Gemm& op) const {
   if (!direct) kernels_.copy[out][kF32](op.c.data, y, op.c.elements());
 }
 
-/// Widens panels of weights and multiplies them with oneDNN.
-void GemmRunner::project_panels(const Project& op) {
+bool GemmRunner::has_few_rows(const Project& op) {
+  if (op.n() <= Project::kFewNarrowRows) return true;
+  const bool narrow = op.w.dtype == DType::kBf16 || op.w.dtype == DType::kI8;
+  return op.n() <= Project::kFewRows && !(narrow && products().has_bf16());
+}
+
+void GemmRunner::project_many(const Project& op) {
+  if (op.w.dtype == DType::kF32)
+    return run(Gemm{.c = op.y, .a = op.x, .b = op.w, .bias = op.bias, .trans_b = true});
+  if (op.w.dtype == DType::kF16 || !products().has_bf16()) return project_panels(op);
+  const auto rounded = std::make_unique_for_overwrite<uint16_t[]>(static_cast<size_t>(op.x.elements()));
+  const View x{rounded.get(), DType::kBf16, op.x.shape};
+  copy_elements(kernels_, x, op.x);
+  op.w.dtype == DType::kI8 ? project_int8(op, x) : project_bf16(op, x);
+}
+
+void GemmRunner::project_bf16(const Project& op, ConstView x) {
+  run(Gemm{.c = op.y, .a = x, .b = op.w, .bias = op.bias, .trans_b = true});
+}
+
+/// The number of rows of weights that are converted at once, few enough to stay in the cache.
+int64_t panel_rows(const Project& op) {
   constexpr int64_t kPanel = int64_t{1} << 22;  // elements
-  const int64_t columns = op.in(), step = std::clamp<int64_t>(kPanel / columns, 1, op.out());
+  return std::clamp<int64_t>(kPanel / op.in(), 1, op.out());
+}
+
+void GemmRunner::project_int8(const Project& op, ConstView x) {
+  const int64_t columns = op.in(), step = panel_rows(op);
+  const auto wide = std::make_unique_for_overwrite<uint16_t[]>(static_cast<size_t>(step * columns));
+  const auto sums = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(op.n() * step));
+  for (int64_t begin = 0; begin < op.out(); begin += step) {
+    const int64_t rows = std::min(step, op.out() - begin);
+    const int8_t* const from = op.w.as<int8_t>() + begin * columns;
+    for_each_range(rows * columns, int64_t{1} << 16, [&](int64_t first, int64_t last) {
+      kernels_.int8_to_bf16(wide.get() + first, from + first, last - first);
+    });
+    run(Gemm{.c = View{sums.get(), DType::kF32, {op.n(), rows}},
+             .a = x,
+             .b = ConstView{wide.get(), DType::kBf16, {rows, columns}},
+             .trans_b = true});
+    const float* const scales = op.scales.as<float>() + begin;
+    const float* const bias = op.bias ? op.bias.as<float>() + begin : nullptr;
+    for_each_block(op.n(), [&](int64_t row) {
+      const float* const sum = sums.get() + row * rows;
+      float* const y = op.y.as<float>() + row * op.out() + begin;
+      for (int64_t i = 0; i < rows; ++i) y[i] = sum[i] * scales[i] + (bias == nullptr ? 0.0f : bias[i]);
+    });
+  }
+}
+
+void GemmRunner::project_panels(const Project& op) {
+  const int64_t columns = op.in(), step = panel_rows(op);
   const bool whole = step == op.out();
   const auto wide = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(step * columns));
   const auto part = std::make_unique_for_overwrite<float[]>(whole ? 0 : static_cast<size_t>(op.n() * step));
@@ -130,21 +152,16 @@ Products& GemmRunner::products() {
 void GemmRunner::run(const Gemm& op) {
   if (op.c.elements() == 0) return;
   if (op.k() == 0) return add_nothing(op);
-  if (op.m() <= Project::kFewRows && op.trans_b && !op.trans_a) return multiply_rows(op);
+  const int64_t few = op.a.dtype == DType::kF32 ? Project::kFewRows : Project::kFewNarrowRows;
+  if (op.m() <= few && op.trans_b && !op.trans_a) return multiply_rows(op);
   Products& products = this->products();
   if (op.a.dtype == DType::kF32 || (op.a.dtype == DType::kBf16 && products.has_bf16()))
     return products.run(op);
-  const auto block = std::make_unique_for_overwrite<float[]>(
-      static_cast<size_t>(op.a.elements() + op.b.elements() + op.bias.elements() + op.c.elements()));
-  const Gemm wide = in_fp32(op, kernels_, block.get());
-  products.run(wide);
-  if (op.c.dtype != DType::kF32) copy_elements(kernels_, op.c, wide.c);
+  WideProduct(products, kernels_).run(op);
 }
 
 void GemmRunner::run(const Project& op) {
-  if (op.n() > Project::kFewRows && op.w.dtype != DType::kF32) return project_panels(op);
-  if (op.n() > Project::kFewRows)
-    return run(Gemm{.c = op.y, .a = op.x, .b = op.w, .bias = op.bias, .trans_b = true});
+  if (!has_few_rows(op)) return project_many(op);
   const Storage storage = op.w.dtype == DType::kI8 ? kI8 : storage_of(op.w.dtype);
   project({.y = op.y.as<float>(),
            .x = op.x.as<float>(),

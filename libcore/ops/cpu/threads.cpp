@@ -59,22 +59,26 @@ int cpu_threads() {
 #endif
 }
 
-float* thread_scratch(size_t floats) {
+float* thread_scratch(size_t floats, Scratch purpose) {
   struct Free {
     void operator()(float* p) const { std::free(p); }
   };
-  thread_local std::unique_ptr<float, Free> block;
-  thread_local size_t size = 0;
-  if (floats > size) {
+  struct Block {
+    std::unique_ptr<float, Free> memory;
+    size_t size = 0;
+  };
+  thread_local Block blocks[2];
+  Block& block = blocks[static_cast<size_t>(purpose)];
+  if (floats > block.size) {
     constexpr size_t kAlignment = 64;
     const size_t bytes = (floats * sizeof(float) + kAlignment - 1) / kAlignment * kAlignment;
-    block.reset();
-    size = 0;
-    block.reset(static_cast<float*>(std::aligned_alloc(kAlignment, bytes)));
-    if (!block) throw out_of_memory();
-    size = bytes / sizeof(float);
+    block.memory.reset();
+    block.size = 0;
+    block.memory.reset(static_cast<float*>(std::aligned_alloc(kAlignment, bytes)));
+    if (!block.memory) throw out_of_memory();
+    block.size = bytes / sizeof(float);
   }
-  return block.get();
+  return block.memory.get();
 }
 
 }  // namespace cpu

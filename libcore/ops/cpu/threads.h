@@ -27,9 +27,13 @@ void for_each_range(int64_t n, int64_t size, const Work& work) {
 /// machine's number.
 int cpu_threads();
 
+/// What scratch memory is for: an op's own work, or copies of its operands in another type, which last while
+/// the op works on them.
+enum class Scratch : uint8_t { kWork, kCopies };
+
 /// Returns scratch memory for the calling thread: at least `floats` floats, 64-byte aligned, valid until the
-/// thread's next call. The memory is kept for the life of the thread: allocating and freeing a megabyte can
-/// take longer than the op. Throws kSystem if there is not enough memory.
-float* thread_scratch(size_t floats);
+/// thread's next call for the same purpose. The memory is kept for the life of the thread: allocating and
+/// freeing a megabyte can take longer than the op. Throws kSystem if there is not enough memory.
+float* thread_scratch(size_t floats, Scratch purpose = Scratch::kWork);
 
 }  // namespace megalith::cpu

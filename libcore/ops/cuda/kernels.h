@@ -176,6 +176,34 @@ struct NormWeightGrads {
 /// `workspace` has norm_grad_bytes() bytes; it is not used if no weight's gradient is wanted.
 void launch_norm_grad(cudaStream_t, Storage, const NormGradArgs&, const NormWeightGrads&, void* workspace);
 
+/// A packed QKV [rows, groups, r + 2, head] whose query heads are normalized together, and its key heads.
+struct HeadsArgs {
+  const void *x, *q_w, *k_w;
+  int64_t rows, groups, r, head;
+  MEGALITH_HD int64_t columns() const { return groups * (r + 2) * head; }
+};
+struct HeadSumsArgs : HeadsArgs {
+  float* sums;    // [2, rows]
+  const void* d;  // null: sums of squares, and q_w and k_w are not read
+};
+void launch_head_sums(cudaStream_t, Storage, const HeadSumsArgs&);
+struct HeadsNormArgs : HeadsArgs {
+  void* y;
+  const float* squares;  // [2, rows]
+  float q_width, k_width, eps;
+  MEGALITH_HD float rstd(int kind, int64_t row) const {
+    return 1.0f / sqrtf(squares[kind * rows + row] / (kind == 0 ? q_width : k_width) + eps);
+  }
+};
+void launch_heads_norm(cudaStream_t, Storage, const HeadsNormArgs&);
+/// y: the gradient of the result, and then of x.
+struct HeadsNormGradArgs : HeadsNormArgs {
+  const float* dots;   // [2, rows]
+  float *dq_w, *dk_w;  // may be null
+};
+/// `workspace` has heads_norm_grad_bytes() bytes.
+void launch_heads_norm_grad(cudaStream_t, Storage, const HeadsNormGradArgs&, void* workspace);
+
 struct SoftmaxArgs {
   float *max, *sum_exp;
   const void* logits;

@@ -1,3 +1,4 @@
+#include "libcore/ops/backend/workspace_sizes.h"
 #include "libcore/ops/cuda/kernel_tools.h"
 
 // Normalizations and the loss for rows of any length, at any address: one row per block, element by element.
@@ -58,6 +59,103 @@ __global__ void norm_grad(NormGradArgs a) {
     const float d = rstd * (g - mean_g - xhat * mean_product);
     dx[i] = narrow<T>(add == nullptr ? d : d + widen(add[i]));
   }
+}
+
+// ---- norms of all heads together
+
+/// What a column of a packed row belongs to, and its place in the weight of that kind.
+struct HeadColumn {
+  int kind;  // 0: queries, 1: keys, 2: values, which have no weight
+  int64_t weight;
+};
+__device__ HeadColumn head_column(const HeadsArgs& a, int64_t column) {
+  const int64_t size = (a.r + 2) * a.head, group = column / size, at = column % size, keys = a.r * a.head;
+  if (at < keys) return {0, group * keys + at};
+  if (at < keys + a.head) return {1, group * a.head + at - keys};
+  return {2, 0};
+}
+template <class T>
+__device__ float head_weight(const HeadsArgs& a, const HeadColumn& column) {
+  return widen(static_cast<const T*>(column.kind == 0 ? a.q_w : a.k_w)[column.weight]);
+}
+
+template <class T>
+__global__ void head_sums(HeadSumsArgs a) {
+  const int64_t row = blockIdx.x, place = row * a.columns();
+  const T* const x = static_cast<const T*>(a.x) + place;
+  const T* const d = a.d == nullptr ? nullptr : static_cast<const T*>(a.d) + place;
+  float queries = 0, keys = 0;
+  for (int64_t i = threadIdx.x; i < a.columns(); i += blockDim.x) {
+    const HeadColumn column = head_column(a, i);
+    if (column.kind == 2) continue;
+    const float term = widen(x[i]) * (d == nullptr ? widen(x[i]) : widen(d[i]) * head_weight<T>(a, column));
+    (column.kind == 0 ? queries : keys) += term;
+  }
+  queries = block_sum(queries);
+  keys = block_sum(keys);
+  if (threadIdx.x != 0) return;
+  a.sums[row] = queries;
+  a.sums[a.rows + row] = keys;
+}
+
+template <class T>
+__global__ void heads_norm(HeadsNormArgs a) {
+  const int64_t row = blockIdx.x, place = row * a.columns();
+  const T* const x = static_cast<const T*>(a.x) + place;
+  T* const y = static_cast<T*>(a.y) + place;
+  const float rstd[2] = {a.rstd(0, row), a.rstd(1, row)};
+  for (int64_t i = threadIdx.x; i < a.columns(); i += blockDim.x) {
+    const HeadColumn column = head_column(a, i);
+    y[i] = column.kind == 2 ? x[i] : narrow<T>(widen(x[i]) * rstd[column.kind] * head_weight<T>(a, column));
+  }
+}
+
+template <class T>
+__global__ void heads_norm_grad(HeadsNormGradArgs a) {
+  const int64_t row = blockIdx.x, place = row * a.columns();
+  const T* const x = static_cast<const T*>(a.x) + place;
+  T* const d = static_cast<T*>(a.y) + place;
+  const float rstd[2] = {a.rstd(0, row), a.rstd(1, row)};
+  const float along[2] = {a.dots[row] * rstd[0] * rstd[0] / a.q_width,
+                          a.dots[a.rows + row] * rstd[1] * rstd[1] / a.k_width};
+  for (int64_t i = threadIdx.x; i < a.columns(); i += blockDim.x) {
+    const HeadColumn column = head_column(a, i);
+    if (column.kind == 2) continue;
+    const float g = widen(d[i]) * head_weight<T>(a, column);
+    d[i] = narrow<T>(rstd[column.kind] * (g - widen(x[i]) * along[column.kind]));
+  }
+}
+
+/// A thread sums the weight's gradient of one column over a block of rows: partial [row block][columns].
+template <class T>
+__global__ void head_weight_sums(HeadsNormGradArgs a, int64_t rows_per_block, float* partial) {
+  const int64_t column_blocks = (a.columns() + blockDim.x - 1) / blockDim.x;
+  const int64_t row_block = blockIdx.x / column_blocks;
+  const int64_t i = blockIdx.x % column_blocks * blockDim.x + threadIdx.x;
+  if (i >= a.columns()) return;
+  const HeadColumn column = head_column(a, i);
+  if (column.kind == 2) return;
+  const int64_t begin = row_block * rows_per_block;
+  const int64_t end = begin + rows_per_block < a.rows ? begin + rows_per_block : a.rows;
+  float sum = 0;
+  for (int64_t row = begin; row < end; ++row) {
+    const int64_t at = row * a.columns() + i;
+    sum += widen(static_cast<const T*>(a.y)[at]) * widen(static_cast<const T*>(a.x)[at]) *
+           a.rstd(column.kind, row);
+  }
+  partial[row_block * a.columns() + i] = sum;
+}
+
+/// Adds the sums of the row blocks, in order, to the weights' gradients.
+__global__ void add_head_weights(HeadsNormGradArgs a, const float* partial, int64_t row_blocks) {
+  const int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (i >= a.columns()) return;
+  const HeadColumn column = head_column(a, i);
+  float* const to = column.kind == 2 ? nullptr : column.kind == 0 ? a.dq_w : a.dk_w;
+  if (to == nullptr) return;
+  float sum = 0;
+  for (int64_t block = 0; block < row_blocks; ++block) sum += partial[block * a.columns() + i];
+  to[column.weight] += sum;
 }
 
 template <class T>
@@ -135,6 +233,31 @@ void launch_norm_grad(cudaStream_t stream, Storage storage, const NormGradArgs& 
                        workspace);
   with_storage(storage,
                [&](auto element) { launch(stream, args.rows, 0, norm_grad<decltype(element)>, args); });
+}
+
+void launch_head_sums(cudaStream_t stream, Storage storage, const HeadSumsArgs& args) {
+  with_storage(storage,
+               [&](auto element) { launch(stream, args.rows, 0, head_sums<decltype(element)>, args); });
+}
+
+void launch_heads_norm(cudaStream_t stream, Storage storage, const HeadsNormArgs& args) {
+  with_storage(storage,
+               [&](auto element) { launch(stream, args.rows, 0, heads_norm<decltype(element)>, args); });
+}
+
+void launch_heads_norm_grad(cudaStream_t stream, Storage storage, const HeadsNormGradArgs& args,
+                            void* workspace) {
+  if (args.dq_w != nullptr || args.dk_w != nullptr) {  // first: the gradient of x overwrites what it reads
+    const RowCut cut(args.rows);
+    const int64_t columns = blocks_for(args.columns(), kThreads);
+    auto* const partial = static_cast<float*>(workspace);
+    with_storage(storage, [&](auto element) {
+      launch(stream, cut.blocks * columns, 0, head_weight_sums<decltype(element)>, args, cut.size, partial);
+    });
+    launch(stream, columns, 0, add_head_weights, args, static_cast<const float*>(partial), cut.blocks);
+  }
+  with_storage(storage,
+               [&](auto element) { launch(stream, args.rows, 0, heads_norm_grad<decltype(element)>, args); });
 }
 
 void launch_softmax_stats(cudaStream_t stream, Storage storage, const SoftmaxArgs& args) {

@@ -56,6 +56,9 @@ class DryBackend final : public Backend {
   void run(Stream& s, const LayerNormGrad& op) override { spend(s, op); }
   void run(Stream& s, const RmsNorm& op) override { spend(s, op); }
   void run(Stream& s, const RmsNormGrad& op) override { spend(s, op); }
+  void run(Stream& s, const HeadSums& op) override { spend(s, op); }
+  void run(Stream& s, const HeadsNorm& op) override { spend(s, op); }
+  void run(Stream& s, const HeadsNormGrad& op) override { spend(s, op); }
   void run(Stream& s, const Rope& op) override { spend(s, op); }
   void run(Stream& s, const Attention& op) override { spend(s, op); }
   void run(Stream& s, const AttentionGrad& op) override {

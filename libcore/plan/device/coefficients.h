@@ -29,7 +29,7 @@ struct Coefficients {
   double context_bytes, group_bytes, slack, eager_kept, logit_copies, cached_share, workspace_bytes,
       usable_share;
   // the interval of expected step times
-  double spread, unseen_spread, expert_spread;
+  double spread, slower_spread, faster_spread, expert_spread;
   // the probability of running out of memory
   double memory_spread;
 };

@@ -71,6 +71,8 @@ struct PlanProblem {
   bool trained_here = false;
   /// Whether GPUs add the tensors of ranks in rank order (--deterministic-collectives).
   bool rank_order = false;
+  /// Whether our trainer may repeat passes as CUDA graphs, which take memory (--cuda-graph-impl).
+  bool graphs = true;
   /// The buckets of our trainer's gradients, as ParallelConfig has them.
   std::optional<int64_t> bucket_size = {};
   std::optional<int> bucket_count = {};

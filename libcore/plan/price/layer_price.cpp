@@ -211,10 +211,10 @@ struct Pricer : KernelRates {
     return products + score_passes(forward) * scores() * e / bandwidth + kKeptKernels.of(forward) * gap();
   }
 
-  double norm_bytes(bool forward) const {  // bytes that two norms move per element of the hidden size
+  double norm_bytes(bool forward) const {  // bytes that a layer's norms move per element of the hidden size
     const double fused = kNormPasses.of(forward) * e;
     const bool eager = !(w.fused_norm && !w.cast_norm) && !w.compiled;
-    return kNorms * (eager ? fused + kEagerNormBytes.of(forward) : fused);
+    return m.layer_norms() * (eager ? fused + kEagerNormBytes.of(forward) : fused);
   }
   double residual_bytes(bool forward) const {
     return kResiduals * (kResidualPasses.of(forward) * e + (has_dropout(m) ? kMask : 0));
@@ -412,7 +412,10 @@ struct Pricer : KernelRates {
     const double h = m.hidden;
     const double masks = has_dropout(m) ? kResiduals * kMask * h * share : 0;
     const double whole = w.keeps_gathered ? 1 : share;
-    const double rows = kNorms * e * h * (share + whole) + masks;  // bytes of the norms' inputs and outputs
+    // Bytes of the norms' inputs and outputs. Norms after the branches keep those in place of what norms
+    // before them would give; with both kinds, a layer keeps both.
+    const double branches = (m.layer_norms() - kNorms) * e * h * share;
+    const double rows = kNorms * e * h * (share + whole) + branches + masks;
     const double inner = w.fused_norm || w.compiled ? 0 : k.eager_kept * kNormCopies * h * share;
     const double core = keeps_scores() ? scores() / n * score_bytes() : kLogSumExp * m.heads / s.tensor;
     // PyTorch's rotation allocates rotated queries and keys in addition, while the projection stays in memory

@@ -279,10 +279,17 @@ double stage_seconds(const Candidate& c, const LayerPrice& price, const Layout::
   return kind.layers * layer.seconds() + recomputed(c, layer, kind.layers) + extra(c, price, kind.stage);
 }
 
-Interval interval(const PlanProblem& p, double seconds) {
+Interval unseen_interval(const PlanProblem& p, double seconds) {
   const Coefficients& k = *p.coefficients;
-  double spread = is_known(p) ? k.spread : std::max(k.spread, k.unseen_spread);
-  if (p.model.has_experts()) spread = std::max(spread, k.expert_spread);
+  const double experts = p.model.has_experts() ? k.expert_spread : 0;
+  return {seconds / (1 + std::max(k.faster_spread, experts)),
+          seconds * (1 + std::max(k.slower_spread, experts))};
+}
+
+Interval interval(const PlanProblem& p, double seconds) {
+  if (!is_known(p)) return unseen_interval(p, seconds);
+  const Coefficients& k = *p.coefficients;
+  const double spread = p.model.has_experts() ? std::max(k.spread, k.expert_spread) : k.spread;
   return {seconds / (1 + spread), seconds * (1 + spread)};
 }
 

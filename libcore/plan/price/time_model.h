@@ -41,6 +41,8 @@ struct Interval {
 /// LoRA, for mixtures of experts, and where the coefficients were fitted to no run of this code base or
 /// device, unless the machine was measured (PlanProblem::measured).
 Interval interval(const PlanProblem&, double seconds);
+/// The interval of a code base or a device of which no run was fitted.
+Interval unseen_interval(const PlanProblem&, double seconds);
 /// Seconds of the step at the lower and the upper end of the token imbalance (PlanProblem::imbalance_point).
 Interval imbalance_interval(const PlanProblem&, const Candidate&);
 /// The interval of a step that takes `seconds`; with experts it includes both ends of the token imbalance.

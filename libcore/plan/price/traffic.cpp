@@ -101,6 +101,11 @@ struct Counter {
     out.add(1, sum({static_cast<double>(tokens()), kFp32, c.tensor}));
     return out;
   }
+  /// The sums of norms over all heads, one of queries and one of keys for each token.
+  Count head_sums() const {
+    constexpr double kKinds = 2;
+    return sum({kKinds * static_cast<double>(tokens()), kFp32, c.tensor});
+  }
   std::vector<RowPiece> pieces_of_hidden() const {
     const ExchangeCut cut = p.machine.device.multiprocessors > 0 ? kGpuExchangeCut : ExchangeCut{};
     return cut.pieces({.rows = m.seq_length / c.context,
@@ -139,8 +144,10 @@ struct Counter {
     out.add(microbatches * (all.gathers - whole), cut_gather());
     out.add(microbatches * whole, tensors.hidden);
     out.add(microbatches, losses());
+    if (m.qk_norm_all_heads) out.add(microbatches * (2.0 * m.layers + again), head_sums());
     if (c.sequence) {  // each rank has the gradients of the norms from its own rows
-      const double norms = 2.0 * m.layers + 1, tensors_of_a_norm = norm_width(m) / m.hidden;
+      const double norms = static_cast<double>(m.layer_norms()) * m.layers + 1,
+                   tensors_of_a_norm = norm_width(m) / m.hidden;
       out.add(reductions() * norms * tensors_of_a_norm,
               sum({static_cast<double>(m.hidden), kFp32, c.tensor}));
     }

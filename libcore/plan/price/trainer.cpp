@@ -32,6 +32,9 @@ std::string without_option(const PlanProblem& p, const Candidate& c) {
   return {};
 }
 
+/// The most layers of a stage whose memory is counted: parameter by parameter, for each plan that is listed.
+constexpr int kMostCounted = 2048;
+
 /// The CUDA backend is compiled for Ampere and later devices.
 constexpr int kAmpere = 80;
 
@@ -64,6 +67,16 @@ MemoryEstimate estimate_of(const RunShape& run, const Coord& at) {
           .context = bytes(memory.nccl + memory.graphs)};
 }
 
+/// The trainer's answer for a run without CUDA graphs, if that fits into `there` bytes.
+std::optional<TrainerAnswer> without_graphs(const PlanProblem& p, const Candidate& c, double there) {
+  PlanProblem lean = p;
+  lean.graphs = false;
+  TrainerAnswer answer = ask_trainer(lean, c);
+  if (!answer.rank || answer.rank->estimate.needed() > there) return std::nullopt;
+  answer.options = " --cuda-graph-impl none";
+  return answer;
+}
+
 }  // namespace
 
 PretrainConfig trainer_configuration(const PlanProblem& p, const Candidate& c) {
@@ -90,6 +103,7 @@ PretrainConfig trainer_configuration(const PlanProblem& p, const Candidate& c) {
   train.micro_batch = c.micro_batch;
   train.global_batch = static_cast<int>(c.global_batch);
   (p.fp16 ? train.fp16 : train.bf16) = p.precision == Precision::kHalf;
+  if (!p.graphs) train.cuda_graphs = "none";
   if (p.software.first_moment_bytes == 2) train.first_moments = MomentType::kBf16;
   if (c.recompute == Recomputed::kAttention) train.recompute = Recompute::kSelective;
   if (c.recompute == Recomputed::kFull) {
@@ -128,6 +142,9 @@ Software trainer_software() {
 std::string trainer_refusal(const PlanProblem& p, const Candidate& c) {
   if (const std::string missing = without_option(p, c); !missing.empty())
     return "this version's trainer has no option for " + missing;
+  if (const int layers = most_stage_layers(p, c); layers > kMostCounted)
+    return concat("a stage has ", layers, " layers, more than the ", kMostCounted,
+                  " whose memory in this version's trainer is counted");
   const PretrainConfig config = trainer_configuration(p, c);
   Problems problems;
   config.parallel.validate(problems);
@@ -162,9 +179,10 @@ TrainerAnswer ask_trainer_there(const PlanProblem& p, const Candidate& c) {
   TrainerAnswer answer = ask_trainer(p, c);
   if (p.trained_here || !answer.rank) return answer;  // a plan for here is judged by this count already
   const double needed = answer.rank->estimate.needed(), there = p.machine.device.memory;
-  if (needed > there)
-    answer.refusal =
-        concat("this version's trainer would need ", gigabytes(needed), " of ", gigabytes(there), " GB");
+  if (needed <= there) return answer;
+  if (auto without = without_graphs(p, c, there)) return *std::move(without);
+  answer.refusal =
+      concat("this version's trainer would need ", gigabytes(needed), " of ", gigabytes(there), " GB");
   return answer;
 }
 

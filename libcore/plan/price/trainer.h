@@ -19,6 +19,8 @@ struct TrainerAnswer {
   /// The exact memory of its fullest rank (run_memory), if the trainer can run the partition, or only lacks
   /// the memory for it.
   std::optional<WorstStage> rank;
+  /// Options that the run needs beside those of the plan, as they continue a command line; empty: none.
+  std::string options = {};
 };
 /// Describes our trainer on this machine's processor for the closed forms.
 Software trainer_software();
@@ -43,7 +45,8 @@ std::optional<ChangedRun> least_change_of_run(const PlanProblem&, const Candidat
 std::string trainer_refusal(const PlanProblem&, const Candidate&);
 TrainerAnswer ask_trainer(const PlanProblem&, const Candidate&);
 /// As ask_trainer(), but also refuses plans for a program that does not take our options, and what this
-/// version cannot train on the problem's devices (train/devices/trained_where.h), or not in their memory.
+/// version cannot train on the problem's devices (train/devices/trained_where.h), or not in their memory. A
+/// run that has no memory for CUDA graphs only is one without them.
 TrainerAnswer ask_trainer_there(const PlanProblem&, const Candidate&);
 
 /// What a plan needs on a device of its fullest stage: the trainer's own count if the problem is for it

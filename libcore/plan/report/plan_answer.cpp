@@ -70,7 +70,8 @@ std::string trainer_text(const PlanProblem& p, const TrainerAnswer& trainer) {
   const bool tunes = p.tuning.finetunes;
   if (trainer.refusal.empty() && trainer.rank)
     return concat(tunes ? "megalith-finetune" : "megalith-pretrain", " runs plan 1 and takes ",
-                  gigabytes(trainer.rank->estimate.needed()), " GB on its fullest rank\n");
+                  gigabytes(trainer.rank->estimate.needed()), " GB on its fullest rank",
+                  trainer.options.empty() ? "" : concat(", with", trainer.options), '\n');
   if (takes_megatrons_options(p.software))
     return concat(tunes ? "no line is written for plan 1: " : "plan 1 is for Megatron-LM only: ",
                   trainer.refusal, '\n');

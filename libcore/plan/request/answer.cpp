@@ -6,6 +6,7 @@
 #include "libcore/base/log.h"
 #include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
+#include "libcore/data/samples/split_plan.h"
 #include "libcore/io/files/file.h"
 #include "libcore/io/run/held_output.h"
 #include "libcore/plan/log/run_log.h"
@@ -115,13 +116,9 @@ PlanDetail detail_of(const PlanCommand& command) {
 /// all.
 void leave_room(const NodeOrder& order, Machine& machine) {
   if (order.in_files || !machine.shares_memory) return;
-  const auto bytes = static_cast<double>(order.bytes);
   const double left = machine.device.memory * machine.local_world;
-  if (bytes >= left)
-    fail(ErrorKind::kUsage, "the order of samples takes ", format_bytes(bytes), ", this machine has ",
-         format_bytes(left), " left; give --data-cache-path DIR, a folder on a disk in which only you may ",
-         "write, or ask for fewer samples (--train-iters, --train-samples)");
-  machine.device.memory -= bytes / machine.local_world;
+  require_index_memory({.held = order.bytes}, static_cast<size_t>(left));
+  machine.device.memory -= static_cast<double>(order.bytes) / machine.local_world;
 }
 
 PlanAnswer ranked(const PlanRequest& request, PlanProblem problem) {
@@ -133,6 +130,7 @@ PlanAnswer ranked(const PlanRequest& request, PlanProblem problem) {
   const bool found = !result.plans.empty();
   Report report = report_of(request, problem, result);
   report.order = order;
+  if (found) problem.run_words += report.trainer.front().options;
   write_pages(request.command, report);
   if (found && !plan.features.empty())
     log("the times are those with ", join(plan.features, ", "),

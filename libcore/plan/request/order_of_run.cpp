@@ -41,8 +41,9 @@ std::optional<NodeOrder> order_of_run(const PlanRequest& request) {
   if (!says_what_is_read(command)) return std::nullopt;
   const bool several = !command.plan.local() && request.problem.machine.local_world > 1;
   try {
-    return NodeOrder{.bytes = memory_of_order(longest_run(request)).held,
-                     .in_files = several || !command.data.cache.empty()};
+    const OwnOrder order = own_order(longest_run(request));
+    return NodeOrder{.bytes = order.bytes,
+                     .in_files = several || !command.data.cache.empty() || order.in_files};
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kNoInput && error.kind() != ErrorKind::kUsage &&
         error.kind() != ErrorKind::kData)

@@ -138,6 +138,7 @@ PlanRequest plan_request(PlanCommand asked) {
   p.precision = precision_of(command);
   p.fp16 = command.train.fp16 || !p.machine.device.bfloat16;
   p.rank_order = command.parallel.rank_order;
+  p.graphs = command.train.cuda_graphs != "none";
   p.bucket_size = command.parallel.bucket_size;
   p.bucket_count = command.parallel.bucket_count;
   p.asked_probability = asked_probability(request);

@@ -27,11 +27,12 @@ std::vector<int> divisors(int n, int most) {
   return out;
 }
 
-/// How many numbers of recomputed layers are tried for a stage. A deep model has many stages and chunks, so
-/// that fewer numbers keep a search within seconds.
-int most_recomputed(int layers) {
-  constexpr int kTogether = 1 << 15, kFewest = 16, kMost = 128;
-  return std::clamp(kTogether / layers, kFewest, kMost);
+/// How many numbers of recomputed layers are tried for a stage. A deep model has many stages and chunks, and
+/// a mixture several times as many layouts, so that fewer numbers keep a search within seconds.
+int most_recomputed(const ModelShape& m) {
+  constexpr int kTogether = 1 << 15, kFewest = 16, kMost = 128, kLayoutsOfMixture = 4;
+  const bool deep = m.layers > kTogether / kMost;
+  return std::clamp(kTogether / m.layers, kFewest, kMost) / (deep && m.has_experts() ? kLayoutsOfMixture : 1);
 }
 
 /// How far apart the numbers of recomputed layers are that are tried for a stage of `most` layers. If not
@@ -93,11 +94,15 @@ class Best {
   std::vector<Rank> ranks_;
 };
 
+/// What our trainer says of a candidate. Asking takes longer than pricing it, so it is asked once.
+enum class Answer : uint8_t { kNotAsked, kRuns, kRefuses };
+
 /// A legal partition; recomputation and sharding are still open.
 struct Family {
   Candidate candidate;
-  size_t price;                // index of its LayerPrice in prices_
-  double least_of_sample = 0;  // a lower bound of its candidates' seconds per sample
+  size_t price;                      // index of its LayerPrice in prices_
+  std::vector<Answer> answers = {};  // of the trainer for each choice and sharding; empty: it is not asked
+  double least_of_sample = 0;        // a lower bound of its candidates' seconds per sample
 };
 
 class Search {
@@ -114,7 +119,7 @@ class Search {
         return a.least_of_sample < b.least_of_sample;
       });
     }
-    for (const Family& family : families_) {
+    for (Family& family : families_) {
       if (mode == SearchMode::kBounded && family.least_of_sample > best_.limit()) break;
       price(family, mode);
     }
@@ -224,12 +229,13 @@ class Search {
     if (!priced) prices_.push_back(price_layer(p_, shape_of(c)));
     priced = true;
     if (!given && chunks == 1) cut(c);
-    if (const std::string refusal = refused_here(c); !refusal.empty()) {
+    Family one{c, prices_.size() - 1};
+    if (const std::string refusal = refused_here(one); !refusal.empty()) {
       if (++result_.rejected["M1"] == 1) result_.example["M1"] = refusal;
       return;
     }
     result_.candidates += static_cast<int64_t>(choices(c).size() * shardings_of(c).size());
-    families_.push_back({c, prices_.size() - 1});
+    families_.push_back(std::move(one));
   }
 
   struct Choice {
@@ -238,17 +244,27 @@ class Search {
   };
   /// M1: why our trainer, the only one for this machine, runs a partition with none of the recomputations and
   /// shardings that would be tried. Empty: it runs it with one, or the plan is for other devices.
-  std::string refused_here(Candidate c) {
+  std::string refused_here(Family& family) {
     if (!p_.trained_here) return {};
+    Candidate c = family.candidate;
+    const std::vector<Choice>& all = choices(c);
+    const std::span<const Sharding> kinds = shardings_of(c);
+    family.answers.assign(all.size() * kinds.size(), Answer::kNotAsked);
     std::string first;
-    for (const Choice& choice : choices(c))
-      for (const Sharding sharding : shardings_of(c)) {
-        choose(choice, sharding, c);
-        const std::string refusal = trainer_refusal(p_, c);
-        if (refusal.empty()) return {};
-        if (first.empty()) first = refusal;
-      }
+    for (size_t i = 0; i < family.answers.size(); ++i) {
+      choose(all[i / kinds.size()], kinds[i % kinds.size()], c);
+      const std::string refusal = trainer_refusal(p_, c);
+      family.answers[i] = refusal.empty() ? Answer::kRuns : Answer::kRefuses;
+      if (refusal.empty()) return {};
+      if (first.empty()) first = refusal;
+    }
     return first;
+  }
+  /// M1: whether a plan for this machine is one that our trainer runs.
+  bool runs_here(const Candidate& c, Answer& answer) const {
+    if (answer == Answer::kNotAsked)
+      answer = trainer_refusal(p_, c).empty() ? Answer::kRuns : Answer::kRefuses;
+    return answer == Answer::kRuns;
   }
   void choose(const Choice& choice, Sharding sharding, Candidate& c) const {
     c.recompute = choice.recompute;
@@ -257,7 +273,7 @@ class Search {
   }
   const std::vector<Choice>& choices(const Candidate& c) {
     const int most = most_stage_layers(p_, c);
-    const int step = step_of_recomputed(most, most_recomputed(p_.model.layers), c.chunks);
+    const int step = step_of_recomputed(most, most_recomputed(p_.model), c.chunks);
     std::vector<Choice>& out = choices_[{most, step}];
     if (!out.empty()) return out;
     const auto layers = [&](Recomputed what) {
@@ -308,15 +324,16 @@ class Search {
     return fullest_stage(p_, c, price, layout).estimate.needed();
   }
 
-  void price(const Family& family, SearchMode mode) {
+  void price(Family& family, SearchMode mode) {
     Candidate c = family.candidate;
     const LayerPrice& price = prices_[family.price];
     const Layout layout = layout_of(p_, c, price);
     const double samples = static_cast<double>(c.global_batch);
     const std::span<const Sharding> kinds = shardings_of(c);
     std::vector<bool> slower(kinds.size());  // whether more recomputed layers are only slower
+    size_t place = 0;
     for (const Choice& choice : choices(c)) {
-      for (size_t i = 0; i < kinds.size(); ++i) {
+      for (size_t i = 0; i < kinds.size(); ++i, ++place) {
         if (slower[i]) continue;
         choose(choice, kinds[i], c);
         ++result_.priced;
@@ -326,7 +343,7 @@ class Search {
         const bool worse = mode == SearchMode::kBounded && seconds > best_.limit();
         slower[i] = worse && choice.recompute == Recomputed::kFull;
         if (mode == SearchMode::kBounded && (!listed || worse)) continue;
-        if (p_.trained_here && !trainer_refusal(p_, c).empty()) continue;  // M1
+        if (p_.trained_here && !runs_here(c, family.answers[place])) continue;
         const double bytes = needed(c, price, layout, seconds);
         const bool fits = bytes <= allowed_;
         if (fits && result_.fitting) ++*result_.fitting;

@@ -33,6 +33,7 @@ ModelShape as_family(const Json& json, const std::string& where, const char* fam
   for (const char* key : {"sliding_window", "num_key_value_heads"})  // whose defaults are other ones
     if (!plain.find(key)) plain.set(key, Json());
   ModelShape shape = parse_hf_config(plain, where).config;
+  shape.hf_model_type.reset();  // that of a mixture is another one
   if (shape.layers > ModelShape::kMostLayers)
     Settings(json, where)
         .refuse("\"num_hidden_layers\" is ", shape.layers, ", wanted ", ModelShape::kMostLayers,

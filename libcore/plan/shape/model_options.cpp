@@ -62,15 +62,44 @@ void bias_options(std::ostream& out, const ModelShape& m, bool ours) {
   if (ours && m.hidden_act) out << " --hidden-act " << *m.hidden_act;
 }
 
+/// The layers without rotation: every N-th. Megatron wants a number that divides the layers, or a list in
+/// which 1 marks each of them.
+void no_rope_option(std::ostream& out, const ModelShape& m, bool ours) {
+  const int every = m.no_rope_freq;
+  if (every == 0) return;
+  out << " --no-rope-freq ";
+  if (ours || m.layers % every == 0) {
+    out << every;
+    return;
+  }
+  const int whole = m.layers / every, rest = m.layers % every;
+  if (whole > 0) out << "\"([0]*" << every - 1 << "+[1])*" << whole << "+[0]*" << rest << '"';
+  if (whole == 0) out << "\"[0]*" << rest << '"';
+}
+
+/// Writes the options of rotary scalings that only our trainer has.
+void long_rope_options(std::ostream& out, const ModelShape& m) {
+  const ModelShape usual;
+  if (m.rope_type == RopeType::kDefault) return;
+  out << " --rope-scaling-type " << enum_name(m.rope_type);
+  number(out, "rope-attention-factor", m.rope_attention_factor, usual.rope_attention_factor);
+  number(out, "rope-beta-fast", m.rope_beta_fast, usual.rope_beta_fast);
+  number(out, "rope-beta-slow", m.rope_beta_slow, usual.rope_beta_slow);
+  if (!m.rope_truncate) out << " --no-rope-truncate";
+  if (m.rope_type == RopeType::kLongrope)
+    out << " --rope-short-factors " << m.rope_short_factors << " --rope-long-factors " << m.rope_long_factors;
+}
+
 void position_options(std::ostream& out, const ModelShape& m, bool ours) {
   const ModelShape usual;
   if (m.position != usual.position) out << " --position-embedding-type " << enum_name(m.position);
   number(out, "rotary-base", m.rotary_base, usual.rotary_base);
   number(out, "rotary-percent", m.rotary_percent, usual.rotary_percent);
   number(out, "rotary-seq-len-interpolation-factor", m.rotary_interpolation, usual.rotary_interpolation);
-  number(out, "no-rope-freq", m.no_rope_freq, usual.no_rope_freq);
+  no_rope_option(out, m, ours);
   if (m.rope_scaling) out << " --use-rope-scaling";
-  number(out, "rope-scaling-factor", m.rope_factor, usual.rope_factor);
+  if (m.rope_type == RopeType::kDefault || ours)
+    number(out, "rope-scaling-factor", m.rope_factor, usual.rope_factor);
   if (!ours)
     return;  // LLaMA's numbers are built into Megatron, and a window that holds a whole sample changes
              // nothing
@@ -78,6 +107,9 @@ void position_options(std::ostream& out, const ModelShape& m, bool ours) {
   number(out, "rope-scaling-high-freq-factor", m.rope_high_freq, usual.rope_high_freq);
   number(out, "rope-scaling-original-positions", m.rope_original_positions, usual.rope_original_positions);
   number(out, "sliding-window", m.sliding_window, usual.sliding_window);
+  long_rope_options(out, m);
+  number(out, "window-attn-skip-freq", m.window_skip_freq, usual.window_skip_freq);
+  number(out, "max-window-layers", m.full_layers, usual.full_layers);
 }
 
 }  // namespace
@@ -93,11 +125,19 @@ std::string model_options(const ModelShape& m, bool ours) {
   else if (m.kv_channels * m.heads != m.hidden)
     out << " --kv-channels " << m.kv_channels;
   if (m.qk_layernorm) out << " --qk-layernorm";
+  if (ours && m.qk_norm_all_heads) out << " --qk-norm-all-heads";
+  if (ours && m.norm_placement != NormPlacement::kBefore)
+    out << " --norm-placement " << enum_name(m.norm_placement);
+  for (const std::string& multiplier : m.multipliers())
+    if (ours) out << ' ' << multiplier;
   if (m.swiglu) out << " --swiglu";
   if (m.norm == Normalization::kRmsNorm) out << " --normalization RMSNorm";
   if (m.untied_head) out << " --untie-embeddings-and-output-weights";
   bias_options(out, m, ours);
   position_options(out, m, ours);
+  if (ours && m.parallel_residual) out << " --parallel-residual";
+  if (ours) number(out, "parallel-norms", m.parallel_norms, 2);
+  if (ours && m.hf_model_type) out << " --hf-model-type " << *m.hf_model_type;
   const ModelShape usual;
   number(out, "norm-epsilon", m.norm_epsilon, usual.norm_epsilon);
   number(out, "attention-dropout", m.attention_dropout, usual.attention_dropout);

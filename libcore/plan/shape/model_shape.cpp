@@ -7,6 +7,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
+#include "libcore/checkpoint/families/family.h"
 
 namespace megalith {
 namespace {
@@ -237,6 +238,7 @@ void ModelShape::validate(Problems& problems) const {
   ModelConfig dense = trained();
   dense.experts.reset();
   dense.validate(problems);
+  if (!has_experts()) check_model_type(dense, problems);
   if (layers > kMostLayers) problems.add(Opt{"num-layers"}, ' ', layers, " is more than ", kMostLayers);
   has_experts() ? check_experts(*this, problems) : check_dense(*this, problems);
   check_attention(*this, problems);

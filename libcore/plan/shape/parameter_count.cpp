@@ -23,12 +23,19 @@ double latent_inputs(const ModelShape& m, double tensor) {
   return sum;
 }
 
+/// Parameters of the norms of queries and keys: each head's, which each tensor rank has whole, or those of
+/// all heads together, which are divided as the heads are.
+double head_norms(const ModelShape& m, int tensor) {
+  if (!m.qk_layernorm) return 0;
+  if (!m.qk_norm_all_heads) return 2 * norm_of(m, m.kv_channels);
+  return norm_of(m, m.query_width() / tensor + local_key_width(m, tensor));
+}
+
 double attention(const ModelShape& m, int tensor) {
   const double h = m.hidden, out = m.output_width() / tensor;
   if (m.latent_attention) return latent_inputs(m, tensor) + out * h + (m.linear_bias ? h : 0);
   const double qkv = m.query_width() / tensor + 2 * local_key_width(m, tensor);
-  return h * qkv + out * h + (m.has_qkv_bias() ? qkv : 0) + (m.linear_bias ? h : 0) +
-         (m.qk_layernorm ? 2 * norm_of(m, m.kv_channels) : 0);
+  return h * qkv + out * h + (m.has_qkv_bias() ? qkv : 0) + (m.linear_bias ? h : 0) + head_norms(m, tensor);
 }
 
 /// One rank's parameters of a feed-forward block or expert of `width` that `ranks` ranks share.
@@ -66,7 +73,7 @@ ParameterCount& ParameterCount::operator*=(double factor) {
 
 ParameterCount count_parameters(const ModelShape& m, const ParameterShare& ranks) {
   ParameterCount count;
-  const double h = m.hidden, around = attention(m, ranks.tensor) + 2 * norm_width(m);
+  const double h = m.hidden, around = attention(m, ranks.tensor) + m.layer_norms() * norm_width(m);
   const double dense = around + feed_forward(m, m.ffn_hidden, ranks.tensor);
   count.block = m.has_experts() ? around + around_experts(m, ranks.tensor) : dense;
   count.plain_block = m.has_experts() ? dense : 0;

@@ -355,12 +355,30 @@ std::vector<SimulatedStep> without_pipeline(const PlanProblem& p, const Candidat
   return {step};
 }
 
-std::vector<SimulatedStep> simulate_stages(const PlanProblem& p, const Candidate& c, Microbatches which) {
-  // The trainer's own: five periods, of which the third is repeated, and the rest.
+/// How many microbatches the trainer itself runs: five periods, of which the third is repeated, and the rest.
+int64_t own_microbatches(const Candidate& c, Microbatches which) {
   const int64_t own = 5 * int64_t{c.pipeline} + c.microbatches % c.pipeline;
-  if (which == Microbatches::kEach || c.microbatches <= own) return run_stages(p, c, 0);
+  return which == Microbatches::kEach ? c.microbatches : std::min(own, c.microbatches);
+}
+
+std::vector<SimulatedStep> simulate_stages(const PlanProblem& p, const Candidate& c, Microbatches which) {
+  const int64_t own = own_microbatches(c, which);
+  if (own == c.microbatches) return run_stages(p, c, 0);
   if (c.pipeline == 1) return without_pipeline(p, c);
   return run_stages(p, with_microbatches(c, own), (c.microbatches - own) / c.pipeline);
+}
+
+/// Why a step is not simulated though the trainer runs it: every stage runs its layers for every microbatch,
+/// and holds the samples of all of them. Empty: it is.
+std::string beyond_simulation(const PlanProblem& p, const Candidate& c, Microbatches which) {
+  constexpr int64_t kMostPasses = 250000, kMostBytes = int64_t{64} << 20;
+  constexpr int64_t kOfToken = 12;  // bytes: the token, its label and its weight in the loss
+  const int64_t own = own_microbatches(c, which), passes = own * p.model.layers,
+                bytes = own * c.pipeline * c.micro_batch * (p.model.seq_length / c.context) * kOfToken;
+  if (passes <= kMostPasses && bytes <= kMostBytes) return {};
+  return concat("a simulation of ", c.pipeline, " stages would run ", passes, " layers and hold ",
+                format_bytes(static_cast<double>(bytes)), " of samples; at most ", kMostPasses, " and ",
+                format_bytes(static_cast<double>(kMostBytes)), " are simulated");
 }
 
 std::vector<GroupTraffic> sum_of(const std::vector<SimulatedStep>& steps) {
@@ -379,6 +397,8 @@ std::vector<GroupTraffic> sum_of(const std::vector<SimulatedStep>& steps) {
 SimulatedStep simulate_step(const PlanProblem& p, const Candidate& c, Microbatches which) {
   if (const TrainerAnswer trainer = ask_trainer(p, c); !trainer.refusal.empty())
     fail(ErrorKind::kUsage, "this layout cannot be simulated: ", trainer.refusal);
+  if (const std::string beyond = beyond_simulation(p, c, which); !beyond.empty())
+    fail(ErrorKind::kUsage, beyond);
   const std::vector<SimulatedStep> steps = simulate_stages(p, c, which);
   const auto by_work = [](const SimulatedStep& a, const SimulatedStep& b) { return a.work < b.work; };
   const auto by_time = [](const SimulatedStep& a, const SimulatedStep& b) { return a.seconds < b.seconds; };
@@ -412,9 +432,10 @@ std::vector<SimulatedWorld> simulate_worlds(const PlanProblem& problem, const Fi
     world.reason = found.plans.empty() ? "no plan fits" : "the trainer runs none of the best plans";
     for (const Plan& plan : found.plans) {
       if (!ask_trainer(p, plan.candidate).refusal.empty()) continue;
+      world.reason = beyond_simulation(p, plan.candidate, Microbatches::kRepeated);
+      if (!world.reason.empty()) break;
       world.plan = plan;
       world.step = simulate_step(p, plan.candidate);
-      world.reason.clear();
       break;
     }
   }

@@ -1,6 +1,7 @@
 #include "libcore/text/bpe/added_tokens.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "libcore/base/utf8.h"
 #include "libcore/text/unicode/char_traits.h"
@@ -48,6 +49,8 @@ AddedTokens::AddedTokens(std::vector<AddedToken> tokens) : tokens_(std::move(tok
       seconds_[static_cast<unsigned char>(token.text[1])] = 1;
   }
   if (std::count(starts_.begin(), starts_.end(), 1) == 1) only_start_ = tokens_[0].text[0];
+  few_starts_ = FewBytes::of(starts_);
+  few_seconds_ = FewBytes::of(seconds_);
   if (!tokens_.empty()) pairs_.resize(256 * 256 / 64);
   for (const AddedToken& token : tokens_) {
     const size_t row = static_cast<unsigned char>(token.text[0]) * size_t{256};
@@ -68,12 +71,36 @@ void AddedTokens::add_to(IdentityHash& hash) const {
   }
 }
 
+AddedTokens::FewBytes AddedTokens::FewBytes::of(const std::array<uint8_t, 256>& set) {
+  FewBytes few{};
+  size_t count = 0;
+  for (size_t byte = 0; byte < set.size(); ++byte) {
+    if (set[byte] == 0) continue;
+    if (count == kMost) return {.bytes = {}, .all = true};
+    std::fill(few.bytes.begin() + static_cast<std::ptrdiff_t>(count++), few.bytes.end(),
+              static_cast<char>(byte));
+  }
+  return few;
+}
+
+/// A mask of the bytes of `text` that are among these.
+Bytes16 AddedTokens::FewBytes::in(const Bytes16& text) const {
+  return (text.is(bytes[0]) | text.is(bytes[1])) | (text.is(bytes[2]) | text.is(bytes[3]));
+}
+
 size_t AddedTokens::next_start(std::string_view utf8, size_t from) const {
   if (only_start_) return std::min(utf8.find(*only_start_, from), utf8.size());
   const auto byte = [&](size_t at) { return static_cast<unsigned char>(utf8[at]); };
   // A blank begins a token of several blanks and is every sixth byte: the byte after it decides without a
   // branch of its own.
   size_t at = from;
+  if (!few_starts_.all)
+    for (; at + Bytes16::kBytes < utf8.size(); at += Bytes16::kBytes) {
+      unsigned found = few_starts_.in(Bytes16::load(utf8.data() + at)).bits();
+      if (found != 0 && !few_seconds_.all)
+        found &= few_seconds_.in(Bytes16::load(utf8.data() + at + 1)).bits();
+      if (found != 0) return at + static_cast<size_t>(std::countr_zero(found));
+    }
   while (at + 1 < utf8.size() && (starts_[byte(at)] & seconds_[byte(at + 1)]) == 0) ++at;
   if (at + 1 == utf8.size() && starts_[byte(at)] == 0) ++at;
   return std::min(at, utf8.size());

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "libcore/base/machine/bytes16.h"
 #include "libcore/text/identity_hash.h"
 
 namespace megalith {
@@ -86,6 +87,15 @@ class AddedTokens {
   std::vector<AddedToken> tokens_;      // sorted by text
   std::array<uint8_t, 256> starts_{};   // 1 for the bytes with which some token begins
   std::array<uint8_t, 256> seconds_{};  // 1 for those that may follow there in a text
+  /// Few bytes, which are looked for sixteen at a time.
+  struct FewBytes {
+    static constexpr size_t kMost = 4;
+    std::array<char, kMost> bytes;  // the last one fills the rest
+    bool all = false;               // too many: every byte is taken for one
+    static FewBytes of(const std::array<uint8_t, 256>& set);
+    Bytes16 in(const Bytes16& text) const;
+  };
+  FewBytes few_starts_, few_seconds_;
   /// A bit for each pair of bytes, set if a token begins with both or consists of the first one alone. Most
   /// blanks in a text begin no token of several blanks, so this saves most searches.
   std::vector<uint64_t> pairs_;

@@ -171,6 +171,18 @@ std::array<int32_t, 256> ascii_ids(const CharacterIds& characters) {
 
 }  // namespace
 
+namespace {
+
+/// Replaces what is left of a piece after merging (CharacterIds::end).
+void end_symbols(const CharacterIds& characters, MergedPiece& piece, std::vector<int32_t>& ids) {
+  ids.assign(piece.ids.begin(), piece.ids.begin() + static_cast<std::ptrdiff_t>(piece.count));
+  characters.end(ids);
+  piece.count = ids.size();
+  std::copy(ids.begin(), ids.end(), piece.ids.begin());
+}
+
+}  // namespace
+
 struct BytePairEncoder::Lazy {
   std::once_flag once;
   std::optional<TokenReach> reach;
@@ -195,7 +207,7 @@ BytePairEncoder::BytePairEncoder(const std::array<int32_t, 256>& byte_ids, Array
       characters_(std::move(characters)),
       arrays_(std::move(arrays)),
       shift_(shift_of(arrays_.buckets)),
-      merge_pieces_(merge_pieces(chosen_isa())),
+      merging_(piece_merging(chosen_isa())),
       lazy_(std::make_unique<Lazy>()) {}
 
 bool BytePairEncoder::fit(const Arrays& arrays, size_t ids) {
@@ -282,8 +294,9 @@ void BytePairEncoder::encode(std::string_view bytes, std::vector<int32_t>& ids) 
     characters_->start(bytes, ids);
   else
     start(bytes, ids);
-  if (ids.size() <= kShort) {
-    ids.resize(merge_short(bytes, ids.data(), ids.size()));
+  if (ids.size() <= kMostSymbols) {
+    const auto* const symbols = characters_ ? nullptr : reinterpret_cast<const uint8_t*>(bytes.data());
+    ids.resize(merging_.one(tables(), symbols, ids.data(), ids.size()));
   } else {
     std::vector<WindowMerge::Token> tokens;
     WindowMerge(tables()).run(ids, tokens);
@@ -323,9 +336,14 @@ void LongPiece::finish() {
 }
 
 void BytePairEncoder::encode_short(std::span<const PieceKey> keys, MergedPiece* out) const {
-  if (!characters_) return merge_pieces_(tables(), keys, out);
+  if (!characters_) return merging_.bytes(tables(), keys, out);
+  encode_characters(keys, out);
+}
+
+void BytePairEncoder::encode_characters(std::span<const PieceKey> keys, MergedPiece* out) const {
   std::vector<PieceKey> ascii;
-  std::vector<size_t> places;
+  std::vector<size_t> places;  // of `ascii` in `keys`
+  std::vector<MergedPiece*> others;
   std::vector<int32_t> ids;
   for (size_t i = 0; i < keys.size(); ++i) {
     if (is_ascii(keys[i])) {
@@ -333,13 +351,17 @@ void BytePairEncoder::encode_short(std::span<const PieceKey> keys, MergedPiece* 
       places.push_back(i);
       continue;
     }
-    encode(keys[i].bytes(), ids);
+    characters_->start(keys[i].bytes(), ids);  // at most one for each byte
     out[i].count = ids.size();
     std::copy(ids.begin(), ids.end(), out[i].ids.begin());
+    others.push_back(&out[i]);
   }
   std::vector<MergedPiece> merged(ascii.size());
-  merge_pieces_(tables(), ascii, merged.data());
+  merging_.bytes(tables(), ascii, merged.data());
   for (size_t i = 0; i < ascii.size(); ++i) out[places[i]] = merged[i];
+  merging_.symbols(tables(), others);
+  if (!characters_->ends_with_tokens())
+    for (MergedPiece* const piece : others) end_symbols(*characters_, *piece, ids);
 }
 
 /// Whether the piece can be merged like one of bytes: all its characters are ASCII and have ids, and all
@@ -349,61 +371,6 @@ bool BytePairEncoder::is_ascii(const PieceKey& key) const {
   return characters_->ends_with_tokens() && std::all_of(bytes.begin(), bytes.end(), [&](char c) {
            return static_cast<uint8_t>(c) < 128 && characters_->id_of(static_cast<uint8_t>(c)) >= 0;
          });
-}
-
-// Each symbol stays at the place of its first byte; the bits of `alive` say which are left. Neighbours that
-// do not exist are kNobody, which joins nothing, so the only branch of a step is the one that ends the loop.
-// Other branches would be slow: the pairs of new words follow no pattern that a processor could predict.
-size_t BytePairEncoder::merge_short(std::string_view bytes, int32_t* ids, size_t n) const {
-  constexpr int kPlaceBits = 6;
-  constexpr size_t kStep = 8;
-  constexpr auto kNone = static_cast<int32_t>(kNoRank << kPlaceBits);
-  if (n < 2) return n;
-  std::array<int32_t, kShort + 2> around;
-  int32_t* const symbols = around.data() + 1;
-  std::memcpy(symbols, ids, n * sizeof *ids);
-  symbols[-1] = symbols[n] = kNobody;
-  // For each place, the rank of the pair of this and the next symbol in the high bits and the place in the
-  // low bits, so that the smallest value is also the leftmost.
-  alignas(64) std::array<int32_t, kShort> steps;
-  const auto step = [](uint32_t rank, size_t place) {
-    return static_cast<int32_t>(rank << kPlaceBits | static_cast<uint32_t>(place));
-  };
-  const MergeTables tables = this->tables();
-  const auto first_rank = [&](size_t i) {
-    if (characters_) return rank(ids[i], ids[i + 1]);
-    return arrays_
-        .byte_ranks[size_t{static_cast<uint8_t>(bytes[i])} << 8 | static_cast<uint8_t>(bytes[i + 1])];
-  };
-  for (size_t i = 0; i + 1 < n; ++i) steps[i] = step(first_rank(i), i);
-  const size_t rounded = (n + kStep - 1) / kStep * kStep;
-  for (size_t i = n - 1; i < rounded; ++i) steps[i] = kNone;
-
-  uint64_t alive = n == 64 ? ~uint64_t{0} : (uint64_t{1} << n) - 1;
-  while (true) {
-    int32_t best = kNone;
-    for (size_t i = 0; i < rounded; i += kStep)
-      for (size_t k = 0; k < kStep; ++k) best = std::min(best, steps[i + k]);
-    if (best >= kNone) break;
-    const auto at = static_cast<size_t>(best & (kShort - 1));
-    const uint32_t joined = static_cast<uint32_t>(best) >> kPlaceBits;
-    const uint64_t after = alive & (~uint64_t{1} << at);
-    const auto gone = static_cast<size_t>(std::countr_zero(after));
-    alive ^= uint64_t{1} << gone;
-    const uint64_t rest = after & (after - 1), before = alive & ((uint64_t{1} << at) - 1);
-    // -1 and n are the places of absent neighbours.
-    const auto next = rest == 0 ? n : static_cast<size_t>(std::countr_zero(rest));
-    const ptrdiff_t previous = 63 - std::countl_zero(before);
-    const int32_t id = tables.joined(joined, MergeTables::pair_of(symbols[at], symbols[gone]));
-    symbols[at] = id;
-    steps[gone] = kNone;
-    const uint32_t left_rank = rank(symbols[previous], id), right_rank = rank(id, symbols[next]);
-    steps[at] = step(right_rank, at);
-    if (previous >= 0) steps[static_cast<size_t>(previous)] = step(left_rank, static_cast<size_t>(previous));
-  }
-  size_t count = 0;
-  for (; alive != 0; alive &= alive - 1) ids[count++] = symbols[std::countr_zero(alive)];
-  return count;
 }
 
 }  // namespace megalith

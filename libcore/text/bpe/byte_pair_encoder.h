@@ -76,7 +76,6 @@ class BytePairEncoder {
 
  private:
   friend class LongPiece;
-  static constexpr size_t kShort = 64;
   static constexpr uint32_t kNoRank = MergeTables::kNoRank;
   static constexpr int32_t kNobody = MergeTables::kNobody;
 
@@ -88,7 +87,7 @@ class BytePairEncoder {
   std::vector<Merge> merges() const;
   void start(std::string_view bytes, std::vector<int32_t>& ids) const;  // appends the ids before any merge
   bool is_ascii(const PieceKey& key) const;
-  size_t merge_short(std::string_view bytes, int32_t* ids, size_t n) const;
+  void encode_characters(std::span<const PieceKey> keys, MergedPiece* out) const;
   const TokenReach& reach() const;
 
   // With characters_: the ids of ASCII characters, so that pieces of these are merged like pieces of bytes; 0
@@ -97,8 +96,8 @@ class BytePairEncoder {
   std::optional<CharacterIds> characters_;
   Arrays arrays_;
   int shift_;
-  MergePieces merge_pieces_;  // the implementation for this processor
-  struct Lazy;                // what the encoder computes when the first long piece needs it
+  PieceMerging merging_;  // the implementation for this processor
+  struct Lazy;            // what the encoder computes when the first long piece needs it
   std::unique_ptr<Lazy> lazy_;
 };
 

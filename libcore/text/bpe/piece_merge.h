@@ -75,7 +75,22 @@ struct MergedPiece {
 using MergePieces = void (*)(const MergeTables& tables, std::span<const PieceKey> keys, MergedPiece* out);
 void merge_pieces_generic(const MergeTables& tables, std::span<const PieceKey> keys, MergedPiece* out);
 void merge_pieces_avx2(const MergeTables& tables, std::span<const PieceKey> keys, MergedPiece* out);
-/// The fastest implementation for `isa`.
-MergePieces merge_pieces(Isa isa);
+/// The same for pieces whose `ids` are the symbols with which merging starts; they are replaced.
+using MergeSymbols = void (*)(const MergeTables& tables, std::span<MergedPiece* const> pieces);
+void merge_symbols_generic(const MergeTables& tables, std::span<MergedPiece* const> pieces);
+void merge_symbols_avx2(const MergeTables& tables, std::span<MergedPiece* const> pieces);
+/// Merges a piece of up to kMostSymbols symbols, `ids`, and returns how many are left there. `bytes`: the
+/// piece's, if each of them is a symbol; else null.
+constexpr size_t kMostSymbols = 64;
+using MergeOne = size_t (*)(const MergeTables& tables, const uint8_t* bytes, int32_t* ids, size_t n);
+size_t merge_one_generic(const MergeTables& tables, const uint8_t* bytes, int32_t* ids, size_t n);
+size_t merge_one_avx2(const MergeTables& tables, const uint8_t* bytes, int32_t* ids, size_t n);
+/// The fastest implementations for `isa`.
+struct PieceMerging {
+  MergePieces bytes;
+  MergeSymbols symbols;
+  MergeOne one;
+};
+PieceMerging piece_merging(Isa isa);
 
 }  // namespace megalith

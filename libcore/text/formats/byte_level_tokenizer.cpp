@@ -9,6 +9,7 @@
 #include "libcore/text/bpe/cache/pretoken_batch.h"
 #include "libcore/text/formats/pretoken_stream.h"
 #include "libcore/text/identity_hash.h"
+#include "libcore/text/unicode/python_text.h"
 
 namespace megalith {
 namespace {
@@ -19,6 +20,9 @@ constexpr size_t kEnds = 2048;                 // pretokens found at a time
 constexpr size_t kLongPretoken = size_t{1} << 16;
 
 constexpr size_t kSeedsAtOnce = 1024;
+/// Tokens that may be seeds, the first ones: as a rule a text has more of them than of those that were merged
+/// later. Merging all 262,144 of Gemma would take a tenth of its first run.
+constexpr size_t kMostSeeds = (size_t{1} << 17) - 1;
 
 }  // namespace
 
@@ -90,6 +94,7 @@ ByteLevelTokenizer::ByteLevelTokenizer(ByteLevelModel model)
       cutter_(std::move(model.cutter)),
       look_ahead_(model.look_ahead),
       dropped_(std::move(model.dropped)),
+      mark_(std::move(model.mark)),
       raw_added_(std::move(model.raw_added)),
       normalized_added_(std::move(model.normalized_added)),
       eod_(model.eod),
@@ -112,7 +117,9 @@ void ByteLevelTokenizer::take_whole(const std::vector<int32_t>& ids) {
 }
 
 void ByteLevelTokenizer::expect(uint64_t bytes) {
-  if (seeded_ == 0) memory_.emplace(TokenCache::Size::for_text(bytes, seeds_.size()), rules_.wide);
+  if (seeded_ != 0) return;
+  memory_.emplace(TokenCache::Size::for_text(bytes, seeds_.size()), rules_.wide);
+  to_seed_ = TokenCache::Size::pays(bytes, seeds_.size()) ? seeds_.size() : 0;
 }
 
 ByteLevelTables ByteLevelTokenizer::tables() const {
@@ -124,9 +131,10 @@ ByteLevelTables ByteLevelTokenizer::tables() const {
           .hash = hash()};
 }
 
-/// Calls take(id, ids) with the ids that merging gives for each token. Short ones are merged side by side.
+/// Calls take(id, ids) with the ids that merging gives for each of the first `count` tokens. Short ones are
+/// merged side by side.
 template <class Take>
-void ByteLevelTokenizer::merge_tokens(const Take& take) const {
+void ByteLevelTokenizer::merge_tokens(size_t count, const Take& take) const {
   std::vector<PieceKey> keys;
   std::vector<size_t> ids_of_keys;
   std::vector<MergedPiece> merged(kSeedsAtOnce);
@@ -138,7 +146,7 @@ void ByteLevelTokenizer::merge_tokens(const Take& take) const {
     ids_of_keys.clear();
   };
   std::vector<int32_t> ids;
-  for (size_t id = 0; id < tokens_.size(); ++id) {
+  for (size_t id = 0; id < count; ++id) {
     if (tokens_[id].size() > PieceKey::kLongest) {
       rules_.encoder.encode(tokens_[id], ids);
       take(id, std::span<const int32_t>(ids));
@@ -153,7 +161,7 @@ void ByteLevelTokenizer::merge_tokens(const Take& take) const {
 
 std::vector<int32_t> ByteLevelTokenizer::find_unmerged(const std::vector<bool>& literal) const {
   std::vector<int32_t> found;
-  merge_tokens([&](size_t id, std::span<const int32_t> ids) {
+  merge_tokens(tokens_.size(), [&](size_t id, std::span<const int32_t> ids) {
     const bool is_merged = ids.size() == 1 && ids[0] == static_cast<int32_t>(id);
     if (!is_merged && !(id < literal.size() && literal[id])) found.push_back(static_cast<int32_t>(id));
   });
@@ -170,7 +178,7 @@ std::vector<int32_t> ByteLevelTokenizer::unmerged() const {
 
 std::vector<PieceSeed> ByteLevelTokenizer::find_seeds() const {
   std::vector<PieceSeed> seeds;
-  merge_tokens([&](size_t id, std::span<const int32_t> ids) {
+  merge_tokens(std::min(tokens_.size(), kMostSeeds), [&](size_t id, std::span<const int32_t> ids) {
     const std::string_view token = tokens_[id];
     if (token.size() > PieceKey::kLongest) return;
     const auto whole = rules_.whole.find(token);
@@ -186,8 +194,8 @@ std::vector<PieceSeed> ByteLevelTokenizer::find_seeds() const {
 // for another. Without seeds, 4 MB of English take 9 % more processor time, and 150 MB 2.6 %.
 void ByteLevelTokenizer::help_to_seed() const {
   constexpr size_t kAhead = 24;  // cache lines prefetched ahead, since adding to a line would wait for it
-  for (size_t first; (first = seeded_.fetch_add(kSeedsAtOnce)) < seeds_.size();) {
-    const auto seeds = seeds_.span().subspan(first, std::min(kSeedsAtOnce, seeds_.size() - first));
+  for (size_t first; (first = seeded_.fetch_add(kSeedsAtOnce)) < to_seed_;) {
+    const auto seeds = seeds_.span().subspan(first, std::min(kSeedsAtOnce, to_seed_ - first));
     for (size_t i = 0; i < seeds.size(); ++i) {
       if (i + kAhead < seeds.size()) __builtin_prefetch(&memory_->table.line(seeds[i + kAhead].key), 1);
       const auto id = static_cast<int32_t>(seeds[i].id);
@@ -371,7 +379,12 @@ std::string ByteLevelTokenizer::hash() const {
   hash.add("BPE 2");  // when this changes, so must kPackedVersion (packed_model.cpp)
   hash.add(rule_names_);
   hash.add(static_cast<int64_t>(tokens_.size()));
-  for (size_t id = 0; id < tokens_.size(); ++id) hash.add(tokens_[id]);
+  for (size_t id = 0; id < tokens_.size(); ++id) {
+    if (mark_.empty())
+      hash.add(tokens_[id]);
+    else
+      hash.add(replaced(tokens_[id], " ", mark_));
+  }
   rules_.encoder.add_to(hash);
   raw_added_.add_to(hash);
   normalized_added_.add_to(hash);

@@ -39,6 +39,9 @@ struct ByteLevelModel : TokenizerModel {
   std::array<int32_t, 256> byte_ids{};     // id of each byte; merging of a pretoken starts with these
   std::string dropped = {};                // bytes that are taken out of pretokens before they are merged
   std::optional<CharacterIds> characters;  // instead of byte_ids, if tokens are text and not bytes
+  /// For characters: what a blank in `tokens`, and in the texts that are encoded, is in the vocabulary's
+  /// files. Empty: a blank.
+  std::string mark = {};
   std::vector<BytePairEncoder::Merge> merges;
   MergeRanks ranks = MergeRanks::kOrder;
   std::vector<uint32_t> given_ranks;  // the rank of each merge, with MergeRanks::kGiven
@@ -86,13 +89,15 @@ class ByteLevelTokenizer : public CoreTokenizer {
   /// Encodes a pretoken that arrives in parts. It must not be one of unmerged().
   LongPiece long_pretoken(TakeIds take) const { return {rules_.encoder, std::move(take)}; }
 
-  /// The short pieces that the token cache holds from the start: tokens whose text is encoded as just their
-  /// own id. That is not true of every token.
+  /// The short pieces that the token cache holds from the start: some of the tokens whose text is encoded as
+  /// just their own id. That is not true of every token.
   std::span<const PieceSeed> seeds() const { return seeds_.span(); }
   /// In ascending order, the tokens that replace a pretoken of the same text without merging: those of
   /// `whole`, or with ignore_merges those that merging would not give. They are few, so looking for them
   /// costs little.
   std::vector<int32_t> unmerged() const;
+  /// See ByteLevelModel.
+  const std::string& mark() const { return mark_; }
   /// How this tokenizer finds pretokens.
   const FindPretokens& find_pretokens() const { return find_pretokens_; }
 
@@ -114,7 +119,7 @@ class ByteLevelTokenizer : public CoreTokenizer {
   void split_at_added(std::string_view utf8, const Plain& plain, const Special& special) const;
   void encode_with(Scratch&, std::string_view utf8, Sink) const;
   template <class Take>
-  void merge_tokens(const Take& take) const;
+  void merge_tokens(size_t count, const Take& take) const;
   std::vector<PieceSeed> find_seeds() const;
   void help_to_seed() const;
   void take_whole(const std::vector<int32_t>& ids);
@@ -133,12 +138,13 @@ class ByteLevelTokenizer : public CoreTokenizer {
   FindPretokens find_pretokens_;
   std::shared_ptr<const TextCutter> cutter_;
   std::optional<size_t> look_ahead_;
-  std::string dropped_;
+  std::string dropped_, mark_;
   SharedArray<PieceSeed> seeds_;
   AddedTokens raw_added_, normalized_added_;
   int32_t eod_;
   std::string rule_names_, hash_;
-  mutable std::atomic<size_t> seeded_{0};  // number of seeds that threads have added to memory_ or are adding
+  size_t to_seed_ = 0;                     // number of seeds that memory_ gets: all or none
+  mutable std::atomic<size_t> seeded_{0};  // number of those that threads have added or are adding
   mutable Scratches scratches_;
 };
 

@@ -13,9 +13,14 @@ namespace {
 
 constexpr const char* kEndOfText = "<|endoftext|>";
 
-std::vector<BytePairEncoder::Merge> read_merges(const std::string& path, const Vocabulary& vocabulary) {
-  std::vector<BytePairEncoder::Merge> merges;
-  const std::string contents = read_file(path);
+struct MergeLine {
+  Vocabulary::Sides sides;
+  int64_t number;
+};
+
+/// The merges in the contents of the file `path`.
+std::vector<MergeLine> merge_lines(const std::string& path, std::string_view contents) {
+  std::vector<MergeLine> lines;
   std::string_view rest = contents;
   for (int64_t number = 1; !rest.empty(); ++number) {
     const size_t end = std::min(rest.find('\n'), rest.size());
@@ -24,15 +29,21 @@ std::vector<BytePairEncoder::Merge> read_merges(const std::string& path, const V
     if (line.ends_with('\r')) line.remove_suffix(1);
     if (line.starts_with("#version")) continue;
     if (line.empty() && trim(rest).empty()) break;  // only blank lines are left
-    const auto where = [&] { return concat(path, ":", number); };
     const size_t blank = line.find(' ');
     if (blank == std::string_view::npos || blank != line.rfind(' '))
-      fail(ErrorKind::kData, where(), ": found ", quote(line),
+      fail(ErrorKind::kData, path, ":", number, ": found ", quote(line),
            ", wanted two tokens with one blank between them");
-    merges.push_back(
-        vocabulary.merge(std::string(line.substr(0, blank)), std::string(line.substr(blank + 1)), where));
+    lines.push_back({{line.substr(0, blank), line.substr(blank + 1)}, number});
   }
-  return merges;
+  return lines;
+}
+
+std::vector<BytePairEncoder::Merge> read_merges(const std::string& path, const Vocabulary& vocabulary) {
+  const std::string contents = read_file(path);
+  const std::vector<MergeLine> lines = merge_lines(path, contents);
+  return vocabulary.merges(
+      lines.size(), [&](size_t i) { return lines[i].sides; },
+      [&](size_t i) { return concat(path, ":", lines[i].number); });
 }
 
 }  // namespace

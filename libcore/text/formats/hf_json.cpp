@@ -14,6 +14,7 @@
 #include "libcore/text/formats/json_cursor.h"
 #include "libcore/text/formats/packed_model.h"
 #include "libcore/text/formats/vocabulary.h"
+#include "libcore/text/unicode/python_text.h"
 #include "libcore/text/unicode/unicode.h"
 
 namespace megalith {
@@ -61,27 +62,33 @@ void check_model(const JsonCursor& model) {
     if (const auto affix = model.find(key); affix && !affix->text().empty()) affix->refuse("none (null)");
 }
 
-/// Each merge is "left right" (until tokenizers 0.19) or ["left", "right"].
+/// A merge is "left right" (until tokenizers 0.19) or ["left", "right"]. Nothing for other values.
+std::optional<Vocabulary::Sides> sides_of(const Json& merge) {
+  if (merge.is_array()) {
+    const Json::Array& pair = merge.as_array();
+    if (pair.size() != 2 || !pair[0].is_string() || !pair[1].is_string()) return std::nullopt;
+    return Vocabulary::Sides{pair[0].as_string(), pair[1].as_string()};
+  }
+  if (!merge.is_string()) return std::nullopt;
+  const std::string_view both = merge.as_string();
+  const size_t blank = both.find(' ');
+  if (blank == std::string_view::npos || both.find(' ', blank + 1) != std::string_view::npos)
+    return std::nullopt;
+  return Vocabulary::Sides{both.substr(0, blank), both.substr(blank + 1)};
+}
+
 std::vector<BytePairEncoder::Merge> read_merges(const JsonCursor& merges, const Vocabulary& vocabulary) {
   if (!merges.json().is_array()) merges.refuse("a list");
-  std::vector<BytePairEncoder::Merge> out;
-  out.reserve(merges.json().as_array().size());
-  for (const Json& merge : merges.json().as_array()) {
-    const auto where = [&] { return concat(merges.file(), ": model.merges[", out.size(), "]"); };
-    if (merge.is_array() && merge.as_array().size() == 2 && merge.as_array()[0].is_string() &&
-        merge.as_array()[1].is_string()) {
-      out.push_back(
-          vocabulary.merge(merge.as_array()[0].as_string(), merge.as_array()[1].as_string(), where));
-      continue;
-    }
-    const std::vector<std::string> sides =
-        merge.is_string() ? split(merge.as_string(), ' ') : std::vector<std::string>();
-    if (sides.size() != 2)
-      fail(ErrorKind::kData, where(), " is ", merge.dump(),
+  const Json::Array& all = merges.json().as_array();
+  const auto where = [&](size_t i) { return concat(merges.file(), ": model.merges[", i, "]"); };
+  const auto sides = [&](size_t i) {
+    const auto of = sides_of(all[i]);
+    if (!of)
+      fail(ErrorKind::kData, where(i), " is ", all[i].dump(),
            ", wanted two tokens, \"left right\" or [\"left\", \"right\"]");
-    out.push_back(vocabulary.merge(sides[0], sides[1], where));
-  }
-  return out;
+    return *of;
+  };
+  return vocabulary.merges(all.size(), sides, where);
 }
 
 void read_added(const JsonCursor& list, AddedTokenList& added) {
@@ -105,9 +112,11 @@ void read_added(const JsonCursor& list, AddedTokenList& added) {
          odds > 1 ? concat("; ", odds - 1, " more are like it") : "");
 }
 
-CharacterIds::Unknown read_unknown(const JsonCursor& model, const Vocabulary& vocabulary) {
+/// `texts`: those of all ids.
+CharacterIds::Unknown read_unknown(const JsonCursor& model, const Vocabulary& vocabulary,
+                                   const std::vector<std::string>& texts) {
   CharacterIds::Unknown out;
-  if (model.flag("byte_fallback", false)) out.bytes = CharacterIds::Unknown::bytes_of(vocabulary.texts());
+  if (model.flag("byte_fallback", false)) out.bytes = CharacterIds::Unknown::bytes_of(texts);
   out.fuse = model.flag("fuse_unk", false);
   const auto token = model.find("unk_token");
   if (!token) return out;
@@ -132,6 +141,30 @@ SharedBorders borders_of(const ByteLevelModel& model) {
       });
   if (model.ignore_merges || characters.has_some_bytes() || merges_special) return nullptr;
   return std::make_shared<const CharacterBorders>(model.tokens, model.merges, characters);
+}
+
+/// The character that stands for each blank of a normalized text, because the normalizer's last step replaces
+/// all blanks; empty if there is none.
+std::string mark_of_blanks(const Normalizer& normalizer) {
+  if (normalizer.empty()) return {};
+  const auto* const last = std::get_if<Normalizer::Replace>(&normalizer.steps().back());
+  if (!last || last->from != " " || last->to.empty() || last->to == " ") return {};
+  return code_point_at(last->to).bytes == last->to.size() ? last->to : std::string();
+}
+
+/// Makes the mark that stands for blanks a blank, if no token has one: a byte in place of U+2581's three.
+/// Then twice as many words are short pieces of ASCII, and texts, in which blanks stay, need not be
+/// rewritten.
+void shorten_marks(const std::string& mark, ByteLevelModel& model) {
+  const auto has_blank = [](const std::string& text) { return text.find(' ') != std::string::npos; };
+  const auto& tokens = model.tokens;
+  if (mark.empty() || !model.normalized_added.empty() ||
+      std::find(tokens.begin(), tokens.end(), mark) == tokens.end() ||
+      std::any_of(tokens.begin(), tokens.end(), has_blank))
+    return;
+  for (std::string& token : model.tokens)
+    if (token.find(mark) != std::string::npos) token = replaced(token, mark, " ");
+  model.mark = mark;
 }
 
 /// Whether the file says nothing about pretokens, so that a text is one of them.
@@ -263,14 +296,16 @@ ByteLevelModel read_bpe(const Source& source, const JsonCursor& root, const HfPr
   ByteLevelModel out;
   out.merges = read_merges(model.at("merges"), vocabulary);
   out.ignore_merges = model.flag("ignore_merges", false);
-  const std::vector<std::string> texts = read_added_and_end(source, root, vocabulary, out);
+  std::vector<std::string> texts = read_added_and_end(source, root, vocabulary, out);
   all_texts = TokenTexts(texts);
   out.rules = names(pretokenizer);
   if (pretokenizer.byte_level) {
     fill_bytes(model, vocabulary, out);
   } else {
-    out.tokens = texts;
-    const CharacterIds::Unknown unknown = read_unknown(model, vocabulary);
+    out.tokens = std::move(texts);
+    const CharacterIds::Unknown unknown = read_unknown(model, vocabulary, out.tokens);
+    if (has_no_pretokens(pretokenizer) && !pretokenizer.metaspace)
+      shorten_marks(mark_of_blanks(read_hf_normalizer(root)), out);
     out.characters.emplace(out.tokens, unknown);
     out.rules = concat("characters, unknown ", unknown.id.value_or(-1), unknown.fuse ? " fused" : "",
                        model.flag("byte_fallback", false) ? " or bytes" : "", out.rules.empty() ? "" : "; ",
@@ -383,14 +418,15 @@ Made make(HfParts parts) {
 // The following store what later runs need of a tokenizer.json, so that they need not parse it:
 // the stages around the model as JSON, the texts of the tokens, and the model.
 
-std::string pack_parts(const Json& root, const HfParts& parts, const CoreTokenizer& core) {
+std::string pack_parts(const Json& root, const TokenTexts& texts, CoreModel model,
+                       const CoreTokenizer& core) {
   Json stages = Json::object();
   for (const char* key : {"normalizer", "pre_tokenizer", "post_processor", "decoder"})
     if (const Json* stage = root.find(key)) stages.set(key, *stage);
   Packer out;
   out.add(stages.dump());
-  pack(parts.texts, out);
-  pack(parts.model, core, out);
+  pack(texts, out);
+  pack(std::move(model), core, out);
   return out.take();
 }
 
@@ -431,8 +467,10 @@ std::unique_ptr<Tokenizer> read_tokenizer(const Source& source) {
   HfParts parts = read_stages(root, pretokenizer, source.settings.around);
   parts.model = read_model(source, root, pretokenizer, parts.texts);
   if (!kept) return make(std::move(parts)).tokenizer;
-  Made made = make(parts);
-  kept->store(pack_parts(json, parts, *made.core));
+  const TokenTexts texts = parts.texts;
+  CoreModel model = copy_to_pack(parts.model);
+  Made made = make(std::move(parts));
+  kept->store(pack_parts(json, texts, std::move(model), *made.core));
   return std::move(made.tokenizer);
 }
 

@@ -6,6 +6,7 @@
 #include "libcore/base/utf8.h"
 #include "libcore/text/identity_hash.h"
 #include "libcore/text/unicode/char_traits.h"
+#include "libcore/text/unicode/python_text.h"
 #include "libcore/text/unicode/unicode.h"
 
 namespace megalith {
@@ -57,6 +58,19 @@ bool model_decodes(const HfParts& parts) {
          std::holds_alternative<TokenDecoder::ByteLevel>(steps[0]);
 }
 
+/// The normalizer for a model in which a blank stands for the mark that the last step writes for blanks
+/// (ByteLevelModel::mark): blanks stay, and it is marks in a text that are replaced.
+Normalizer with_blanks(const Normalizer& written, const CoreModel& core) {
+  const auto* const model = std::get_if<ByteLevelModel>(&core);
+  if (!model || model->mark.empty() || written.empty()) return written;
+  std::vector<Normalizer::Step> steps = written.steps();
+  steps.back() = Normalizer::Replace{model->mark, " "};
+  if (steps.size() > 1)
+    if (auto* const prepend = std::get_if<Normalizer::Prepend>(&steps[steps.size() - 2]))
+      prepend->text = replaced(prepend->text, model->mark, " ");
+  return Normalizer(std::move(steps));
+}
+
 bool ends_with_space(std::string_view utf8) {
   return is_space(code_point_at(utf8.substr(character_begin(utf8, utf8.size() - 1))).value);
 }
@@ -70,8 +84,9 @@ HfTokenizer::HfTokenizer(Ready, HfParts parts)
       core_decodes_(model_decodes(parts)),
       raw_added_(added_for(parts, false)),
       normalized_added_(added_for(parts, true)),
+      written_(parts.normalizer),
+      normalizer_(with_blanks(written_, parts.model)),
       core_(make_core(core_model(parts))),
-      normalizer_(std::move(parts.normalizer)),
       stream_normalizer_(StreamNormalizer::of(normalizer_)),
       metaspace_(std::move(parts.metaspace)),
       around_(std::move(parts.around)),
@@ -201,11 +216,8 @@ std::string HfTokenizer::decode(std::span<const int32_t> ids) const {
 }
 
 void HfTokenizer::decode_all(std::span<const int32_t> ids, ByteBuffer& out) const {
-  constexpr size_t kMany = 4096;  // for fewer, making joined_ would take longer than it saves
   if (core_decodes_) return core_->decode_all(ids, out);
-  if (ids.size() < kMany) return Tokenizer::decode_all(ids, out);
-  std::call_once(joined_made_, [&] { joined_ = JoinedDecoder::of(decoder_, texts_); });
-  joined_ ? joined_->decode_all(ids, out) : Tokenizer::decode_all(ids, out);
+  joined_.decode_all(*this, ids, out, [&] { return JoinedDecoder::of(decoder_, texts_); });
 }
 
 namespace {
@@ -273,7 +285,7 @@ std::string HfTokenizer::hash() const {
   hash.add(core_->hash());
   raw_added_.add_to(hash);
   normalized_added_.add_to(hash);
-  for (const Normalizer::Step& step : normalizer_.steps())
+  for (const Normalizer::Step& step : written_.steps())
     std::visit([&](const auto& s) { add_step(hash, s); }, step);
   if (metaspace_) {
     hash.add(metaspace_->mark);

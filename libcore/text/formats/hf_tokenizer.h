@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,6 +11,7 @@
 #include "libcore/text/bpe/token_texts.h"
 #include "libcore/text/formats/hf_stages.h"
 #include "libcore/text/formats/packed_model.h"
+#include "libcore/text/lazy_joined.h"
 #include "libcore/text/unicode/stream_normalizer.h"
 
 namespace megalith {
@@ -73,15 +73,15 @@ class HfTokenizer : public Tokenizer {
   bool core_finds_added_;  // which saves a pass over the text
   bool core_decodes_;      // which saves a string for each token
   AddedTokens raw_added_, normalized_added_;
+  Normalizer written_;     // as the file has it
+  Normalizer normalizer_;  // what texts go through; see with_blanks()
   std::unique_ptr<CoreTokenizer> core_;
-  Normalizer normalizer_;
   std::optional<StreamNormalizer> stream_normalizer_;  // empty: texts are normalized whole
   std::optional<Metaspace> metaspace_;
   HfTemplate around_;
   TokenDecoder decoder_;
   TokenTexts texts_;
-  mutable std::once_flag joined_made_;
-  mutable std::optional<JoinedDecoder> joined_;  // made for many ids; empty: decoder_ does more than join
+  LazyJoined<JoinedDecoder> joined_;  // nothing where decoder_ does more than join
 };
 
 }  // namespace megalith

@@ -18,7 +18,7 @@ namespace {
 
 /// The version of the stored files. It must go up whenever their format changes, or the way in which the hash
 /// or another stored value is computed: otherwise old files would be read as new ones.
-constexpr int kPackedVersion = 9;
+constexpr int kPackedVersion = 10;
 
 struct PackedAdded {
   uint32_t bytes;  // bytes of the token's text
@@ -237,6 +237,7 @@ void pack(const ByteLevelModel& model, Packer& out) {
   out.add(std::span<const int32_t>(numbers));
   out.add(std::span<const int32_t>(model.byte_ids));
   out.add(model.dropped);
+  out.add(model.mark);
   pack_added(model.raw_added, out);
   pack_added(model.normalized_added, out);
   pack(*model.tables, out);
@@ -250,6 +251,7 @@ std::optional<ByteLevelModel> unpack_model(Unpacker& in) {
   const auto numbers = in.array<int32_t>();
   const auto byte_ids = in.array<int32_t>();
   model.dropped = in.text();
+  model.mark = in.text();
   auto raw = unpack_added(in), normalized = unpack_added(in);
   model.tables = unpack_tables(in);
   std::optional<CharacterBorders> borders;
@@ -398,6 +400,25 @@ std::unique_ptr<CoreTokenizer> make_core(CoreModel model) {
   return std::visit(make, model);
 }
 
+CoreModel copy_to_pack(CoreModel& model) {
+  const auto copy = []<class Model>(Model& m) -> CoreModel {
+    Model aside;
+    const auto swap_lists = [&] {
+      m.tokens.swap(aside.tokens);
+      if constexpr (std::is_same_v<Model, UnigramModel>) m.scores.swap(aside.scores);
+      if constexpr (std::is_same_v<Model, ByteLevelModel>) {
+        m.merges.swap(aside.merges);
+        m.given_ranks.swap(aside.given_ranks);
+      }
+    };
+    swap_lists();
+    CoreModel made = m;
+    swap_lists();
+    return made;
+  };
+  return std::visit(copy, model);
+}
+
 void pack(CoreModel model, const CoreTokenizer& core, Packer& out) {
   const auto kind = static_cast<int32_t>(model.index());
   out.add(std::span<const int32_t>(&kind, 1));
@@ -457,11 +478,13 @@ std::unique_ptr<ByteLevelTokenizer> kept_tokenizer(const std::optional<CachedFil
       return std::make_unique<ByteLevelTokenizer>(std::move(*model));
     }
   }
-  ByteLevelModel model = read();
-  auto tokenizer = std::make_unique<ByteLevelTokenizer>(model);
-  model.tables = tokenizer->tables();
+  CoreModel model = read();
+  CoreModel copy = copy_to_pack(model);
+  auto tokenizer = std::make_unique<ByteLevelTokenizer>(std::get<ByteLevelModel>(std::move(model)));
+  auto& packed = std::get<ByteLevelModel>(copy);
+  packed.tables = tokenizer->tables();
   Packer out;
-  pack(model, out);
+  pack(packed, out);
   kept->store(out.take());
   return tokenizer;
 }

@@ -102,6 +102,9 @@ std::optional<WordPieceModel> unpack_wordpiece_model(Unpacker& in);
 using CoreModel = std::variant<ByteLevelModel, UnigramModel, WordPieceModel>;
 /// Its tokenizer, which looks for added tokens only if it is a ByteLevelTokenizer.
 std::unique_ptr<CoreTokenizer> make_core(CoreModel model);
+/// A copy of `model` without what its tokenizer's tables replace: tokens, merges, scores. (The model is not
+/// const because these are moved aside.)
+CoreModel copy_to_pack(CoreModel& model);
 /// Packs `model` with the tables of `core`, its tokenizer.
 void pack(CoreModel model, const CoreTokenizer& core, Packer& out);
 std::optional<CoreModel> unpack_core(Unpacker& in);

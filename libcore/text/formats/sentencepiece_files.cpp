@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <mutex>
 #include <optional>
 
 #include "libcore/base/error.h"
@@ -16,6 +15,7 @@
 #include "libcore/text/formats/sentencepiece/sentencepiece_table.h"
 #include "libcore/text/formats/sentencepiece/whole_text_encoder.h"
 #include "libcore/text/identity_hash.h"
+#include "libcore/text/lazy_joined.h"
 
 namespace megalith {
 namespace {
@@ -47,10 +47,7 @@ class Pieces : public Tokenizer {
   }
   std::string decode(std::span<const int32_t> ids) const override { return decoder_.decode(ids); }
   void decode_all(std::span<const int32_t> ids, ByteBuffer& out) const override {
-    constexpr size_t kMany = 4096;  // for fewer, making joined_ would take longer than it saves
-    if (ids.size() < kMany) return Tokenizer::decode_all(ids, out);
-    std::call_once(joined_made_, [this] { joined_ = JoinedPieces::of(decoder_); });
-    joined_ ? joined_->decode_all(ids, out) : Tokenizer::decode_all(ids, out);
+    joined_.decode_all(*this, ids, out, [this] { return JoinedPieces::of(decoder_); });
   }
   std::string name() const override { return name_; }
   std::string hash() const override { return hash_; }
@@ -61,8 +58,7 @@ class Pieces : public Tokenizer {
  private:
   std::string path_, name_;
   SentencePieceDecoder decoder_;
-  mutable std::once_flag joined_made_;
-  mutable std::optional<JoinedPieces> joined_;
+  LazyJoined<JoinedPieces> joined_;
   int32_t eod_;
   std::string hash_;
 };

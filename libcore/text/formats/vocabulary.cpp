@@ -1,8 +1,10 @@
 #include "libcore/text/formats/vocabulary.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <limits>
+#include <span>
 #include <unordered_set>
 
 #include "libcore/base/error.h"
@@ -53,8 +55,7 @@ void Vocabulary::reserve(size_t tokens) {
 
 /// The index of a token's slot, or of the free one where it would be.
 size_t Vocabulary::find_slot(std::string_view token, uint64_t hash) const {
-  for (size_t at = hash >> 32;; ++at) {
-    at &= slots_.size() - 1;
+  for (size_t at = first_slot(hash);; at = (at + 1) & (slots_.size() - 1)) {
     const Slot& slot = slots_[at];
     if (slot.entry == 0) return at;
     if (slot.hash == static_cast<uint32_t>(hash) && entries_[slot.entry - 1].token == token) return at;
@@ -91,17 +92,72 @@ std::optional<int32_t> Vocabulary::find(std::string_view token) const {
   return entries_[slot.entry - 1].id;
 }
 
-int32_t Vocabulary::need(std::string_view token, const Where& where, const char* what) const {
-  const auto id = find(token);
-  if (!id)
+int32_t Vocabulary::need(std::string_view token, uint64_t hash, const Where& where, const char* what) const {
+  const Slot& slot = slots_[find_slot(token, hash)];
+  if (slot.entry == 0)
     fail(ErrorKind::kData, where(), ": ", what, " ", quote(token), " is not in the vocabulary of ", place_);
-  return *id;
+  return entries_[slot.entry - 1].id;
 }
 
-BytePairEncoder::Merge Vocabulary::merge(const std::string& left, const std::string& right,
-                                         const Where& where) const {
-  return {need(left, where, "the left token"), need(right, where, "the right token"),
-          need(left + right, where, "the joined token")};
+/// Tokens of some merges, looked up together: first the places of all of them are on their way, then the
+/// entries to which these lead.
+class Vocabulary::Lookups {
+ public:
+  static constexpr size_t kMost = 32;  // merges
+
+  explicit Lookups(const Vocabulary& of) : of_(of) {}
+
+  void add(const Sides& sides) {
+    std::string& joined = joined_[count_];
+    joined.assign(sides.left).append(sides.right);
+    Tokens& tokens = tokens_[count_++];
+    tokens = {
+        {{sides.left, hash_of(sides.left)}, {sides.right, hash_of(sides.right)}, {joined, hash_of(joined)}}};
+    for (const Token& token : tokens) __builtin_prefetch(&of_.slots_[of_.first_slot(token.hash)]);
+  }
+  /// Passes the ids of each merge's left, right and joined token to `out`, and forgets the merges.
+  void take(const std::function<std::string(size_t)>& where, std::vector<BytePairEncoder::Merge>& out) {
+    constexpr const char* kWhat[] = {"the left token", "the right token", "the joined token"};
+    for (const Tokens& tokens : std::span(tokens_).first(count_))
+      for (const Token& token : tokens)
+        if (const uint32_t entry = of_.slots_[of_.first_slot(token.hash)].entry; entry != 0)
+          __builtin_prefetch(&of_.entries_[entry - 1]);
+    for (const Tokens& tokens : std::span(tokens_).first(count_)) {
+      std::array<int32_t, 3> ids;
+      for (size_t k = 0; k < ids.size(); ++k)
+        ids[k] = of_.need(
+            tokens[k].text, tokens[k].hash, [&] { return where(out.size()); }, kWhat[k]);
+      out.push_back({ids[0], ids[1], ids[2]});
+    }
+    count_ = 0;
+  }
+  bool full() const { return count_ == kMost; }
+
+ private:
+  struct Token {
+    std::string_view text;
+    uint64_t hash;
+  };
+  using Tokens = std::array<Token, 3>;
+
+  const Vocabulary& of_;
+  std::array<Tokens, kMost> tokens_;
+  std::array<std::string, kMost> joined_;
+  size_t count_ = 0;
+};
+
+std::vector<BytePairEncoder::Merge> Vocabulary::merges(
+    size_t count, const std::function<Sides(size_t)>& sides,
+    const std::function<std::string(size_t)>& where) const {
+  Lookups lookups(*this);
+  std::vector<BytePairEncoder::Merge> out;
+  out.reserve(count);
+  for (size_t i = 0; i < count; ++i) {
+    lookups.add(sides(i));
+    if (lookups.full()) lookups.take(where, out);
+  }
+  lookups.take(where, out);
+  return out;
 }
 
 std::vector<std::string> Vocabulary::texts() const {

@@ -32,8 +32,15 @@ class Vocabulary {
   /// Returns the beginning of an error message. It is a function because the text is slow to build and rarely
   /// needed.
   using Where = std::function<std::string()>;
-  /// The merge of `left` and `right`. kData with `where` if either or the joined token is unknown.
-  BytePairEncoder::Merge merge(const std::string& left, const std::string& right, const Where& where) const;
+  /// The tokens that a merge joins.
+  struct Sides {
+    std::string_view left, right;
+  };
+  /// The merges of sides(0) to sides(count - 1); each result must be valid while the next 31 are asked for.
+  /// Many are looked up together, so that the processor waits for the memory of all of them at once. Throws
+  /// kData with where(i) if a side of merge i or the joined token is unknown.
+  std::vector<BytePairEncoder::Merge> merges(size_t count, const std::function<Sides(size_t)>& sides,
+                                             const std::function<std::string(size_t)>& where) const;
 
   /// The text of each id up to the largest; empty if no token has the id. Throws kData if an id is larger
   /// than that of any model.
@@ -45,7 +52,8 @@ class Vocabulary {
 
  private:
   int32_t id_without_merges(const ByteLevelModel& model) const;
-  int32_t need(std::string_view token, const Where& where, const char* what) const;
+  class Lookups;
+  int32_t need(std::string_view token, uint64_t hash, const Where& where, const char* what) const;
 
   struct Entry {
     std::string token;
@@ -58,6 +66,7 @@ class Vocabulary {
     uint32_t hash = 0;
     uint32_t entry = 0;  // its index, from 1; 0: none
   };
+  size_t first_slot(uint64_t hash) const { return (hash >> 32) & (slots_.size() - 1); }
   size_t find_slot(std::string_view token, uint64_t hash) const;
   void reserve(size_t tokens);
   uint32_t& entry_of(int32_t id);

@@ -35,6 +35,7 @@ enum class BlockExtra : uint8_t {
   kNone,
   kCases,     // the case of letters
   kSegments,  // Han and Kana, which are segments of their own, and what is neither letter nor sign
+  kDigits,    // numbers are what the Digits pre-tokenizer takes for one (CharTraits::is_digit)
 };
 
 /// Which characters are letters, numbers and spaces for a pattern; all others are signs.

@@ -93,7 +93,10 @@ class BlockReader {
  private:
   uint8_t class_of(uint32_t code) const {
     if (code > 0x10FFFF) return 0;
-    return of_kind_[kTraits[uint32_t{kTraitBlockOf[code >> 6]} << 6 | (code & 63)] & 15];
+    const uint8_t traits = kTraits[uint32_t{kTraitBlockOf[code >> 6]} << 6 | (code & 63)];
+    if constexpr (kExtra == BlockExtra::kDigits)
+      if ((traits & 0x80) != 0) return kScanNumber;  // CharTraits::is_digit
+    return of_kind_[traits & 15];
   }
 
   Block finish(const char* at, uint64_t valid) {

@@ -54,7 +54,7 @@ bool is_digit(uint32_t code_point) {
 }  // namespace
 
 SplitPattern digits_pattern(bool each) {
-  return pattern_of(each ? "digits" : "numbers", each, [](uint32_t c) { return is_digit(c); });
+  return pattern_of(each ? kDigitsName : "numbers", each, [](uint32_t c) { return is_digit(c); });
 }
 
 SplitPattern digits_pattern_of_bytes(bool each) {

@@ -7,7 +7,8 @@ namespace megalith {
 // Patterns that match characters of one kind, as pre-tokenizers of Hugging Face that look at single
 // characters tell them apart: each such character alone if `each`, otherwise runs of them.
 
-/// Numbers, as Digits takes them.
+/// Numbers, as Digits takes them. kDigitsName is the name of the pattern of each number.
+inline constexpr const char* kDigitsName = "digits";
 SplitPattern digits_pattern(bool each);
 /// The same in a text whose bytes are written in GPT-2's byte alphabet.
 SplitPattern digits_pattern_of_bytes(bool each);

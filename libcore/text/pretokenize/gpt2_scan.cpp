@@ -12,4 +12,10 @@ FindGpt2 find_gpt2(Isa isa) {
                                 .avx512vbmi2 = MEGALITH_IF_SIMD(find_gpt2_avx512vbmi2)});
 }
 
+FindGpt2 find_gpt2_digits(Isa isa) {
+  return select<FindGpt2>(isa, {.generic = nullptr,
+                                .avx2 = MEGALITH_IF_SIMD(find_gpt2_digits_avx2),
+                                .avx512vbmi2 = MEGALITH_IF_SIMD(find_gpt2_digits_avx512vbmi2)});
+}
+
 }  // namespace megalith

@@ -16,4 +16,10 @@ using FindGpt2 = size_t (*)(std::string_view utf8, std::span<uint32_t> ends);
 /// The fastest of these functions that runs on `isa`.
 FindGpt2 find_gpt2(Isa isa);
 
+/// The same for a text in which each number (CharTraits::is_digit) is a pretoken, and GPT-2's pattern is
+/// applied to what is between them (StarCoder). Null if there is no kernel for `isa`.
+size_t find_gpt2_digits_avx2(std::string_view utf8, std::span<uint32_t> ends);
+size_t find_gpt2_digits_avx512vbmi2(std::string_view utf8, std::span<uint32_t> ends);
+FindGpt2 find_gpt2_digits(Isa isa);
+
 }  // namespace megalith

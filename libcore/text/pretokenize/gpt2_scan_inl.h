@@ -13,7 +13,9 @@ struct TwoBlocks {
   void set(int i) { (i < 64 ? here : next) |= uint64_t{1} << (i % 64); }
 };
 
-/// Finds where pretokens begin, one block after the other.
+/// Finds where pretokens begin, one block after the other. `kDigits`: each number is cut out first, and the
+/// pattern applied to what is between them: nothing takes a number along, and before one a text ends.
+template <bool kDigits>
 class Gpt2Starts {
  public:
   explicit Gpt2Starts(std::string_view utf8) : text_(utf8.data()), end_(text_ + utf8.size()) {}
@@ -26,7 +28,9 @@ class Gpt2Starts {
     // Words; a U+0020 before a word begins its pretoken.
     uint64_t starts = block.valid & ~block.space & ~same & ~(block.blank << 1 | blank_);
     // Runs of spaces. The last space of a run is separate if something follows: \s+(?!\S) leaves it.
-    const uint64_t ends_run = before_no_space(block, next);
+    const uint64_t ends_run =
+        kDigits ? before_no_space(block, next, block.number, next.number) : before_no_space(block, next);
+    if constexpr (kDigits) starts |= block.number & ~block.continuation;
     starts |= block.space & ~block.continuation & (~(block.space << 1 | space_) | ends_run);
     starts = with_contractions(starts, block.apostrophe, at) & block.valid;
     letter_ = block.letter >> 63;
@@ -73,8 +77,15 @@ class Gpt2Starts {
 template <class Simd>
 size_t find_gpt2(std::string_view utf8, std::span<uint32_t> ends) {
   BlockReader<Simd> reader(plain_classes(), utf8);
-  Gpt2Starts scan(utf8);
+  Gpt2Starts<false> scan(utf8);
   return find_starts(reader, scan, ends, find_gpt2_generic);
+}
+
+template <class Simd>
+size_t find_gpt2_digits(std::string_view utf8, std::span<uint32_t> ends) {
+  BlockReader<Simd, BlockExtra::kDigits> reader(plain_classes(), utf8);
+  Gpt2Starts<true> scan(utf8);
+  return find_starts(reader, scan, ends, refuse_endless_piece);
 }
 
 }  // namespace

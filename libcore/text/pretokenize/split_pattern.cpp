@@ -7,6 +7,8 @@
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
 #include "libcore/text/patterns/compiled_pattern.h"
+#include "libcore/text/pretokenize/character_patterns.h"
+#include "libcore/text/pretokenize/gpt2_scan.h"
 #include "libcore/text/pretokenize/pattern_sequence.h"
 #include "libcore/text/pretokenize/word_scan.h"
 #include "libcore/text/unicode/byte_alphabet.h"
@@ -239,6 +241,7 @@ bool are_deepseek3(const std::vector<SplitPattern>& patterns) {
          patterns[2].name == "deepseek-v3";
 }
 
+constexpr const char* kGpt2Name = "gpt-2";
 constexpr size_t kGpt2LooksAhead = 8;  // the most bytes that a match reads after its end
 
 const char* gpt2_match(const char* at, const Window& text) {
@@ -282,7 +285,7 @@ const char* match_by(const char* at, const Window& text) {
 
 const std::vector<Known>& known_patterns() {
   static const std::vector<Known> kKnown = {
-      {"gpt-2", R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)", gpt2_match,
+      {kGpt2Name, R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)", gpt2_match,
        find_gpt2, kGpt2LooksAhead},
       {"llama-3",
        R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
@@ -449,6 +452,8 @@ FindPretokens pretokenizer(std::vector<SplitPattern> patterns) {
   if (patterns.size() == 1 && patterns[0].find) return patterns[0].find;
   if (are_deepseek3(patterns))
     return find_words(WordPattern::kDeepSeek3, chosen_isa(), find_one_by_one<first_deepseek3_pretoken>);
+  if (patterns.size() == 2 && patterns[0].name == kDigitsName && patterns[1].name == kGpt2Name)
+    if (const FindGpt2 find = megalith::find_gpt2_digits(chosen_isa())) return find;
   return PatternSequence(std::move(patterns));
 }
 

@@ -1,8 +1,8 @@
 #include "libcore/text/unicode/nfc.h"
 
-#include <algorithm>
 #include <array>
 #include <bit>
+#include <cstring>
 
 #include "libcore/base/machine/bytes16.h"
 #include "libcore/base/utf8.h"
@@ -33,14 +33,16 @@ size_t find_change(std::string_view utf8, size_t from) {
   const auto changes = [&](size_t at) {
     return char_traits(code_point_at(utf8.substr(at)).value).composition() == Composition::kChanges;
   };
-  size_t at = from;
-  for (; utf8.size() - at >= Bytes16::kBytes; at += Bytes16::kBytes)
-    for (unsigned doubts = doubts_of(Bytes16::load(utf8.data() + at)); doubts != 0; doubts &= doubts - 1)
+  for (size_t at = from; at < utf8.size(); at += Bytes16::kBytes) {
+    const size_t left = utf8.size() - at;
+    char padded[Bytes16::kBytes] = {};
+    if (left < Bytes16::kBytes) std::memcpy(padded, utf8.data() + at, left);
+    const char* const bytes = left < Bytes16::kBytes ? padded : utf8.data() + at;
+    for (unsigned doubts = doubts_of(Bytes16::load(bytes)); doubts != 0; doubts &= doubts - 1)
       if (const size_t begin = at + static_cast<size_t>(std::countr_zero(doubts)); changes(begin))
         return begin;
-  for (; at < utf8.size(); ++at)
-    if (may_change_in_nfc(utf8[at]) && changes(at)) break;
-  return at;
+  }
+  return utf8.size();
 }
 
 /// Where the change at `at` begins: at the character before, if that one may combine with what follows;
@@ -64,11 +66,6 @@ size_t changes_end(std::string_view utf8, size_t at) {
 }
 
 }  // namespace
-
-bool may_change_in_nfc(char first_byte) {
-  const auto turns = std::lower_bound(kTurns.begin(), kTurns.end(), static_cast<uint8_t>(first_byte));
-  return (turns - kTurns.begin()) % 2 == 1;
-}
 
 std::string_view to_nfc(std::string_view utf8, std::string& storage) {
   storage.clear();

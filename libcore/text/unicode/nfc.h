@@ -10,8 +10,4 @@ namespace megalith {
 /// itself if nothing changes, otherwise a view of `storage`, which is overwritten.
 std::string_view to_nfc(std::string_view utf8, std::string& storage);
 
-/// False if no character whose UTF-8 begins with this byte changes in NFC, or combines with or moves before
-/// what precedes it (Composition::kChanges).
-bool may_change_in_nfc(char first_byte);
-
 }  // namespace megalith

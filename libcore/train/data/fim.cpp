@@ -96,6 +96,10 @@ FimPermutation::FimPermutation(const FimConfig& config, const Tokenizer& tokeniz
 int32_t FimPermutation::token(const char* option, const std::string& text) const {
   Ids ids;
   if (valid_utf8_prefix(text) == text.size()) tokenizer_.encode(text, ids);
+  const Tokenizer::Around around = tokenizer_.around();
+  const auto begin = static_cast<std::ptrdiff_t>(around.before.size());
+  const auto end = static_cast<std::ptrdiff_t>(around.after.size());
+  if (static_cast<std::ptrdiff_t>(ids.size()) >= begin + end) ids = Ids(ids.begin() + begin, ids.end() - end);
   if (ids.size() == 1 && tokenizer_.decode(ids) == text) return ids.front();
   fail(ErrorKind::kUsage, option, ' ', quote(text), ": the tokenizer has no such token, but ", ids.size(),
        " for this text; give one of its tokens, or a tokenizer with it");

@@ -1,5 +1,8 @@
 #include "libcore/train/data/run_datasets.h"
 
+#include <filesystem>
+#include <optional>
+#include <system_error>
 #include <utility>
 
 #include "libcore/base/error.h"
@@ -7,6 +10,8 @@
 #include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
 #include "libcore/data/samples/batch_sampler.h"
+#include "libcore/io/cache/build_cache.h"
+#include "libcore/io/files/temporary_folder.h"
 
 namespace megalith {
 namespace {
@@ -72,9 +77,31 @@ IndexMemory memory_of(const PlannedSets& sets, const std::string& folder) {
   return memory;
 }
 
+/// Whether files of `bytes` fit in the folder for temporary files, and take no memory there.
+bool fit_in_temporary_files(size_t bytes) try {
+  const std::filesystem::path folder = temporary_folder();
+  std::error_code unknown;
+  const std::filesystem::space_info space = std::filesystem::space(folder, unknown);
+  // Others may write in /tmp itself, but not in a folder that is made there.
+  return !unknown && bytes <= space.available / 2 && keeping_in(folder / "megalith") == Keeping::kOnDisk;
+} catch (const Error&) {  // there is no such folder
+  return false;
+}
+
+/// The rule of OwnOrder, for an order that takes `held` bytes in memory.
+bool keeps_own_files(size_t held) {
+  constexpr size_t kLargeOrder = size_t{1} << 25;
+  return held > kLargeOrder && fit_in_temporary_files(held);
+}
+
 /// Builds the sets, once the memory for the order of their samples is known to suffice.
-void build_sets(const PlannedSets& sets, const OpenRules& rules, OpenData& data) {
-  const IndexMemory memory = memory_of(sets, rules.index_folder);
+void build_sets(PlannedSets sets, const OpenRules& rules, OpenData& data) {
+  IndexMemory memory = memory_of(sets, rules.index_folder);
+  std::optional<OwnFolder> own;  // lives until its files are mapped
+  if (rules.index_folder.empty() && keeps_own_files(memory.held)) {
+    sets.request.index_folder = own.emplace().path();
+    memory = memory_of(sets, sets.request.index_folder);
+  }
   if (rules.check_memory) rules.check_memory(memory);
   data.held = memory.held;
   for (const PlannedSet& set : sets.sets) {
@@ -104,6 +131,14 @@ DatasetRequest request_for(const PretrainConfig& config, const std::string& inde
 /// The blends of --train-data-path, --valid-data-path and --test-data-path, or that of --data-path.
 using Blends = std::array<std::optional<OpenBlend>, 3>;
 
+/// `names`: none, or one for each of the datasets, which are evaluated one by one.
+void require_names(const std::vector<std::string>& names, const OpenBlend& valid) {
+  if (names.empty() || names.size() == valid.datasets.size()) return;
+  fail(ErrorKind::kUsage, "--validation-set-names has ", names.size(), names.size() == 1 ? " name" : " names",
+       ", --valid-data-path names ", valid.datasets.size(),
+       valid.datasets.size() == 1 ? " dataset" : " datasets", "; give each of these a name");
+}
+
 PlannedSets plan_own_paths(const Blends& blends, PretrainConfig& config, const std::string& folder) {
   if (blends[0]) take_epochs(*blends[0], "1,0,0", config);
   PlannedSets planned{.request = request_for(config, folder),
@@ -111,11 +146,13 @@ PlannedSets plan_own_paths(const Blends& blends, PretrainConfig& config, const s
   for (size_t part = 0; part < blends.size(); ++part) {
     if (!blends[part]) continue;
     const OpenBlend& blend = *blends[part];
-    if (part == kValid && planned.valid_apart)
-      for (const SplitPlan& plan : plan_each(blend, planned.request, part))
-        planned.sets.push_back({blend, plan, part});
-    else
+    if (part != kValid || !planned.valid_apart) {
       planned.sets.push_back({blend, plan_whole(blend, planned.request, part), part});
+      continue;
+    }
+    for (const SplitPlan& plan : plan_each(blend, planned.request, part))
+      planned.sets.push_back({blend, plan, part});
+    require_names(config.train.validation_names, blend);
   }
   return planned;
 }
@@ -159,17 +196,18 @@ OpenData open_data(PretrainConfig& config, TokenizerCheck tokenizers, const Open
   OpenData data;
   for (const std::optional<OpenBlend>& blend : blends)
     if (blend) data.files.insert(data.files.end(), blend->datasets.begin(), blend->datasets.end());
-  const PlannedSets planned = plan_sets(blends, config, rules.index_folder);
+  PlannedSets planned = plan_sets(blends, config, rules.index_folder);
   log_wanted_samples(config.train);
-  build_sets(planned, rules, data);
+  build_sets(std::move(planned), rules, data);
   log("> finished creating GPT datasets ...");
   return data;
 }
 
-IndexMemory memory_of_order(PretrainConfig config) {
+OwnOrder own_order(PretrainConfig config) {
   const Blends blends =
       open_paths(config.data, [&](const auto& path) { return open_blend(path, split_of(config.data)); });
-  return memory_of(plan_sets(blends, config, {}), {});
+  const size_t bytes = memory_of(plan_sets(blends, config, {}), {}).held;
+  return {.bytes = bytes, .in_files = keeps_own_files(bytes)};
 }
 
 std::array<std::optional<int64_t>, 3> wanted_samples(const TrainConfig& train) {

@@ -3,10 +3,14 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
+#include <numeric>
 
+#include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/process.h"
 #include "libcore/base/text.h"
+#include "libcore/train/data/data_set.h"
 
 namespace megalith {
 namespace {
@@ -17,6 +21,24 @@ double softplus(double x) {
 }
 double sigmoid(double x) {
   return x >= 0 ? 1 / (1 + std::exp(-x)) : std::exp(x) / (1 + std::exp(x));
+}
+
+/// `examples` with those of `numbers` alone. What fills up a step behind them is what follows the last of
+/// all.
+SampleSource only(const SampleSource& examples, int64_t count, const std::vector<int64_t>& numbers) {
+  const auto number = [&numbers, count](int64_t i) {
+    const auto size = static_cast<int64_t>(numbers.size());
+    return i < size ? numbers[static_cast<size_t>(i)] : count + (i - size);
+  };
+  SampleSource source(
+      [&examples, number](int64_t i, const SampleView& view) { examples.read(number(i), view); });
+  const auto mapped = [number](const std::function<int64_t(int64_t)>& of) {
+    return of ? [&of, number](int64_t i) { return of(number(i)); } : std::function<int64_t(int64_t)>();
+  };
+  source.length = mapped(examples.length);
+  source.counted = mapped(examples.counted);
+  source.example = mapped(examples.example);
+  return source;
 }
 
 }  // namespace
@@ -30,18 +52,32 @@ PairJudgement judge_pair(const PreferenceOptions& options, const PairLosses& los
 }
 
 Preference::Preference(const PreferenceOptions& options, const All& all, const LossesOf& losses_of)
-    : options_(options) {
+    : options_(options),
+      reference_(static_cast<size_t>(all.count), std::numeric_limits<double>::quiet_NaN()) {
   const auto start = std::chrono::steady_clock::now();
-  const auto left = [&] { return all.count - static_cast<int64_t>(reference_.size()); };
-  Progress progress("reference", all.count, "answers");
-  while (left() > 0) {
-    std::vector<double> losses = losses_of(all.examples, all.count - left());
-    losses.resize(std::min(losses.size(), static_cast<size_t>(left())));
-    reference_.insert(reference_.end(), losses.begin(), losses.end());
-    progress.advance_to(all.count - left());
+  std::vector<int64_t> reached = all.reached;
+  if (reached.empty()) {
+    reached.resize(static_cast<size_t>(all.count));
+    std::iota(reached.begin(), reached.end(), 0);
   }
-  log("reference: log probabilities of ", format_count(all.count), " answers in ",
+  const SampleSource source = only(all.examples, all.count, reached);
+  const auto count = static_cast<int64_t>(reached.size());
+  Progress progress("reference", count, "answers");
+  for (size_t done = 0; done < reached.size();) {
+    const std::vector<double> losses = losses_of(source, static_cast<int64_t>(done));
+    for (size_t i = 0; i < losses.size() && done < reached.size(); ++i, ++done)
+      reference_[static_cast<size_t>(reached[done])] = losses[i];
+    progress.advance_to(static_cast<int64_t>(done));
+  }
+  log("reference: log probabilities of ", format_count(count), " answers in ",
       format_duration(seconds_since(start)));
+}
+
+double Preference::reference(int64_t example) const {
+  const double loss = reference_[static_cast<size_t>(example)];
+  if (std::isnan(loss))
+    fail(ErrorKind::kInternal, "answer ", example, " has no log probability under the reference");
+  return loss;
 }
 
 Judgement Preference::operator()(const SampleSource& source, int64_t first,
@@ -51,11 +87,11 @@ Judgement Preference::operator()(const SampleSource& source, int64_t first,
   for (size_t i = 0; i + 1 < losses.size(); i += 2) {
     const int64_t sample = first + static_cast<int64_t>(i), example = source.example(sample);
     if (example < 0) continue;
-    const PairJudgement judged = judge_pair(
-        options_, {.chosen = losses[i],
-                   .rejected = losses[i + 1],
-                   .reference_chosen = reference_[static_cast<size_t>(example)],
-                   .reference_rejected = reference_[static_cast<size_t>(source.example(sample + 1))]});
+    const PairJudgement judged =
+        judge_pair(options_, {.chosen = losses[i],
+                              .rejected = losses[i + 1],
+                              .reference_chosen = reference(example),
+                              .reference_rejected = reference(source.example(sample + 1))});
     out.loss += judged.loss;
     out.weights[i] = judged.weight;
     out.weights[i + 1] = -judged.weight;

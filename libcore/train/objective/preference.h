@@ -38,18 +38,21 @@ class Preference {
   struct All {
     const SampleSource& examples;
     int64_t count;
+    std::vector<int64_t> reached = {};  // the examples that are judged, ascending; empty: all
   };
-  /// Computes the reference losses by calling losses_of for all examples, so the parameters must still have
-  /// the reference's values.
+  /// Computes the reference losses by calling losses_of for the examples that are reached, so the parameters
+  /// must still have the reference's values.
   Preference(const PreferenceOptions& options, const All& all, const LossesOf& losses_of);
 
   /// SampleSource::example of `source` gives each sample's example. Pairs without examples, which fill up a
-  /// step, do not count.
+  /// step, do not count. kInternal for an example that was not to be reached.
   Judgement operator()(const SampleSource& source, int64_t first, std::span<const double> losses) const;
 
  private:
   PreferenceOptions options_;
-  std::vector<double> reference_;  // loss of each example under the reference
+  double reference(int64_t example) const;
+
+  std::vector<double> reference_;  // loss of each example under the reference; NaN where it is not known
 };
 
 }  // namespace megalith

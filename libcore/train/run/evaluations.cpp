@@ -84,7 +84,9 @@ std::optional<double> Evaluations::mean_loss(const DataSet& set, int64_t first_s
   const SampleSource source = set.whole ? filled_up(set) : repeated(set);
   const int64_t batch = train_.global_batch, batches = batches_of(set);
   double sum = 0, all = 0;
+  Progress progress("validation", batches, "batches");
   for (int64_t i = 0; i < batches; ++i) {
+    progress.advance_to(i);
     if (any_rank_stops()) return std::nullopt;
     const int64_t first = first_sample + i * batch;
     const double weight = weight_of(source, first, first + batch);

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "libcore/base/log.h"
+#include "libcore/base/machine/numa.h"
 #include "libcore/base/machine/proc.h"
 #include "libcore/base/text.h"
 #include "libcore/ops/backend/backend.h"
@@ -17,6 +18,17 @@ namespace {
 /// A call that has waited for a rank in vain needs up to this much longer to name that rank to the others.
 /// The end of its thread is waited for that long, too.
 constexpr std::chrono::seconds kToNameTheRank(4);
+
+/// Keeps rank `rank` of this machine's `ranks`, which is the calling thread, and its `threads` threads on one
+/// node of a machine with several memories.
+void stay_near_memory(int rank, int ranks, int threads) {
+  const std::optional<NumaNode> node = node_of_rank(numa_nodes(), rank, ranks, threads);
+  if (!node) return;
+  const bool stays = stay_on(*node);
+  if (rank == 0 && stays) log("each rank stays on the CPUs of one NUMA node, whose memory it uses");
+  if (!stays)
+    warn("the system keeps rank ", rank, " of this machine from staying on NUMA node ", node->number);
+}
 
 }  // namespace
 
@@ -41,6 +53,7 @@ void run_ranks_here(const PretrainConfig& config, const ThreadLog& thread_log,
   // The ranks of this process share the machine's cores.
   const int threads = threads_of_a_rank(config, usable_cpus() / config.parallel.world);
   const auto run = [&](Communicator& world) {
+    stay_near_memory(world.rank(), world.size(), threads);
     set_cpu_threads(threads);
     body(world);
   };
@@ -74,6 +87,7 @@ PretrainResult train(const PretrainConfig& config, const DataSets& data, const T
 
 PretrainResult train(const PretrainConfig& config, const DataSets& data, const Tokenizer* tokenizer,
                      const StopSignal& stop, const ProcessRank& rank, const Tuning* tuning) {
+  stay_near_memory(rank.place.number, rank.ranks_here, threads_of_a_rank(config, rank.cpu_share));
   take_cpu_share(config, rank.cpu_share);
   return train_rank({config, data, tokenizer, stop, rank.world, rank.ranks_here, tuning, rank.place});
 }

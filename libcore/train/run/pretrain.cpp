@@ -12,6 +12,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/machine/gpus.h"
+#include "libcore/base/machine/isa.h"
 #include "libcore/base/machine/proc.h"
 #include "libcore/base/refusals.h"
 #include "libcore/base/terminal.h"
@@ -54,7 +55,10 @@ std::vector<std::string> gpus_for(const PretrainConfig& config) {
 void log_world(const PretrainConfig& config, const RankWorld* ranks) {
   const ParallelConfig& parallel = config.parallel;
   const int share = ranks ? cpu_share(ranks->places, ranks->comm->rank()) : usable_cpus() / parallel.world;
-  log(device_line(config.train.device, threads_of_a_rank(config, share), parallel.world, gpus_for(config)));
+  const std::string where =
+      device_line(config.train.device, threads_of_a_rank(config, share), parallel.world, gpus_for(config));
+  const std::string kernels = concat(", kernels for ", name(chosen_isa()));
+  log(where, config.train.device == "cpu" ? kernels : std::string());
   log("using world size: ", parallel.world, ", data-parallel size: ", parallel.data,
       ", context-parallel size: ", parallel.context, ", tensor-model-parallel size: ", parallel.tensor,
       ", pipeline-model-parallel size: ", parallel.pipeline);

@@ -39,8 +39,8 @@ Json agreed_options(const PretrainConfig&);
 /// for that.
 std::string device_line(const std::string& device, int threads, int ranks,
                         const std::vector<std::string>& gpus);
-/// Logs device_line() and then the sizes of the groups of ranks in Megatron's words. `ranks` is null if all
-/// ranks are threads of this process.
+/// Logs device_line(), on the CPU with the instruction set of its kernels, and then the sizes of the groups
+/// of ranks in Megatron's words. `ranks` is null if all ranks are threads of this process.
 void log_world(const PretrainConfig&, const RankWorld* ranks);
 
 /// Completes the configuration after the ranks have connected. Every rank calls it and gets the same

@@ -4,6 +4,7 @@
 
 #include "libcore/base/text.h"
 #include "libcore/base/utf8.h"
+#include "libcore/checkpoint/families/family.h"
 #include "libcore/config/tokenizer_config.h"
 #include "libcore/convert/sources/model_files.h"
 #include "libcore/io/run/run_files.h"
@@ -90,6 +91,7 @@ void check_sample_prompt(const PretrainConfig& config, Problems& problems) {
 }  // namespace
 
 void check_run(const PretrainConfig& config, Problems& problems) {
+  check_model_type(config.model, problems);
   check_ranks(config.parallel, problems);
   check_checkpoint_format(config, problems);
   check_data(config, problems);
@@ -145,6 +147,7 @@ void require_same_model(const ModelConfig& model, const Json& args, const std::s
   theirs.init_std = model.init_std;
   theirs.seq_length = model.seq_length;
   theirs.vocab_divisor = model.vocab_divisor;
+  theirs.hf_model_type = model.hf_model_type;
   if (model.position != PositionEmbedding::kLearned) theirs.max_positions = model.max_positions;
   std::string list;
   for (const Difference& d : differences(theirs, model))

@@ -97,6 +97,7 @@ void take_args(const RankInput& in, const StartPoint& start, PretrainConfig& con
   PretrainConfig readable;  // args that cannot be read are refused here, where their file is known
   from_json(readable, start.args, start.args_place);
   require_same_model(config.model, start.args, start.path, ways_out(config.checkpoint));
+  if (!config.model.hf_model_type) config.model.hf_model_type = readable.model.hf_model_type;
   if (!resumes(config.checkpoint, start)) return;
   if (in.tuning) require_same_run(*in.tuning, start, config.checkpoint);
   for (const Difference& d : sample_order_differences(config, start.args, start.path))
@@ -188,15 +189,6 @@ void take_base_values(const RankInput& in, Trainer& trainer, bool has_start) {
                 frozen ? ParamChoice::kFrozen : ParamChoice::kAll);
 }
 
-// Called before the adapters are read. Until then they add nothing, because their matrix B is zero.
-void learn_preferences(const Tuning::Preferences& preferences, Trainer& trainer) {
-  const Preference::LossesOf losses_of = [&trainer](const SampleSource& all, int64_t first) {
-    stop_if_asked();
-    return trainer.sample_losses(all, first);
-  };
-  trainer.set_judge(Preference(preferences.options, {preferences.examples, preferences.count}, losses_of));
-}
-
 void take_adapters(const Tuning& tuning, Trainer& trainer) {
   if (tuning.adapters)
     load_params(*tuning.adapters, trainer.params(), trainer.stream(), ParamSource::kValues,
@@ -247,6 +239,37 @@ bool has_evaluations(const TrainConfig& train, const DataSets& data) {
   return valid || (data.test.size > 0 && train.eval_iters > 0);
 }
 }  // namespace
+
+namespace {
+/// The examples that the steps read which are left, ascending. Empty, which means all: if there are
+/// evaluations, which may read others.
+std::vector<int64_t> examples_reached(const RankInput& in, const TrainConfig& train,
+                                      const TrainState& state) {
+  const std::optional<int64_t> end = end_of_steps(train, state);
+  const std::function<int64_t(int64_t)>& example = in.data.train.read.example;
+  if (!end || !example || has_evaluations(train, in.data)) return {};
+  std::vector<char> found(static_cast<size_t>(in.tuning->preferences->count), 0);
+  for (int64_t sample = state.consumed_train; sample < *end; ++sample)
+    if (const int64_t one = example(sample); one >= 0) found[static_cast<size_t>(one)] = 1;
+  std::vector<int64_t> reached;
+  for (size_t i = 0; i < found.size(); ++i)
+    if (found[i] != 0) reached.push_back(static_cast<int64_t>(i));
+  return reached;
+}
+}  // namespace
+
+// Called before the adapters are read. Until then they add nothing, because their matrix B is zero.
+void learn_preferences(const RankInput& in, const PretrainConfig& config, const TrainState& state,
+                       Trainer& trainer) {
+  const Tuning::Preferences& preferences = *in.tuning->preferences;
+  const Preference::LossesOf losses_of = [&trainer](const SampleSource& all, int64_t first) {
+    stop_if_asked();
+    return trainer.sample_losses(all, first);
+  };
+  trainer.set_judge(Preference(
+      preferences.options,
+      {preferences.examples, preferences.count, examples_reached(in, config.train, state)}, losses_of));
+}
 
 // The levels before the run's start may have been for fewer ranks. An evaluation takes the largest batch,
 // even if no step that is left does.

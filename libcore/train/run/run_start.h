@@ -29,8 +29,9 @@ RunShape agreed_shape(const RankInput&, const PretrainConfig&, const RankDevice&
 /// part.
 void take_base_values(const RankInput&, Trainer&, bool has_start);
 /// Makes the trainer learn preferences. Must be called before the adapters get values: until then the model
-/// is the reference.
-void learn_preferences(const Tuning::Preferences&, Trainer&);
+/// is the reference. `state`: from which the run begins; of the examples that it does not reach from there,
+/// no log probability is computed.
+void learn_preferences(const RankInput&, const PretrainConfig&, const TrainState& state, Trainer&);
 /// Sets the initial values of the adapters in a run without a start point.
 void take_adapters(const Tuning&, Trainer&);
 /// Sets the trained parameters to the values of a start point.

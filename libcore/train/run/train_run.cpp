@@ -10,7 +10,7 @@
 #include "libcore/base/process.h"
 #include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
-#include "libcore/generate/generate.h"
+#include "libcore/generate/sample_text.h"
 #include "libcore/parallel/exchange.h"
 #include "libcore/parallel/together.h"
 #include "libcore/train/log/device_memory.h"
@@ -78,7 +78,10 @@ TrainRun::TrainRun(const RankInput& in)
     do_together(in_.world, config_.parallel.peer_timeout(), [&](const auto&) { work(); });
   };
   together([&] { take_base_values(in_, *trainer_, start.has_value()); });
-  if (in_.tuning && in_.tuning->preferences) learn_preferences(*in_.tuning->preferences, *trainer_);
+  if (in_.tuning && in_.tuning->preferences) {
+    const bool resumed = start && resumes(config_.checkpoint, *start);
+    learn_preferences(in_, config_, resumed ? *start->state : TrainState{}, *trainer_);
+  }
   together([&] {
     if (start)
       load(*start);

@@ -55,7 +55,6 @@ class Batch::Staging {
                 .starts = shape.starts()
                               ? arena.make(DType::kI32, {shape.seq_length}, "one sample's document starts")
                               : View{},
-                .first_seen = {},
                 .gaps = {},
                 .grad_scale = {},
                 .block = {}} {}
@@ -80,7 +79,6 @@ class Batch::Staging {
       put_column<int32_t>(part.labels.rows(0, own), j, sample_.labels, places);
       put_column<float>(part.loss_mask.rows(0, own), j, sample_.loss_mask, places);
       if (sample_.starts) put_column<int32_t>(part.starts.rows(0, own), j, sample_.starts, places);
-      if (part.first_seen) put_first_seen(part.first_seen.rows(0, own), j);
       counted.all &= std::all_of(mask.begin(), mask.end(), [](float x) { return x == 1.0f; });
       counted.sum = std::accumulate(mask.begin(), mask.end(), counted.sum);
     }
@@ -109,14 +107,6 @@ class Batch::Staging {
   void clear_sample() const {
     for (const View& view : {sample_.tokens, sample_.labels, sample_.loss_mask, sample_.starts})
       if (view) std::memset(view.data, 0, view.bytes());
-  }
-  /// A window ends at the beginning of a document that is kept apart. All rows of the sample are here.
-  void put_first_seen(View matrix, size_t j) const {
-    const auto width = static_cast<size_t>(matrix.shape[1]);
-    const int32_t* const documents = shape_.attention_starts ? sample_.starts.as<int32_t>() : nullptr;
-    for (int64_t row = 0; row < matrix.shape[0]; ++row)
-      matrix.as<int32_t>()[static_cast<size_t>(row) * width + j] =
-          static_cast<int32_t>(std::max<int64_t>(documents ? documents[row] : 0, row + 1 - shape_.window));
   }
   template <class T>
   static void put_column(View matrix, size_t j, View sample, const RowPositions& places) {
@@ -178,7 +168,6 @@ std::vector<Batch::BatchViews> Batch::make_views(Arena& arena, const BatchShape&
                    .loss_mask = arena.make(DType::kF32, rows, "loss mask"),
                    .samples = arena.make(DType::kI64, {shape.micro_batch}, "sample numbers"),
                    .starts = shape.starts() ? arena.make(DType::kI32, rows, "document starts") : View{},
-                   .first_seen = shape.window > 0 ? arena.make(DType::kI32, rows, "first rows seen") : View{},
                    .gaps = shape.gaps ? arena.make(DType::kF32, rows, "gaps to labels") : View{},
                    .grad_scale = shape.on_gpu ? arena.make(DType::kF32, {1}, "gradient scale") : View{},
                    .block = {}});
@@ -275,7 +264,6 @@ void Batch::put(Stream& stream, const Staging& staging, int part, int microbatch
   put_rows(views.labels, from.labels);
   put_rows(views.loss_mask, from.loss_mask);
   put_rows(views.starts, from.starts);
-  put_rows(views.first_seen, from.first_seen);
   stream.from_host(views.samples, from.samples.data);
   if (late_) late_->released = {};  // what reads these samples does not call release()
   Microbatch& target = microbatches_[static_cast<size_t>(microbatch)];
@@ -312,9 +300,7 @@ Microbatch Batch::microbatch_in(const BatchViews& views, int64_t rows) const {
           .labels = some(views.labels),
           .loss_mask = some(views.loss_mask),
           .samples = views.samples,
-          .starts = views.first_seen          ? some(views.first_seen)
-                    : shape_.attention_starts ? starts
-                                              : View{},
+          .starts = shape_.attention_starts ? starts : View{},
           .position_starts = shape_.position_starts ? starts : View{},
           .gaps = some(views.gaps)};
 }

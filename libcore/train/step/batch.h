@@ -27,8 +27,7 @@ struct BatchShape {
   /// The number of rows of a micro-batch shorter than seq_length is rounded up to a multiple of this.
   int64_t length_step = 1;
   bool attention_starts = false, position_starts = false;  // whether documents are told apart
-  int64_t window = 0;  // number of rows that a row sees, itself included; 0: all before it
-  bool gaps = false;   // whether Microbatch has them
+  bool gaps = false;                                       // whether Microbatch has them
   /// For a device that computes while its host does something else: host memory for two steps, loss masks
   /// also where every label counts, and a slot (Batch::put_in_slot()).
   bool on_gpu = false;
@@ -99,7 +98,6 @@ class Batch {
   struct BatchViews {
     View tokens, labels, loss_mask, samples;
     View starts;      // where documents begin; empty unless BatchShape::starts()
-    View first_seen;  // the first row that a row sees; empty without a window
     View gaps;        // see Microbatch; empty unless BatchShape::gaps
     View grad_scale;  // [1] f32; empty unless BatchShape::on_gpu
     View block;       // the bytes of all of these; in host and device memory they have the same places

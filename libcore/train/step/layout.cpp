@@ -53,7 +53,6 @@ BatchShape batch_shape(const RunShape& run, const Coord& at) {
                          (run.parallel.sequence ? run.parallel.tensor : 1),
           .attention_starts = run.samples.attention_starts,
           .position_starts = run.samples.position_starts,
-          .window = run.model.window(),
           .gaps = run.samples.gaps,
           .on_gpu = on_gpu(run)};
 }

@@ -137,6 +137,14 @@ void add_state(RunMemory& memory, const RunShape& run, const Coord& at) {
   memory.save_copy = save_copy_bytes(run, at, state);
 }
 
+/// The tapes of a pipeline rank in the largest step. Two rounds of micro-batches need as many as more rounds
+/// do, of which a plan could take gigabytes; the last round may be shorter than the others.
+int tapes_of_step(const RunShape& run, int pipeline) {
+  const int microbatches = batch_shape(run).microbatches, ranks = run.parallel.pipeline;
+  return tapes_in_flight(
+      training_plan(run, pipeline, std::min(microbatches, 2 * ranks + microbatches % ranks)));
+}
+
 }  // namespace
 
 RunMemory run_memory(const RunShape& run, const Coord& at) {
@@ -144,9 +152,8 @@ RunMemory run_memory(const RunShape& run, const Coord& at) {
   for (int chunk = 0; chunk < pipeline_chunks(run); ++chunk) add_chunk(memory, run, at, chunk);
   add_state(memory, run, at);
   const int64_t rows = batch_shape(run).rows() / (run.parallel.sequence ? run.parallel.tensor : 1);
-  const int microbatches = batch_shape(run).microbatches;  // of the largest step, which needs the most memory
-  memory.executor.tapes = tapes_in_flight(training_plan(run, at.pipeline, microbatches));
-  memory.executor.messages = tapes_in_flight(training_plan(run, 0, microbatches));
+  memory.executor.tapes = tapes_of_step(run, at.pipeline);
+  memory.executor.messages = tapes_of_step(run, 0);
   memory.executor.boundary = {rows, run.train.micro_batch, run.model.hidden};
   memory.executor.dtype = model_dtype(run.train);
   memory.links = Executor::link_bytes({.rank = at.pipeline, .ranks = run.parallel.pipeline}, memory.executor);

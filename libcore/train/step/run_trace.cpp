@@ -44,20 +44,20 @@ struct TimedLane {
 };
 
 struct RankTrace {
-  std::string name;
+  std::string name, ops;
   std::vector<TimedLane> lanes;
 
   template <class V>
   void members(V&& visit) {
-    visit(name, lanes);
+    visit(name, ops, lanes);
   }
 };
 
-RankTrace timed(const std::string& rank_name, std::span<const TraceLane> lanes) {
+RankTrace timed(const std::string& rank_name, std::span<const TraceLane> lanes, const std::string& ops) {
   // Converts to absolute time, because ranks in several processes have no other common clock.
   const std::chrono::nanoseconds offset =
       std::chrono::system_clock::now().time_since_epoch() - SpanLog::Clock::now().time_since_epoch();
-  RankTrace trace{.name = rank_name, .lanes = {}};
+  RankTrace trace{.name = rank_name, .ops = ops, .lanes = {}};
   for (const TraceLane& lane : lanes) {
     TimedLane& out = trace.lanes.emplace_back(TimedLane{.name = lane.name, .spans = {}});
     for (const SpanLog::Span& span : lane.spans)
@@ -99,13 +99,16 @@ Json to_json(const TraceEvent& event) {
 }
 
 void write_run_trace(const std::string& path, Communicator& world, const std::string& rank_name,
-                     std::span<const TraceLane> lanes) {
-  const std::vector<RankTrace> traces = exchange_values(world, timed(rank_name, lanes));
+                     std::span<const TraceLane> lanes, const std::string& ops) {
+  const std::vector<RankTrace> traces = exchange_values(world, timed(rank_name, lanes, ops));
   if (world.rank() > 0) return;
-  std::vector<std::string> events;
-  for (size_t rank = 0; rank < traces.size(); ++rank)
+  std::vector<std::string> events, tables;
+  for (size_t rank = 0; rank < traces.size(); ++rank) {
     events.push_back(events_of(static_cast<int>(rank), traces[rank]));
-  write_file(path, concat("{\"traceEvents\":[\n", join(events, ",\n"), "\n]}\n"), OutputKind::kStream);
+    tables.push_back(traces[rank].ops);
+  }
+  const std::string end = ops.empty() ? "\n]}\n" : concat("\n],\n\"ops\":[\n", join(tables, ",\n"), "\n]}\n");
+  write_file(path, concat("{\"traceEvents\":[\n", join(events, ",\n"), end), OutputKind::kStream);
 }
 
 }  // namespace megalith

@@ -10,10 +10,21 @@
 
 namespace megalith {
 
+namespace {
+
+/// The stream of a rank's passes. With --trace it records ops, but only on the CPU, where an op is done when
+/// the call returns: on a GPU passes are repeated as graphs.
+Stream compute_stream(const RunShape& run, Backend& backend, Trace& ops) {
+  const bool traced = !run.train.trace.empty() && std::string_view(backend.name()) == "cpu";
+  return traced ? Stream(backend, nullptr, &ops) : backend.make_stream();
+}
+
+}  // namespace
+
 Trainer::Trainer(const RunShape& run, Backend& backend, Communicator& world)
     : run_(run),
       loss_scale_(run.train),
-      stream_(backend.make_stream()),
+      stream_(compute_stream(run, backend, ops_)),
       results_(stream_),
       memory_(run_memory(run, Topology(run.parallel, world.size()).coord(world.rank()))),
       links_(make_arena(backend, "pipeline links", memory_.links)),
@@ -303,9 +314,16 @@ double Trainer::evaluate(const SampleSource& source, int64_t consumed, LabelCoun
 }
 
 void Trainer::set_traced(bool traced) {
+  if (traced && !spans_.on()) ops_.clear();
+  if (!traced && spans_.on()) traced_ops_ = ops_.entries();
   spans_.set_on(traced);
   exchange_spans_.set_on(traced);
   grads_->spans().set_on(traced);
+}
+
+const std::map<std::string, Trace::Entry>& Trainer::traced_ops() {
+  if (spans_.on()) traced_ops_ = ops_.entries();
+  return traced_ops_;
 }
 
 std::vector<TraceLane> Trainer::take_trace() {

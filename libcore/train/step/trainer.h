@@ -116,6 +116,9 @@ class Trainer {
   /// that have ended since its last call.
   void set_traced(bool);
   std::vector<TraceLane> take_trace();
+  /// With --trace on the CPU: the ops of this rank's compute stream, products by shape, that have run since
+  /// recording last started, until it stopped. Otherwise nothing.
+  const std::map<std::string, Trace::Entry>& traced_ops();
   /// Checks after at least one step that the memory predicted before the run was right: kInternal unless
   /// every arena has used exactly what memory() says. Where micro-batches may be short, they may have used
   /// less.
@@ -140,7 +143,9 @@ class Trainer {
 
   RunShape run_;
   LossScale loss_scale_;
-  SpanLog spans_;  // spans of the compute stream
+  SpanLog spans_;    // spans of the compute stream
+  Trace ops_{true};  // its ops, if they are traced
+  std::map<std::string, Trace::Entry> traced_ops_;
   Stream stream_;
   StepResults results_;
   RunMemory memory_;

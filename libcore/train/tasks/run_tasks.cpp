@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "libcore/base/error.h"
@@ -144,11 +145,14 @@ size_t RunTasks::bytes(const RunShape& run) const {
 RunTasks::Part RunTasks::read_part(Trainer& trainer, const std::function<bool()>& stop) {
   struct Ended {};
   Part part;
+  std::optional<Progress> progress;
   do_together(world_, wait_, [&](const auto& check) {
     try {
       LikelihoodReader reader(trainer.stage(), trainer.stream(), {.size = size_});
-      part.likelihoods = reader.read(texts_, [&](int64_t, int64_t) {
+      part.likelihoods = reader.read(texts_, [&](int64_t done, int64_t all) {
         check();
+        if (!progress) progress.emplace("tasks", all, "tokens");
+        progress->advance_to(done);
         if (stop()) throw Ended();
       });
     } catch (const Ended&) {

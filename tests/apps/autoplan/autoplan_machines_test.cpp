@@ -32,6 +32,29 @@ TEST(Autoplan, TakesTheDevicesMemoryFromTheEnvironment) {
     EXPECT_EQ(run_command(concat("DEVICE_MEMORY_GB=", none, ' ') + app("autoplan") + k22b).code, 64) << none;
 }
 
+// Four hundred narrow layers start many kernels, so that their graphs would take 3.5 GB: with them the plan
+// takes 30.16 GB.
+TEST(Autoplan, StartsARunWithoutGraphsWhereOnlyTheirMemoryIsMissing) {
+  const std::string command =
+      app("autoplan") +
+      " --num-layers 400 --hidden-size 512 --num-attention-heads 8 --seq-length 512 --vocab-size 50257 "
+      "--max-position-embeddings 512 --gpu rtx4090-24gb --world-size 1 --global-batch-size 16 "
+      "--micro-batch-size 1 --tensor-model-parallel-size 1 --pipeline-model-parallel-size 1 "
+      "--recompute-granularity none --device-memory-gb ";
+  const CommandResult enough = run_command(command + "31"), little = run_command(command + "29.5"),
+                      json = run_command(command + "29.5 --json");
+  ASSERT_EQ(enough.code, 0) << enough.err;
+  EXPECT_EQ(enough.out.find("cuda-graph-impl"), std::string::npos) << enough.out;
+  ASSERT_EQ(little.code, 0) << little.err;
+  EXPECT_NE(little.out.find("on its fullest rank, with --cuda-graph-impl none\n"), std::string::npos)
+      << little.out;
+  EXPECT_NE(little.out.find("  megalith-pretrain --device cuda "), std::string::npos) << little.out;
+  EXPECT_NE(little.out.find(" --cuda-graph-impl none --tensor-model-parallel-size 1"), std::string::npos)
+      << little.out;
+  const std::string line = Json::parse(json.out, "stdout")["launch"]["megalith"]["srun"].as_string();
+  EXPECT_NE(line.find(" --cuda-graph-impl none "), std::string::npos) << line;
+}
+
 TEST(Autoplan, PlansForThisMachine) {
   const CommandResult result =
       run_command(app("autoplan") +

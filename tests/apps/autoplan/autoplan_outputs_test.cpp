@@ -10,6 +10,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
 #include "libcore/data/indexed/indexed_dataset.h"
+#include "libcore/io/cache/build_cache.h"
 #include "libcore/io/files/file.h"
 #include "libcore/json/json.h"
 #include "libcore/options/fields.h"
@@ -372,16 +373,35 @@ TEST(AutoplanOutputs, LeaveOutAnOrderThatNoRunBuilds) {
   }
 }
 
-// An order of 650 GB, about the longest that an index of these 1,437 tokens may have.
+/// Plans for this machine a run on the 1,437 tokens of a dataset.
+std::string plan_here(int64_t global_batch, int steps) {
+  return concat(app("autoplan"),
+                " --gpu local --num-layers 2 --hidden-size 64 --num-attention-heads 2 --seq-length 512 "
+                "--vocab-size 999 --split 1,0,0 --data-path ",
+                test::test_data("data/goldens/mixed"), " --global-batch-size ", global_batch,
+                " --train-iters ", steps);
+}
+
+// An order of 650 GB, about the longest that an index of these tokens may have.
 TEST(AutoplanOutputs, RefuseAnOrderThatThisMachineCannotHold) {
-  const std::string here = concat(
-      " --gpu local --num-layers 2 --hidden-size 64 --num-attention-heads 2 "
-      "--seq-length 512 --vocab-size 999 --global-batch-size 1000000 --data-path ",
-      test::test_data("data/goldens/mixed"), " --split 1,0,0 --train-iters 4000");
-  const CommandResult result = run_command(app("autoplan") + here);
+  const CommandResult result = run_command(plan_here(1'000'000, 4000));
   EXPECT_EQ(result.code, 64);
-  EXPECT_NE(result.err.find("the order of samples takes "), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("the order of samples (documents of all epochs, samples, shuffle) takes "),
+            std::string::npos)
+      << result.err;
   EXPECT_NE(result.err.find("give --data-cache-path DIR"), std::string::npos) << result.err;
+}
+
+// A run of one process keeps an order of more than 32 MiB in files; the second here takes 155 MB.
+TEST(AutoplanOutputs, CountALargeOrderOfOneProcessAsFiles) {
+  const test::TempDir folder;
+  if (keeping_in(folder.path()) != Keeping::kOnDisk) GTEST_SKIP() << "temporary files are in memory here";
+  const std::string where = concat("TMPDIR=", folder.path().string(), ' ');
+  for (const auto& [batch, in_files] : {std::pair{1000, false}, {1'000'000, true}}) {
+    const CommandResult plan = run_command(where + plan_here(batch, 1) + " --json");
+    ASSERT_EQ(plan.code, 0) << plan.err;
+    EXPECT_EQ(Json::parse(plan.out, "stdout")["node_order_in_files"].as_bool(), in_files) << plan.out;
+  }
 }
 
 }  // namespace

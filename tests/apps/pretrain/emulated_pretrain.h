@@ -43,6 +43,19 @@ class EmulatedPretrain : public PretrainApp {
       "--normalization RMSNorm --position-embedding-type rope --untie-embeddings-and-output-weights "
       "--disable-bias-linear --attention-dropout 0 --hidden-dropout 0 ";
   const std::string kQwen3 = kLlama + "--qk-layernorm --kv-channels 16 ";
+  const std::string kPhi3 =
+      kLlama +
+      "--kv-channels 8 --rotary-percent 0.5 --rope-scaling-type longrope --rope-short-factors 1,1 "
+      "--rope-long-factors 1.5,8 --rope-scaling-original-positions 4 ";
+  const std::string kGptNeoX =
+      " --position-embedding-type rope --rotary-percent 0.5 --kv-channels 8 --parallel-residual "
+      "--attention-dropout 0 --hidden-dropout 0 ";
+  const std::string kGranite = kLlama +
+                               "--embedding-multiplier 3 --residual-multiplier 0.6 --attention-multiplier "
+                               "0.3 --logits-scaling 1.5 ";
+  const std::string kOlmo3 = kLlama +
+                             "--qk-layernorm --qk-norm-all-heads --norm-placement after --sliding-window 5 "
+                             "--window-attn-skip-freq 2 ";
 };
 
 }  // namespace megalith::test

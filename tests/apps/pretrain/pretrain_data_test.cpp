@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "libcore/checkpoint/native/checkpoint_format.h"
+#include "libcore/io/cache/build_cache.h"
 #include "libcore/text/formats/make_tokenizer.h"
 #include "tests/apps/pretrain/pretrain_app.h"
 
@@ -88,6 +89,41 @@ TEST_F(PretrainData, IsValidatedAsAWholeSetBySet) {
                                      "--multiple-validation-sets");
   EXPECT_EQ(weighted.code, 64);
   EXPECT_NE(weighted.err.find("the valid data have weights"), std::string::npos) << weighted.err;
+}
+
+TEST_F(PretrainData, HasANameForEachValidationSet) {
+  const std::string sets = kNoPath + "--train-data-path c --full-validation --multiple-validation-sets ";
+  const CommandResult few = run(sets + "--valid-data-path 'd*' e --validation-set-names x");
+  EXPECT_EQ(few.code, 64);
+  EXPECT_NE(few.err.find("--validation-set-names has 1 name, --valid-data-path names 2 datasets"),
+            std::string::npos)
+      << few.err;
+  EXPECT_EQ(run(sets + "--valid-data-path '[de]' --validation-set-names x y").code, 0);
+}
+
+TEST_F(PretrainData, OfAnOrderTooLargeForMemoryIsInFilesWithoutANameDuringTheRun) {
+  fs::create_directory(dir_ / "temporary");
+  fs::permissions(dir_ / "temporary", fs::perms::owner_all);  // whatever the umask is
+  if (keeping_in(dir_ / "temporary") != Keeping::kOnDisk)
+    GTEST_SKIP() << "temporary files are in memory here";
+  // 3,000,000 samples of 12 tokens: 4 bytes for each of 40 documents in 12,950 epochs, 12 for each sample.
+  const std::string all = test::replaced(kNoPath, "--train-iters 20", "--train-iters 750000") +
+                          "--data-path c --split 1,0,0 --eval-iters 0 --exit-interval 2 ";
+  const std::string small = test::replaced(all, "--train-iters 750000", "--train-iters 20");
+  const auto lines_of_memory = [&](const std::string& command) {
+    const CommandResult result =
+        run_command("cd " + dir_.path().string() + " && TMPDIR=" + (dir_ / "temporary") + " " +
+                    app("pretrain") + " " + command);
+    EXPECT_EQ(result.code, 0) << result.all();
+    EXPECT_TRUE(fs::is_empty(dir_ / "temporary"));
+    return result.out;
+  };
+  EXPECT_NE(lines_of_memory(all + "--log-json files.jsonl").find("order of samples in files, "),
+            std::string::npos);
+  EXPECT_EQ(lines_of_memory(small).find("in files"), std::string::npos);
+  ASSERT_EQ(run(all + "--data-cache-path kept --log-json kept.jsonl").code, 0);
+  EXPECT_EQ(losses_in("files.jsonl").size(), 2U);
+  EXPECT_EQ(losses_in("files.jsonl"), losses_in("kept.jsonl"));
 }
 
 TEST_F(PretrainData, IsReadInBatchesOfASchedule) {

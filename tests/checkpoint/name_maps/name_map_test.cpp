@@ -15,7 +15,7 @@
 namespace megalith {
 namespace {
 
-ModelConfig small(bool llama, bool head_norms = false) {
+ModelConfig small(bool llama) {
   ModelConfig c;
   c.layers = 3;
   c.hidden = 12;
@@ -28,7 +28,19 @@ ModelConfig small(bool llama, bool head_norms = false) {
   c.vocab_size = 17;
   c.untied_head = llama;
   c.linear_bias = !llama;
-  c.qk_layernorm = head_norms;
+  if (llama) c.norm = Normalization::kRmsNorm;
+  return c;
+}
+
+/// With the family's parts.
+ModelConfig small(const Family& family) {
+  ModelConfig c = small(family.gated);
+  c.norm = family.norm;
+  c.qk_layernorm = family.head_norms;
+  c.qk_norm_all_heads = family.joint_norms;
+  c.norm_placement = family.norm_places;
+  c.parallel_residual = family.parallel_norms == 1;
+  c.parallel_norms = family.parallel_norms;
   return c;
 }
 
@@ -79,7 +91,7 @@ TEST(NameMap, RoundTripsEveryTensorOfEveryFamily) {
   for (const Family& family : families()) {
     const NameMap* const map = &family.names;
     for (const bool biased : {false, true}) {
-      ModelConfig config = small(family.gated, family.head_norms);
+      ModelConfig config = small(family);
       config.linear_bias = biased;
       Values theirs;
       std::map<std::string, Tensor> ours;
@@ -109,7 +121,7 @@ TEST(NameMap, RoundTripsEveryTensorOfEveryFamily) {
 TEST(NameMap, NamesAreUniqueOnBothSides) {
   for (const Family& family : families()) {
     std::set<std::string> ours, theirs;
-    for (const RenamedTensor& m : renamed_tensors(family.names, small(family.gated, family.head_norms))) {
+    for (const RenamedTensor& m : renamed_tensors(family.names, small(family))) {
       EXPECT_TRUE(ours.insert(m.ours).second) << m.ours;
       for (const TheirTensor& t : m.theirs) EXPECT_TRUE(theirs.insert(t.name).second) << t.name;
     }
@@ -166,6 +178,25 @@ TEST(NameMap, JoinsQkvOfGpt2AsQueriesKeysValuesInColumns) {
         for (int64_t in = 0; in < 12; ++in)
           EXPECT_EQ(theirs.at(in, column), ours.values[static_cast<size_t>(our_row * 12 + in)]);
       }
+}
+
+TEST(NameMap, StacksQkvOfPhi3AndItsGatesAndUps) {
+  const auto all = renamed_tensors(phi3_names(), small(true));
+  const RenamedTensor& qkv = named(all, "decoder.layers.1.self_attention.linear_qkv.weight");
+  ASSERT_EQ(qkv.theirs.size(), 1u);
+  EXPECT_EQ(qkv.theirs[0].name, "model.layers.1.self_attn.qkv_proj.weight");
+  ASSERT_EQ(qkv.theirs[0].shape, (Shape{20, 12}));
+  Tensor ours(qkv.shape), theirs(qkv.theirs[0].shape);
+  test::to_theirs(qkv, 0, ours.view(), theirs.view());
+  for (int64_t row = 0; row < 20; ++row) {
+    // Six queries, two keys, two values of two rows each; of us, each group has three queries, key and value.
+    const int64_t head = row / 2, group = head < 6 ? head / 3 : head % 2;
+    const int64_t slot = head < 6 ? head % 3 : 3 + (head - 6) / 2;
+    EXPECT_EQ(theirs.at(row, 5), static_cast<float>(((group * 5 + slot) * 2 + row % 2) * 12 + 5)) << row;
+  }
+  const RenamedTensor& gates = named(all, "decoder.layers.1.mlp.linear_fc1.weight");
+  EXPECT_EQ(gates.theirs[0].name, "model.layers.1.mlp.gate_up_proj.weight");
+  EXPECT_EQ(gates.theirs[0].shape, (Shape{40, 12}));
 }
 
 TEST(NameMap, SplitsGateFromUp) {

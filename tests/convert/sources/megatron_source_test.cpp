@@ -301,6 +301,27 @@ TEST(Megatron, RefusesSettingsThatCannotBeHad) {
   EXPECT_EQ(megatron_config(windows, "x").sliding_window, 0);
 }
 
+// megatron-core 0.16.1, core/transformer/utils.py: is_layer_window_attention.
+TEST(Megatron, ReadsWhichLayersHaveAWindow) {
+  Json args = Json::Object{
+      {"num_layers", 4}, {"hidden_size", 8}, {"num_attention_heads", 2}, {"max_position_embeddings", 16}};
+  args.set("window_size", Json::Array{6, 0});
+  const auto read = [&](const Json& skips) {
+    args.set("window_attn_skip_freq", skips);
+    const ModelConfig c = megatron_config(args, "x");
+    std::string text;
+    for (int layer = 0; layer < c.layers; ++layer) text += c.window_of(layer) == 7 ? 'w' : '-';
+    return text;
+  };
+  EXPECT_EQ(read(Json()), "wwww");
+  EXPECT_EQ(read(2), "w-w-");
+  EXPECT_EQ(read(Json::Array{0, 0, 1, 1}), "--ww");
+  EXPECT_EQ(read(Json::Array{1, 1, 0, 1}), "ww-w");
+  EXPECT_EQ(read(Json::Array{0, 0, 0, 0}), "----");
+  EXPECT_THROW(read(Json::Array{0, 1, 0, 0}), Error);
+  EXPECT_THROW(read(Json::Array{0, 1}), Error);
+}
+
 /// Where a pickle has the value of a key that is a number or a flag, and its size; 0: there is none.
 struct ValueAt {
   size_t at = 0, size = 0;

@@ -9,6 +9,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
+#include "libcore/checkpoint/families/family.h"
 #include "libcore/checkpoint/gguf/gguf.h"
 #include "libcore/checkpoint/safetensors/safetensors.h"
 #include "libcore/checkpoint/torch/torch_file.h"
@@ -163,6 +164,71 @@ TEST(MegatronTarget, RefusesLayersWithoutRotationThatMegatronCannotHave) {
         << error.what();
   }
   EXPECT_FALSE(fs::exists(dir / "x"));
+}
+
+TEST(MegatronTarget, RefusesPartsThatGptModelDoesNotCompute) {
+  const TempDir dir;
+  for (const auto& [model, message] :
+       {std::pair{"families/gpt_neox", "Megatron's GPTModel has no parallel branches"},
+        std::pair{"families/phi4", "no rotary scaling of the type longrope"},
+        std::pair{"families/yarn", "no rotary scaling of the type yarn"}}) {
+    const ModelSource source(convert_golden(model));
+    try {
+      export_megatron({.source = source}, dir / "x", {});
+      ADD_FAILURE() << model;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kData);
+      EXPECT_NE(std::string(error.what()).find(message), std::string::npos) << error.what();
+    }
+    EXPECT_FALSE(fs::exists(dir / "x"));
+  }
+}
+
+// Phi-3 without scaling computes what LLaMA does; Megatron's args have no place for its name but an ignored
+// one.
+TEST(MegatronTarget, RemembersTheFamily) {
+  const TempDir dir;
+  export_megatron({.source = ModelSource(convert_golden("families/phi3"))}, dir / "megatron", {});
+  const ModelSource megatron(dir / "megatron");
+  EXPECT_EQ(family_of(megatron.config()).title, std::string("Phi-3"));
+  export_hf({.source = megatron}, dir / "hf", uint64_t{1} << 40);
+  EXPECT_EQ(read_file(dir / "hf/model.safetensors"),
+            read_file(convert_golden("families/phi3") + "/model.safetensors"));
+}
+
+TEST(MegatronTarget, RefusesNormsThatGptModelLacks) {
+  const TempDir dir;
+  const ModelSource source(test::test_data("parity/goldens/train-olmo2"));
+  try {
+    export_megatron({.source = source}, dir / "x", {});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(
+        std::string(error.what()),
+        "Megatron-LM's GPTModel has no norms after attention and feed-forward block (--norm-placement "
+        "after): write another format; Megatron-LM's GPTModel has no norm over all heads of the queries "
+        "or keys (--qk-norm-all-heads): write another format");
+  }
+  EXPECT_FALSE(fs::exists(dir / "x"));
+  const ModelSource granite(convert_golden("families/granite"));
+  try {
+    export_megatron({.source = granite}, dir / "x", {});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("GPTModel has no multiplier (--residual-multiplier 0.6)"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
+// What is written is what megatron-core reads (ReadsWhichLayersHaveAWindow).
+TEST(MegatronTarget, SaysWhichLayersHaveAWindow) {
+  const TempDir dir;
+  const ModelSource source(convert_golden("families/qwen2_windows"));
+  export_megatron({.source = source}, dir / "x", {});
+  const ModelConfig read = ModelSource(dir / "x").config();
+  EXPECT_EQ(read.window_of(0), 0);
+  EXPECT_EQ(read.window_of(1), 3);
 }
 
 TEST(Targets, HaveTheModelsActivationOrRefuseIt) {

@@ -591,7 +591,8 @@ TEST_F(PreprocessTest, LendsTheMemoryOfLinesThatNobodyNeeds) {
   const test::ByteTokenizer tokenizer;
   const TextTools tools{tokenizer, tokenizer.hash()};
   const Interrupt interrupt;
-  DocumentSource source(look_at_inputs(config_.inputs), {{.bytes = 4096, .lines = 1}, 1}, interrupt, {});
+  const std::vector<InputFile> files = look_at_inputs(config_.inputs);
+  DocumentSource source(files, {{.bytes = 4096, .lines = 1}, 1}, interrupt, {});
   DocumentEncoder encoder(config_, tools);
   const auto next = [&](DocumentBatch& batch) {
     encoder.lend_memory(batch);

@@ -91,6 +91,7 @@ std::string refusal(const std::vector<std::string>& words, int64_t seq_length = 
 TEST(DatasetBuilder, EvaluatesNoWeightedDatasetsOneByOne) {
   const std::string mixed = test::test_data("data/goldens/mixed"),
                     long_ = test::test_data("data/goldens/long");
+  EXPECT_EQ(refusal({mixed, "tokens=5", long_, "tokens=9"}).find("the valid data have budgets"), 0U);
   EXPECT_EQ(refusal({"1", mixed, "2", long_}).find("the valid data have weights"), 0U);
   EXPECT_EQ(refusal({mixed, long_}), "");
 }

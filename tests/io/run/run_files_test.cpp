@@ -238,5 +238,16 @@ TEST_F(RunFilesTest, LetsAFolderBeFilledThatHoldsNothingProtected) {
   }
 }
 
+TEST_F(RunFilesTest, SaysWhichFilesOutputsAre) {
+  RunFiles files;
+  files.reads("--input", dir_ / "folder/in");
+  EXPECT_TRUE(files.written_files().empty());
+  files.writes("--output", dir_ / "link");
+  files.writes("--log", dir_ / "absent");
+  struct stat info {};
+  ASSERT_EQ(::stat((dir_ / "input").c_str(), &info), 0);
+  EXPECT_EQ(files.written_files(), (std::set<std::pair<dev_t, ino_t>>{{info.st_dev, info.st_ino}}));
+}
+
 }  // namespace
 }  // namespace megalith

@@ -105,6 +105,27 @@ TEST(CommandPipe, DoesNotWaitForItsEndWhenAStopIsAsked) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));  // not 1000
 }
 
+// Another thread of the reader has failed: its error must not wait for the command.
+TEST(CommandPipe, DoesNotWaitForItsEndOnceItIsInterrupted) {
+  const Interrupt interrupt;
+  InputStream stream({"the object", "printf all; exec >&-; sleep 1000"}, &interrupt);
+  char block[64];
+  EXPECT_EQ(stream.read(block, sizeof block), 3U);
+  const std::jthread other([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    interrupt.set();
+  });
+  const auto begin = std::chrono::steady_clock::now();
+  try {
+    stream.read(block, sizeof block);
+    ADD_FAILURE() << "the end of an object whose command still runs";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kComm);
+    EXPECT_NE(std::string(error.what()).find("was interrupted"), std::string::npos) << error.what();
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));  // not 1000
+}
+
 TEST(CommandPipe, EndsItsWholeGroupWithTheStream) {
   const test::TempDir dir;
   {

@@ -140,6 +140,9 @@ TEST_F(InputStreamTest, ReadsAPartBetweenMembers) {
                 text.substr(17) + text.substr(0, 5));
       EXPECT_EQ(part_of(dir_ / "packed", {{0, 250'000}, StreamPlace{0, 250'009}}, room),
                 text.substr(250'000, 9));
+      // an end where a member begins
+      EXPECT_EQ(part_of(dir_ / "packed", {.end = StreamPlace{size, 0}}, room), text);
+      EXPECT_EQ(part_of(dir_ / "packed", {{size, 0}, StreamPlace{3 * size, 0}}, room), text + text);
       // an end that lies behind more than one member
       EXPECT_EQ(part_of(dir_ / "packed", {{size, 0}, StreamPlace{size, 300'003}}, room),
                 text + text.substr(0, 3));

@@ -129,12 +129,16 @@ TEST(LineReader, TakesAByteOrderMarkOnlyFromTheBeginning) {
 }
 
 // The expected lines come from a loop over single bytes. The lengths are chosen so that the window ends
-// before, inside and after a line end.
+// before, inside and after a line end. Lines are short around these places, and longer elsewhere.
 TEST(LineReader, AgreesWithANaiveLoopWhereverTheWindowEnds) {
+  constexpr size_t kWindow = 262144, kShort = 2000;
   std::mt19937 random(7);
-  for (const size_t length : {262143U, 262144U, 262145U, 524290U}) {
+  for (const size_t length : {kWindow - 1, kWindow, kWindow + 1, 2 * kWindow + 2}) {
     std::string contents;
-    while (contents.size() < length) contents += "x\n\r"[random() % 3];
+    while (contents.size() < length) {
+      const bool short_lines = (contents.size() + kShort) % kWindow < 2 * kShort;
+      contents += short_lines || random() % 16 == 0 ? "x\n\r"[random() % 3] : 'x';
+    }
     for (const char* end : {"\r", "\r\n", "\n", "a", "\r\r"}) {
       const std::string text = contents.substr(0, length - 1) + end;
       Lines expected;

@@ -138,7 +138,8 @@ TEST(AcceleratorList, KnowsTheNamesOfDataSheets) {
         std::pair{"H100 80GB HBM3", "H100-SXM-80GB"}, std::pair{"A100-SXM4-80GB", "A100-SXM-80GB"},
         std::pair{"B200-SXM", "B200-180GB"}, std::pair{"GB200-NVL72", "GB200-186GB"},
         std::pair{"GeForce RTX 4090", "RTX4090-24GB"}, std::pair{"Ascend-910B", "Ascend910B-64GB"},
-        std::pair{"L40S", "L40S-48GB"}})
+        std::pair{"L40S", "L40S-48GB"}, std::pair{"H100 SXM5", "H100-SXM-80GB"},
+        std::pair{"A100-SXM4", "A100-SXM-80GB"}, std::pair{"H800-SXM", "H800-80GB"}})
     EXPECT_EQ(find_accelerator(name).name, device) << name;
 }
 

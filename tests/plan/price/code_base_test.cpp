@@ -136,27 +136,66 @@ void expect_equal(double told, double wanted, const std::vector<std::string>& wo
   EXPECT_NEAR(told / wanted, 1, 1e-12) << join(words, " ");
 }
 
+/// Rows of published mixtures: experts in each and in some layers, with and without chunks, and with stages
+/// of which each has its own number of layers.
+std::vector<RunRow> mixtures() {
+  const RunRow kModels[] = {
+      {{"model", "Mixtral-8x7B"}, {"layers", "32"}, {"hidden", "4096"}},
+      {{"model", "Qwen3_235B_a22B"}, {"layers", "94"}, {"hidden", "4096"}},
+      {{"model", "GPT OSS 120B"}, {"layers", "36"}, {"hidden", "2880"}},
+      {{"model", "deepseekv2 (L=4)"}, {"arch", "moe-mla"}, {"layers", "4"}, {"hidden", "5120"}},
+      {{"model", "DeepSeekV3"}, {"arch", "moe-mla"}, {"layers", "61"}, {"hidden", "7168"}}};
+  const RunRow kLayouts[] = {
+      {{"ep", "8"}},
+      {{"tp", "2"}, {"sp", "y"}, {"ep", "8"}, {"recompute", "norm,act"}, {"features", "deepep"}},
+      {{"pp", "2"}, {"ep", "8"}, {"precision", "fp8"}},
+      {{"pp", "4"}, {"vpp", "2"}, {"ep", "4"}, {"features", "a2a_overlap+deepep"}},
+      {{"pp", "8"}, {"ep", "8"}, {"dist_opt", "zero3"}, {"recompute", "full"}}};
+  std::vector<RunRow> out;
+  for (const char* framework : {"Megatron-Bridge", "Megatron-LM"})
+    for (const RunRow& model : kModels)
+      for (const RunRow& layout : kLayouts) {
+        RunRow row = {{"framework", framework}, {"gpu", "H100-SXM-80GB"}, {"gpus", "64"},
+                      {"seq", "4096"},          {"micro_batch", "1"},     {"global_batch", "1024"}};
+        const RunRow usual = {{"arch", "moe"}, {"precision", "bf16"}, {"dist_opt", "y"}};
+        for (const RunRow& part : {model, layout, usual}) row.insert(part.begin(), part.end());
+        if (whole_in(row, "pp", 1) <= whole_in(row, "layers")) out.push_back(row);
+      }
+  return out;
+}
+
+/// Expects that the row's command is planned as the row is; nothing if there is no such command, or no layout
+/// that Megatron's rules allow, such as an interleaved one of some batches. Whether there is one.
+bool is_told_alike(const RunRow& row) {
+  const auto words = command_of(row);
+  if (!words) return false;
+  const std::optional<Priced> told = by_command(*words);
+  if (!told) return false;
+  const PlanProblem p = problem_of(row);
+  const Candidate c = candidate_of(row, p);
+  EXPECT_EQ(told->candidate, c) << join(*words, " ");
+  expect_equal(step_time(told->problem, told->candidate).total(), step_time(p, c).total(), *words);
+  const MemoryEstimate here = worst_stage(told->problem, told->candidate).estimate,
+                       there = worst_stage(p, c).estimate;
+  expect_equal(here.device(), there.device(), *words);
+  expect_equal(here.needed() / usable_memory(told->problem), there.needed() / usable_memory(p), *words);
+  return true;
+}
+
 // What bench_plan_accuracy says of a row, megalith-autoplan says of the row's command.
 TEST(CodeBase, ARowIsPricedAlikeByTheTableAndByItsCommand) {
-  size_t compared = 0;
   const std::vector<RunRow> all = rows();
+  for (const RunRow& row : all) ASSERT_TRUE(command_of(row));
+  EXPECT_GE(std::count_if(all.begin(), all.end(), is_told_alike), std::ssize(all) * 4 / 5);
+}
+
+TEST(CodeBase, ARowOfAMixtureIsPricedAlikeByTheTableAndByItsCommand) {
+  const std::vector<RunRow> all = mixtures();
   for (const RunRow& row : all) {
-    const auto words = command_of(row);
-    ASSERT_TRUE(words);
-    const std::optional<Priced> told = by_command(*words);
-    if (!told)
-      continue;  // no layout that Megatron's rules allow, such as an interleaved one of these batches
-    ++compared;
-    const PlanProblem p = problem_of(row);
-    const Candidate c = candidate_of(row, p);
-    EXPECT_EQ(told->candidate, c) << join(*words, " ");
-    expect_equal(step_time(told->problem, told->candidate).total(), step_time(p, c).total(), *words);
-    const MemoryEstimate here = worst_stage(told->problem, told->candidate).estimate,
-                         there = worst_stage(p, c).estimate;
-    expect_equal(here.device(), there.device(), *words);
-    expect_equal(here.needed() / usable_memory(told->problem), there.needed() / usable_memory(p), *words);
+    const int layers = whole_in(row, "layers");  // 32, or 94 with both ends: four stages of two equal chunks
+    EXPECT_EQ(command_of(row).has_value(), !row.contains("vpp") || layers == 32 || layers == 94);
   }
-  EXPECT_GE(compared, all.size() * 4 / 5);
+  EXPECT_GE(std::count_if(all.begin(), all.end(), is_told_alike), std::ssize(all) * 3 / 5);
 }
 
 // bench/plan_rows.csv: public runs of code bases and devices that the fits have not seen.
@@ -205,7 +244,7 @@ TEST(CodeBase, PublicRowsAreAsFarOffAsThePageSays) {
       EXPECT_LE(worst_stage(p, c).estimate.needed(), usable_memory(p)) << "it ran: " << cell(row, "source");
     }
   }
-  EXPECT_EQ(within, 66);
+  EXPECT_EQ(within, 78);
   ASSERT_EQ(sums.size(), page.size());
   for (const auto& [name, sum] : sums) {
     EXPECT_NEAR(sum.time / counts[name], page.at(name).time, 0.06) << name;

@@ -31,27 +31,27 @@ struct Named {
 };
 
 /// A small GPT on processors in fp32, one with tables of 30,000 and a LLaMA on GPUs in 16 bits, the latter
-/// two with more parameters than a bucket holds. The exchanges of tensor ranks of the wide one are cut in
-/// pieces. One has another number of buckets. The last two add in rank order.
+/// two with more parameters than a bucket holds, and the LLaMA with OLMo 2's norms. The exchanges of tensor
+/// ranks of the wide one are cut in pieces. One has another number of buckets. The last two add in rank
+/// order.
 std::vector<Named> models() {
   PlanProblem small = test::on_this_processor(515, 1);
   PlanProblem gpt = test::gpt_22b(1);
   gpt.model = test::gpt(8, 1024, 16, 512, 30001);
   PlanProblem llama = gpt;
   llama.model = test::llama(8, 1024, 16, 8, 2816, 30001);
+  PlanProblem olmo3 = llama;
+  olmo3.model.qk_layernorm = olmo3.model.qk_norm_all_heads = true;
+  olmo3.model.norm_placement = NormPlacement::kAfter;
   PlanProblem wide = gpt;
   wide.model = test::gpt(8, 4096, 16, 2048, 30001);
   PlanProblem ordered = llama, ordered_wide = wide;
   ordered.rank_order = ordered_wide.rank_order = true;
   PlanProblem buckets = gpt;
   buckets.bucket_count = 3;
-  return {{"small", small},
-          {"gpt", gpt},
-          {"llama", llama},
-          {"buckets", buckets},
-          {"wide", wide},
-          {"ordered", ordered},
-          {"ordered wide", ordered_wide}};
+  return {
+      {"small", small},     {"gpt", gpt},   {"llama", llama},     {"norms after, and over all heads", olmo3},
+      {"buckets", buckets}, {"wide", wide}, {"ordered", ordered}, {"ordered wide", ordered_wide}};
 }
 
 std::vector<Candidate> layouts() {

@@ -93,6 +93,46 @@ TEST(Trainer, IsNotNamedWhereItsOwnCountExceedsTheDevice) {
   EXPECT_EQ(answer.rank->estimate.needed(), needed);
 }
 
+// CUDA graphs are a matter of speed: a plan that has all memory but theirs is run without them.
+TEST(Trainer, RunsWithoutGraphsWhereOnlyTheirMemoryIsMissing) {
+  PlanProblem p = on_this_processor(512, 8);
+  p.machine.device = find_accelerator("RTX4090-24GB");
+  p.precision = Precision::kHalf;
+  Candidate c{.micro_batch = 1};
+  ASSERT_FALSE(complete(p, c));
+  const double with = ask_trainer(p, c).rank->estimate.needed();
+  PlanProblem lean = p;
+  lean.graphs = false;
+  EXPECT_EQ(trainer_configuration(lean, c).train.cuda_graphs, "none");
+  const double without = ask_trainer(lean, c).rank->estimate.needed();
+  ASSERT_LT(without, with);
+  p.machine.device.memory = with;
+  EXPECT_EQ(ask_trainer_there(p, c).options, "");
+  p.machine.device.memory = (with + without) / 2;
+  const TrainerAnswer answer = ask_trainer_there(p, c);
+  EXPECT_EQ(answer.refusal, "");
+  EXPECT_EQ(answer.options, " --cuda-graph-impl none");
+  EXPECT_EQ(answer.rank->estimate.needed(), without);
+  p.machine.device.memory = without / 2;
+  EXPECT_NE(ask_trainer_there(p, c).refusal, "");
+  EXPECT_EQ(ask_trainer_there(p, c).options, "");
+}
+
+// Its count takes time for each layer of a stage.
+TEST(Trainer, IsNotAskedForMoreLayersThanItCountsInTime) {
+  PlanProblem p = on_this_processor(512, 8);
+  p.model.layers = 2048;
+  Candidate c{.micro_batch = 8};
+  ASSERT_FALSE(complete(p, c));
+  EXPECT_EQ(ask_trainer(p, c).refusal, "");
+  p.model.layers = 2049;
+  EXPECT_EQ(ask_trainer(p, c).refusal,
+            "a stage has 2049 layers, more than the 2048 whose memory in this version's trainer is counted");
+  p.machine.world = p.machine.local_world = c.pipeline = 3;
+  ASSERT_FALSE(complete(p, c));
+  EXPECT_EQ(ask_trainer(p, c).refusal, "");
+}
+
 // An asynchronous save copies everything that is saved: 12 bytes per parameter, for fp32 parameters and two
 // moments.
 TEST(Trainer, CountsTheCopyOfASave) {

@@ -50,6 +50,22 @@ TEST(ModelOptions, SayAGptAgain) {
   expect_said_again(m);
 }
 
+// Megatron's TransformerConfig wants a --no-rope-freq that divides the layers, or a list of as many members
+// as there are layers, in which 1 marks one without rotation (arguments.py, no_rope_freq_type).
+TEST(ModelOptions, MarkLayersWithoutRotationWhereTheirIntervalDoesNotDivideTheLayers) {
+  ModelShape m = test::llama(36, 4096, 32, 8, 14336, 128256);
+  m.no_rope_freq = 4;
+  const auto has = [&](bool ours, const std::string& text) {
+    return (model_options(m, ours) + ' ').find(" --no-rope-freq " + text + ' ') != std::string::npos;
+  };
+  EXPECT_TRUE(has(false, "4"));
+  m.layers = 34;
+  EXPECT_TRUE(has(true, "4"));
+  EXPECT_TRUE(has(false, "\"([0]*3+[1])*8+[0]*2\""));
+  m.layers = 3;
+  EXPECT_TRUE(has(false, "\"[0]*3\""));
+}
+
 TEST(ModelOptions, SayALlamaAgain) {
   ModelShape m = test::llama(32, 4096, 32, 8, 14336, 128256);
   m.rotary_base = 500000;
@@ -62,6 +78,31 @@ TEST(ModelOptions, SayALlamaAgain) {
   m.rotary_interpolation = 2;
   m.sliding_window = 8192;
   m.qk_layernorm = true;
+  m.hf_model_type = "llama";
+  expect_said_again(m);
+  m.rope_scaling = false;
+  m.rotary_interpolation = 1;
+  m.rotary_percent = 0.03125;  // of 128 channels
+  m.rope_type = RopeType::kLongrope;
+  m.rope_attention_factor = 1.25;
+  m.rope_short_factors = "1,1.5";
+  m.rope_long_factors = "2,64";
+  m.parallel_residual = true;
+  m.parallel_norms = 1;
+  expect_said_again(m);
+  m.rope_type = RopeType::kYarn;
+  m.rope_short_factors = m.rope_long_factors = "";
+  m.rope_beta_fast = 16;
+  m.rope_beta_slow = 2;
+  m.rope_truncate = false;
+  m.qk_layernorm = m.qk_norm_all_heads = true;
+  m.norm_placement = NormPlacement::kBoth;
+  m.window_skip_freq = 4;
+  m.full_layers = 1;
+  m.embedding_multiplier = 12;
+  m.residual_multiplier = 0.22;
+  m.attention_multiplier = 0.0078125;
+  m.logits_scaling = 16;
   expect_said_again(m);
   expect_said_again(test::mixtral(8).model);
 }

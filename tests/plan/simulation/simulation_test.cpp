@@ -208,6 +208,22 @@ TEST(Simulation, RefusesWhatTheTrainerDoesNotRun) {
   }
 }
 
+// 256 stages would run 5 * 256 microbatches of 256 layers and hold 8192 tokens of each, 12 bytes a token.
+TEST(Simulation, RefusesWhatTakesTooLong) {
+  PlanProblem p = devices(256, 1e12, 1e12);
+  p.model = gpt(256, 256, 4, 8192, 512);
+  p.global_batch = 4096;
+  const Fixed fixed{.tensor = 1, .pipeline = 256, .chunks = 1, .micro_batch = 1};
+  const std::vector<SimulatedWorld> worlds = simulate_worlds(p, fixed, {256});
+  EXPECT_FALSE(worlds.front().plan);
+  EXPECT_EQ(worlds.front().reason,
+            "a simulation of 256 stages would run 327680 layers and hold 30.00 GiB of samples; at most "
+            "250000 and 64.00 MiB are simulated");
+  Candidate c{.pipeline = 256};
+  ASSERT_FALSE(complete(p, c));
+  EXPECT_THROW(simulate_step(p, c), Error);
+}
+
 TEST(SimulatedWorlds, AreNumbersOfDevices) {
   EXPECT_EQ(simulated_worlds("64, 1024,16384"), (std::vector<int>{64, 1024, 16384}));
   for (const char* wrong : {"", "64,", "0", "x", "64;128", "2000000"})

@@ -30,6 +30,21 @@ TEST(AddedTokens, FindsThoseThatBeginDifferently) {
   EXPECT_EQ(parts(added, "<X>\u00e9[X]\u00e8"), "2|3|1|\u00e8|");
 }
 
+TEST(AddedTokens, AreFoundAtEveryPlaceOfALongText) {
+  // Those with few first bytes are looked for many bytes at a time.
+  const std::vector<AddedToken> few = {
+      {.text = "  ", .id = 1}, {.text = "[P]", .id = 2}, {.text = "<a>", .id = 3}};
+  std::vector<AddedToken> many = few;
+  for (const char* text : {"{", "}}", "\u00e9"}) many.push_back({.text = text, .id = 4});
+  for (const auto& tokens : {few, many})
+    for (size_t before = 0; before < 70; ++before)
+      for (size_t behind = 0; behind < 40; ++behind) {
+        const std::string x(before, 'x'), y(behind, 'y');
+        EXPECT_EQ(parts(AddedTokens(tokens), x + "<a> [ <b" + y + "[P]z  "),
+                  x + (before > 0 ? "|" : "") + "3| [ <b" + y + "|2|z|1|");
+      }
+}
+
 TEST(AddedTokens, FindsSomeOnlyWhereTheyAreAlone) {
   const AddedTokens added({{.text = "ab", .id = 1, .only_alone = true}, {.text = "b", .id = 2}});
   EXPECT_EQ(parts(added, "ab ab,ab"), "1| |1|,|1|");

@@ -1,14 +1,11 @@
 #include "libcore/text/unicode/nfc.h"
 
-#include <array>
-
 #include <gtest/gtest.h>
 
 #include "libcore/base/text.h"
 #include "libcore/base/utf8.h"
 #include "libcore/hash/sha256.h"
 #include "libcore/io/files/file.h"
-#include "libcore/text/unicode/char_traits.h"
 #include "tests/text/fixtures.h"
 
 namespace megalith {
@@ -52,19 +49,6 @@ TEST(Nfc, FindsAChangeWhereverItIs) {
         ASSERT_EQ(nfc(around("e\u0301")), around("\u00e9")) << plain << ' ' << before;
         ASSERT_EQ(nfc(around("\u2126 \u1100\u1161")), around("\u03a9 \uac00")) << plain << ' ' << before;
       }
-}
-
-TEST(Nfc, LooksAtEachFirstByteWithWhichAChangeBegins) {
-  std::array<bool, 256> changes{};
-  for (uint32_t code = 0; code < 0x110000; ++code) {
-    std::string c;
-    append_utf8(c, code);
-    if (char_traits(code).composition() == Composition::kChanges) changes[static_cast<uint8_t>(c[0])] = true;
-  }
-  for (unsigned byte = 0; byte < 256; ++byte)
-    EXPECT_TRUE(!changes[byte] || may_change_in_nfc(static_cast<char>(byte))) << byte;
-  for (const char* plain : {"a", "\u00e9", "\u0161", "\u043f", "\u0561", "\u65e5"})
-    EXPECT_FALSE(may_change_in_nfc(plain[0])) << plain;
 }
 
 TEST(Nfc, LeavesWhatItsUnicodeDoesNotKnow) {

@@ -114,6 +114,21 @@ TEST(FimPermutation, RefusesATokenThatTheTokenizerDoesNotHave) {
   }
 }
 
+// LLaMA-2's form: each text begins with <s>.
+TEST(FimPermutation, FindsTheTokensOfATokenizerThatPutsOthersAroundATextToo) {
+  TokenizerFiles files;
+  files.type = "HuggingFaceTokenizer";
+  files.model = test::test_data("text/goldens/hf/llama2.json");
+  files.special_tokens = {"<fim_prefix>", "<fim_middle>", "<fim_suffix>", "<fim_pad>", "<|endoftext|>"};
+  const auto tokenizer = make_tokenizer(files);
+  ASSERT_EQ(tokenizer->around().before.size(), 1U);
+  const FimPermutation fim(FimConfig(), *tokenizer);
+  EXPECT_EQ(fim.pad(), 603) << "the fourth after the 600 tokens of the file";
+  FimConfig config;
+  config.pad = "";  // its text is <s> alone
+  EXPECT_THROW(FimPermutation(config, *tokenizer), Error);
+}
+
 TEST(SampleDraws, DependOnSeedPartAndSampleAlone) {
   const auto drawn = [](int64_t seed, uint32_t part, int64_t sample) {
     SampleDraws draws(seed, part, sample);

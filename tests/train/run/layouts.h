@@ -16,13 +16,52 @@ struct Family {
   const char* name;
   bool llama, head_norms = false;
   int no_rope_freq = 0;
+  void (*change)(ModelConfig&) = nullptr;
 };
 inline constexpr Family kGpt2{"gpt2", false}, kLlama{"llama", true}, kQwen3{"qwen3", true, true},
     kSmolLm3{"smollm3", true, false, 2};
+/// Half of each head rotated, by the factors of samples beyond the original context.
+inline constexpr Family kPhi3{"phi3", true, false, 0, [](ModelConfig& model) {
+                                model.rotary_percent = 0.5;
+                                model.rope_type = RopeType::kLongrope;
+                                model.rope_short_factors = "1,1";
+                                model.rope_long_factors = "1.5,8";
+                                model.rope_original_positions = 4;
+                                model.kv_channels = 8;
+                              }};
+/// Falcon 7B's branches but for its one key and value head, which tensor ranks cannot divide.
+inline constexpr Family kFalcon{"falcon", false, false, 0, [](ModelConfig& model) {
+                                  model.position = PositionEmbedding::kRope;
+                                  model.kv_channels = 8;
+                                  model.parallel_residual = true;
+                                  model.parallel_norms = 1;
+                                  model.linear_bias = false;
+                                }};
+inline constexpr Family kGptNeoX{"gpt_neox", false, false, 0, [](ModelConfig& model) {
+                                   model.position = PositionEmbedding::kRope;
+                                   model.rotary_percent = 0.5;
+                                   model.kv_channels = 8;
+                                   model.parallel_residual = model.untied_head = true;
+                                 }};
+/// Norms after the branches and over all heads, and a window in every second layer.
+inline constexpr Family kOlmo3{"olmo3", true, false, 0, [](ModelConfig& model) {
+                                 model.qk_layernorm = model.qk_norm_all_heads = true;
+                                 model.norm_placement = NormPlacement::kAfter;
+                                 model.sliding_window = 5;
+                                 model.window_skip_freq = 2;
+                               }};
+inline constexpr Family kGranite{"granite", true, false, 0, [](ModelConfig& model) {
+                                   model.embedding_multiplier = 3;
+                                   model.residual_multiplier = 0.6;
+                                   model.attention_multiplier = 0.3;
+                                   model.logits_scaling = 1.5;
+                                 }};
 
 /// Changes the configuration to the family. GPT-2 is the default; LLaMA gets four key/value heads. Qwen 3 has
-/// LLaMA's form with norms of queries and keys, heads of another size and a tied head.
+/// LLaMA's form with norms of queries and keys, heads of another size and a tied head. OLMo 3 has norms after
+/// the branches and over all heads, and a window in all layers but every second.
 inline void set_family(ModelConfig& model, const Family& family) {
+  if (family.change) family.change(model);
   if (!family.llama) return;
   model.position = PositionEmbedding::kRope;
   model.norm = Normalization::kRmsNorm;

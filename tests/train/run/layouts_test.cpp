@@ -57,7 +57,7 @@ PretrainConfig one_rank(const Family& family, const Extent& extent = {}) {
   config.train.global_batch = 8;
   config.train.iters = extent.steps;
   config.train.lr = 2e-3;
-  config.train.eval_interval = 10;
+  config.train.eval_interval = std::min(int64_t{10}, extent.steps);
   config.train.eval_iters = 1;
   config.train.threads = 1;
   config.parallel = {};
@@ -149,11 +149,42 @@ TEST(Layouts, TrainSmolLm3AsOneRankDoes) {
   for (const Layout& layout : {all, some}) expect_one_ranks_run(test::kSmolLm3, layout);
 }
 
-// Only tensor ranks divide the vocabulary and change its padding. Ten steps, of which each takes as long as
+// A rank holds a part of each sample, but its rotation is that of the whole.
+TEST(Layouts, TrainPhi3AsOneRankDoes) {
+  for (const Layout& layout :
+       {Layout{.name = "cp2", .context = 2}, Layout{.name = "tp2_pp2", .tensor = 2, .pipeline = 2}})
+    expect_one_ranks_run(test::kPhi3, layout);
+}
+
+// Both branches of a layer leave the tensor region by themselves.
+TEST(Layouts, TrainGptNeoXAsOneRankDoes) {
+  const std::vector<Layout> some = test::some_layouts();
+  EXPECT_EQ(some.size(), 6U);
+  for (const Layout& layout : some) expect_one_ranks_run(test::kGptNeoX, layout);
+}
+
+TEST(Layouts, TrainFalconAsOneRankDoes) {
+  for (const Layout& layout : test::some_layouts())
+    if (layout.tensor > 1) expect_one_ranks_run(test::kFalcon, layout);
+}
+
+// Tensor ranks share OLMo's norms over all heads, context ranks the windows of every second layer.
+TEST(Layouts, TrainOlmo3AsOneRankDoes) {
+  for (const Layout& layout : test::some_layouts()) expect_one_ranks_run(test::kOlmo3, layout);
+}
+
+// Granite scales the embedding and the logits, which tensor ranks share, and the branches of every layer.
+TEST(Layouts, TrainGraniteAsOneRankDoes) {
+  const Layout sequence{.name = "tp2_sp_pp2", .tensor = 2, .pipeline = 2, .sequence = true};
+  const Layout plain{.name = "tp2_full", .tensor = 2, .recompute = Recompute::kFull};
+  for (const Layout& layout : {sequence, plain}) expect_one_ranks_run(test::kGranite, layout);
+}
+
+// Only tensor ranks divide the vocabulary and change its padding. Five steps, of which each takes as long as
 // ten with the small vocabulary; the layouts' 20 steps are those of TrainAsOneRankDoes.
 TEST(Layouts, DivideGpt2sVocabularyAndTrainAsOneRankDoes) {
   for (const auto& [family, layout] : test::family_layouts())
-    if (layout.tensor > 1) expect_one_ranks_run(family, layout, {.vocab = kGpt2Vocab, .steps = 10});
+    if (layout.tensor > 1) expect_one_ranks_run(family, layout, {.vocab = kGpt2Vocab, .steps = 5});
 }
 
 // A pipeline adds all numbers in the same order as one rank, except for a table tied over its two ends, whose
@@ -315,15 +346,15 @@ TEST(Resume, UnderTheSameLayoutIsBitwiseOneRun) {
       if (layout.tensor * layout.pipeline * layout.context * layout.data > 4) continue;
       SCOPED_TRACE(std::string(family.name) + " " + layout.name);
       const TempDir dir;
-      constexpr Extent kExtent{.steps = 10};
+      constexpr Extent kExtent{.steps = 6};
       PretrainConfig config = config_of(family, layout, kExtent);
       config.checkpoint.save = (dir.path() / "checkpoint").string();
-      config.checkpoint.save_interval = 5;
+      config.checkpoint.save_interval = 3;
       const Curve whole = run(config);
       PretrainConfig half = config_of(family, layout, kExtent);
-      half.checkpoint.load = config.checkpoint.save + "/iter_0000005";
+      half.checkpoint.load = config.checkpoint.save + "/iter_0000003";
       const Curve broken = run(half);
-      ASSERT_EQ(broken.loss.size(), 5U);
+      ASSERT_EQ(broken.loss.size(), 3U);
       for (const auto& [iteration, loss] : broken.loss)
         EXPECT_EQ(loss, whole.loss.at(iteration)) << iteration;
     }

@@ -239,6 +239,17 @@ TEST(DeviceLine, NamesTheDeviceAndAGpuThatIsNotUsed) {
   EXPECT_EQ(device_line("cuda", 8, 1, {"NVIDIA H100"}), "device: cuda, 8 threads");
 }
 
+TEST(LogWorld, NamesTheKernelsOfACpu) {
+  const test::Variable isa("MEGALITH_ISA", "generic"), gpus("CUDA_VISIBLE_DEVICES", "");
+  PretrainConfig config = test::tiny_config();
+  config.train.threads = 2;
+  const test::LogLines log;
+  log_world(config, nullptr);
+  ASSERT_FALSE(log.lines.empty());
+  EXPECT_TRUE(log.lines.front().starts_with("device: cpu, 2 threads")) << log.lines.front();
+  EXPECT_TRUE(log.lines.front().ends_with(", kernels for generic")) << log.lines.front();
+}
+
 TEST_F(Loop, FindsOutAtOnceThatNothingCanBeSaved) {
   write_file(dir_ / "file", "");
   PretrainConfig c = config("run");

@@ -285,26 +285,6 @@ TEST(Batch, IsAsLongAsItsLongestSample) {
   EXPECT_EQ(loaded.batch.microbatches()[0].tokens.shape, (Shape{2, 2}));
 }
 
-// The samples' documents begin at even rows; a window of two rows begins at the row before.
-TEST(Batch, SaysWhichRowAWindowBeginsWith) {
-  Loaded loaded({.seq_length = 8, .micro_batch = 2, .microbatches = 2, .window = 2});
-  loaded.batch.load(loaded.stream, short_numbers(), 0);
-  const Microbatch plain = loaded.batch.microbatches()[1];
-  EXPECT_EQ(host<int32_t>(loaded.stream, plain.starts), (std::vector<int32_t>{0, 0, 0, 0, 1, 1, 2, 2}));
-  EXPECT_FALSE(plain.position_starts);
-  Loaded apart({.seq_length = 8,
-                .micro_batch = 2,
-                .microbatches = 2,
-                .attention_starts = true,
-                .position_starts = true,
-                .window = 2});
-  apart.batch.load(apart.stream, short_numbers(), 0);
-  const Microbatch both = apart.batch.microbatches()[1];
-  EXPECT_EQ(host<int32_t>(apart.stream, both.starts), (std::vector<int32_t>{0, 0, 0, 0, 2, 2, 2, 2}));
-  EXPECT_EQ(host<int32_t>(apart.stream, both.position_starts),
-            (std::vector<int32_t>{0, 0, 0, 0, 2, 2, 0, 2}));
-}
-
 TEST(Batch, LengthsAreMultiplesOfTheLayoutsStep) {
   Loaded loaded({.seq_length = 8, .micro_batch = 1, .microbatches = 3, .length_step = 3});
   loaded.batch.load(loaded.stream, short_numbers(), 1);

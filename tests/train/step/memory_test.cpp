@@ -69,6 +69,21 @@ TEST(RunMemory, OfAPipelineKeepsATapeForEachMicrobatchInFlight) {
   EXPECT_EQ(estimate(3).links, (1 + 1 + 8) * 1280U);
 }
 
+// By Megatron's interleaving (Narayanan et al., SC 2021, section 2.2): a rank of 4 with 2 chunks begins
+// 2 x (ranks after it) + 4 passes before its first backward pass, and one more beside it.
+TEST(RunMemory, OfABillionMicrobatchesIsFoundWithoutTheirPlan) {
+  PretrainConfig config = tiny_config();
+  config.model.layers = 8;
+  config.parallel = {};
+  config.parallel.pipeline = 4;
+  config.parallel.layers_per_chunk = 1;
+  config.parallel.finish();
+  config.train.global_batch = 2'000'000'000;
+  const auto tapes = [&](int rank) { return run_memory(shape(config), {.pipeline = rank}).executor.tapes; };
+  EXPECT_EQ(tapes(0), 2 * 3 + 4 + 1);
+  EXPECT_EQ(tapes(3), 4 + 1);
+}
+
 // With ZeRO-1 a rank holds its share of the moments. With ZeRO-2 it also holds only its share of the
 // gradients, plus the gradients of two layers and of the tied table.
 TEST(RunMemory, OfShardedRanksIsTheirShare) {

@@ -259,6 +259,7 @@ INSTANTIATE_TEST_SUITE_P(All, RepeatedExchanges, testing::ValuesIn(kExchanging),
                          [](const auto& instance) { return instance.param.name; });
 
 // Each repetition of a pass is a call of NCCL's on each rank, which the fake compares with the other ranks'.
+// Two ranks do their work in two orders, four, which take as long for one, in another.
 TEST_P(RepeatedExchanges, HaveTheBitsOfExchangesThatAreEnqueued) {
   const RanksOfGraphs ranks = GetParam().ranks();
   const long world = ranks.layout.tensor * ranks.layout.context * ranks.layout.data;
@@ -267,7 +268,7 @@ TEST_P(RepeatedExchanges, HaveTheBitsOfExchangesThatAreEnqueued) {
   const auto note = [&](Trainer& trainer, int) {
     if (trainer.groups().world.rank() == 0) estimated = trainer.memory().graphs;
   };
-  for (const unsigned order : {1U, 2U}) {
+  for (const unsigned order : world == 2 ? std::vector{1U, 2U} : std::vector{3U}) {
     const GraphNodes nodes;
     const emulator::CallCounts before = test::emulated_controls().counts;
     EXPECT_EQ(ranks.train("local", order, note), eager) << order;

@@ -8,10 +8,12 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
+#include "libcore/base/text.h"
 #include "libcore/io/files/file.h"
 #include "libcore/parallel/threads/thread_comm.h"
 #include "libcore/train/run/loop.h"
 #include "tests/support/files.h"
+#include "tests/support/log_lines.h"
 #include "tests/train/run/tiny_run.h"
 
 namespace megalith {
@@ -116,6 +118,38 @@ TEST(RunTrace, HoldsStepsStagesLinksAndBucketsOfEveryRank) {
     ASSERT_EQ(waits.size(), 2U);
     EXPECT_LE(buckets.back().end, waits.back().end + 1);
   }
+}
+
+// 2 layers and 2 microbatches: each step has 4 attentions, each with its gradient, and 16 products in each of
+// three directions, besides the head's.
+TEST(RunTrace, SaysHowNearEachOpCameToTheRoof) {
+  const TempDir dir;
+  PretrainConfig config = test::tiny_config();
+  config.parallel = {};
+  config.train.iters = 5;
+  config.train.trace = (dir.path() / "trace.json").string();
+  config.train.trace_begin = 2;
+  config.train.trace_end = 4;
+  config.finish();
+  const test::LogLines log;
+  train(config, test::tiny_data(), nullptr);
+  const std::string said = join(log.lines, "\n");
+  EXPECT_NE(said.find("ops of the traced steps; the roof is a product at "), std::string::npos) << said;
+  const Json trace = Json::load(config.train.trace);
+  ASSERT_EQ(trace["ops"].as_array().size(), 1U);
+  std::map<std::string, double> calls;
+  for (const Json& op : trace["ops"].as_array()[0]["ops"].as_array()) {
+    const std::string& name = op["op"].as_string();
+    const bool product = name.starts_with("gemm ");
+    calls[product ? name.substr(0, name.find(' ', 5)) : name] += op["calls_per_step"].as_double();
+    EXPECT_GT(op["share_of_roof"].as_double(), 0) << name;
+    EXPECT_NE(said.find("\n" + name + " "), std::string::npos) << name;
+  }
+  const double passes = config.model.layers * config.train.global_batch / config.train.micro_batch;
+  EXPECT_EQ(calls["attention"], passes);
+  EXPECT_EQ(calls["attention_grad"], passes);
+  for (const char* const direction : {"gemm forward", "gemm dgrad", "gemm wgrad"})
+    EXPECT_GT(calls[direction], 4 * passes) << direction;
 }
 
 TEST(RunTrace, ShowsWhatTensorAndContextRanksExchange) {

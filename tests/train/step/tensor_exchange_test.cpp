@@ -25,9 +25,13 @@ ParallelConfig layout_of(int tensor, bool sequence) {
   return parallel;
 }
 
+constexpr int kLayers = 2;
+
 /// Trainers of a sequence of 12, whose exchanges are cut in up to `pieces` pieces.
 struct Trainers : EmulatedTrainers {
-  Trainers(int tensor, bool sequence, int pieces) : EmulatedTrainers(layout_of(tensor, sequence)) {
+  Trainers(int tensor, bool sequence, int pieces, int layers = kLayers)
+      : EmulatedTrainers(layout_of(tensor, sequence)) {
+    config.model.layers = layers;
     config.model.heads = 4;
     config.model.seq_length = config.model.max_positions = 12;
     config.finish();
@@ -50,8 +54,8 @@ size_t hidden(const Spans& exchanges, const Spans& products) {
 
 /// Two steps of two microbatches and an evaluation of two: passes with gradients, and all that go forward.
 constexpr size_t kTrained = 2 * 2, kPasses = 3 * 2;
-/// The same of a layer, of which there are four.
-constexpr size_t kBackward = 4 * kTrained, kForward = 4 * kPasses;
+/// The same of all layers.
+constexpr size_t kBackward = kLayers * kTrained, kForward = kLayers * kPasses;
 /// Sums after products: of layers, and of the embedding. The head's gradient is summed in kTrained passes.
 constexpr size_t kSums = 2 * (kForward + kBackward) + kPasses;
 
@@ -131,11 +135,11 @@ TEST_F(TensorExchange, OfTheHeadRunsBesideTheProductsOfLogits) {
 }
 
 // The logits of 24 rows are in blocks of 5, so a block ends within a piece, and within a row of the sequence.
-// Its sums over the ranks come between pieces.
+// Its sums over the ranks come between pieces. Layers do not take part: there is one.
 TEST_F(TensorExchange, OfTheHeadChangesNoBitWhereLogitsAreInBlocks) {
   constexpr int64_t kRowOfLogits = 128 * 4;  // the least rows of a rank's table, in fp32
   for (const bool sequence : {false, true}) {
-    Trainers whole(2, sequence, 1), cut(2, sequence, 4);
+    Trainers whole(2, sequence, 1, 1), cut(2, sequence, 4, 1);
     whole.logits_bytes = cut.logits_bytes = 5 * kRowOfLogits;
     const EmulatedTrainers::Outcome wanted = whole.train_two_steps(1);
     for (const unsigned order : {1U, 2U, 3U}) {
@@ -154,9 +158,9 @@ TEST_F(TensorExchange, ChangesNoBitWhereAPieceHasSeveralRanks) {
 // The sums of NCCL's own order differ by the roundings of a ring.
 TEST_F(TensorExchange, StaysCloseWhereSumsAreInNcclsOrder) {
   for (const bool sequence : {false, true}) {
-    Trainers own(4, sequence, 4);
+    Trainers own(4, sequence, 4, 2);
     own.config.parallel.rank_order = false;
-    const auto got = own.train_two_steps(3), whole = Trainers(4, sequence, 1).train_two_steps(1);
+    const auto got = own.train_two_steps(3), whole = Trainers(4, sequence, 1, 2).train_two_steps(1);
     for (size_t i = 0; i < whole.losses.size(); ++i)
       EXPECT_NEAR(got.losses[i] / whole.losses[i], 1, 1e-5) << sequence;
   }

@@ -83,6 +83,12 @@ struct DocumentStarts {
   int64_t of(int64_t row) const { return rows == nullptr ? 0 : rows[row * stride]; }
 };
 
+/// The first key that a query sees, by its document and by its window.
+struct FirstKeys {
+  DocumentStarts documents = {};
+  int64_t window = 0;  // the number of keys that a query sees at most; 0: all
+};
+
 /// One query head of one sequence against `keys` keys; query i sees the keys up to its own position.
 struct AttentionArgs {
   void* out;
@@ -96,7 +102,7 @@ struct AttentionArgs {
   RowSpans mask_rows;
   int64_t sample;
   uint64_t first_column;  // column of key 0 in the dropout mask: head number times keys
-  DocumentStarts starts = {};
+  FirstKeys seen = {};
 };
 
 /// The query heads of one group of one sequence, with their shared key and value head.
@@ -113,7 +119,7 @@ struct AttentionGradArgs {
   RowSpans mask_rows;
   int64_t sample;
   uint64_t first_column;
-  DocumentStarts starts = {};
+  FirstKeys seen = {};
 };
 
 /// y[i, j] = scales[j] * (sum over k of x[i, k] w[j, k]) + bias[j].
@@ -206,6 +212,8 @@ struct Kernels {
   void (*quantize_rows[kStorages])(const QuantizeArgs&, int64_t begin, int64_t end);
   /// to[row, :] = scales[row] q[row, :] for the rows [begin, end); `to` holds only these.
   void (*widen_rows)(float* to, const QuantizeArgs&, int64_t begin, int64_t end);
+  /// Converts n 8-bit numbers to bf16, which represents each of them exactly.
+  void (*int8_to_bf16)(void* to, const void* from, int64_t n);
   /// Indexed by the Storage of the cache. scratch: cached_attention_scratch() floats.
   void (*cached_attention[kStorages])(const CachedAttentionArgs&, float* scratch);
   size_t (*cached_attention_scratch)(int64_t keys, int64_t heads);

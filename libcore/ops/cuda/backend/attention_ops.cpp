@@ -51,6 +51,7 @@ AttentionShape attention_shape(const auto& op) {
   AttentionShape shape = shape_of(op.kName, Packed(op.qkv.shape), kv.rows, kv.strides());
   shape.rows = spans_of(op.rows);
   shape.starts = op.starts.template as<int32_t>();
+  shape.window = op.window;
   return shape;
 }
 

@@ -163,6 +163,9 @@ class CudaBackend final : public Backend, public LateCopies, public WorkRecorder
   void run(Stream& stream, const LayerNormGrad& op) override { run_on(enter(stream), op); }
   void run(Stream& stream, const RmsNorm& op) override { run_on(enter(stream), op); }
   void run(Stream& stream, const RmsNormGrad& op) override { run_on(enter(stream), op); }
+  void run(Stream& stream, const HeadSums& op) override { run_on(enter(stream), op); }
+  void run(Stream& stream, const HeadsNorm& op) override { run_on(enter(stream), op); }
+  void run(Stream& stream, const HeadsNormGrad& op) override { run_on(enter(stream), op); }
   void run(Stream& stream, const Rope& op) override { run_on(enter(stream), op); }
   void run(Stream& stream, const Attention& op) override { run_attention(stream, op); }
   void run(Stream& stream, const AttentionGrad& op) override { run_attention(stream, op); }

@@ -46,6 +46,22 @@ NormGradArgs norm_grad_args_of(const auto& op) {
   return args;
 }
 
+HeadsArgs heads_args(const ConstView& x, const ConstView& q_w, const ConstView& k_w) {
+  const Shape& s = x.shape;
+  return {.x = x.data,
+          .q_w = q_w.data,
+          .k_w = k_w.data,
+          .rows = s[0] * s[1],
+          .groups = s[2],
+          .r = s[3] - 2,
+          .head = s[4]};
+}
+HeadsNormArgs heads_norm_args(const auto& op, void* y) {
+  return {heads_args(op.x, op.q_w, op.k_w), y,
+          op.squares.template as<float>(),  static_cast<float>(op.q_width),
+          static_cast<float>(op.k_width),   op.eps};
+}
+
 /// The number of sequences, which is the number of rows per position.
 int64_t batch_of(const ConstView& rows) {
   return std::max<int64_t>(1, rows.shape.rows() / std::max<int64_t>(1, rows.shape[0]));
@@ -105,6 +121,22 @@ void run_on(Queue& queue, const LayerNormGrad& op) {
 void run_on(Queue& queue, const RmsNormGrad& op) {
   launch_norm_grad(queue.stream(), storage_of(op.dy.dtype), norm_grad_args_of(op),
                    {.dw = op.dw.as<float>(), .db = nullptr}, queue.workspace(workspace_of(op)));
+}
+
+void run_on(Queue& queue, const HeadSums& op) {
+  launch_head_sums(queue.stream(), storage_of(op.x.dtype),
+                   {heads_args(op.x, op.q_w, op.k_w), op.sums.as<float>(), op.d.data});
+}
+
+void run_on(Queue& queue, const HeadsNorm& op) {
+  launch_heads_norm(queue.stream(), storage_of(op.x.dtype), heads_norm_args(op, op.y.data));
+}
+
+void run_on(Queue& queue, const HeadsNormGrad& op) {
+  launch_heads_norm_grad(
+      queue.stream(), storage_of(op.x.dtype),
+      {heads_norm_args(op, op.d.data), op.dots.as<float>(), op.dq_w.as<float>(), op.dk_w.as<float>()},
+      queue.workspace(workspace_of(op)));
 }
 
 void run_on(Queue& queue, const Activate& op) {

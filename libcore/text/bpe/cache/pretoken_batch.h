@@ -33,9 +33,10 @@ class PretokenBatch {
 
   CachedEncoder& encoder_;
   IdBuffer& out_;
-  size_t size_ = 0, count_ = 0;                // bytes of text_, and number of pretokens
-  std::array<char, 4 * kLongestText> text_{};  // the texts, end to end
-  std::array<uint32_t, kEnds> ends_{};         // ends of the pretokens in text_
+  size_t size_ = 0, count_ = 0;  // bytes of text_, and number of pretokens
+  // Not set before they are written: there is one object for each document, which may be short.
+  std::array<char, 4 * kLongestText> text_;  // the texts, end to end
+  std::array<uint32_t, kEnds> ends_;         // ends of the pretokens in text_
   std::vector<CachedEncoder::Mark> marks_;
 };
 

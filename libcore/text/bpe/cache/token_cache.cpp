@@ -11,11 +11,19 @@ namespace megalith {
 /// table of 16 MiB instead of 32 made files of 130 MB 7 % faster and files of 1 GB 5 % slower.
 TokenCache::Size TokenCache::Size::for_text(uint64_t bytes, size_t seeds) {
   constexpr uint64_t kTextOfLine = 384;
-  constexpr size_t kMinBits = 17, kMaxBits = 19;
+  constexpr size_t kMinBits = 17, kMaxBits = 19, kBitsWithoutSeeds = 14;
+  const bool seeded = pays(bytes, seeds);
   const auto for_text = static_cast<size_t>(std::bit_width(std::max(bytes / kTextOfLine, uint64_t{1}))) - 1;
-  const auto for_seeds = static_cast<size_t>(std::bit_width(seeds));
-  const size_t bits = std::clamp(std::max(for_text, for_seeds), kMinBits, kMaxBits);
+  const auto for_seeds = static_cast<size_t>(seeded ? std::bit_width(seeds) : 0);
+  const size_t bits =
+      std::clamp(std::max(for_text, for_seeds), seeded ? kMinBits : kBitsWithoutSeeds, kMaxBits);
   return {.table_bits = static_cast<int>(bits), .long_bytes = size_t{12} << 20};
+}
+
+/// Adding a seed takes as long as merging the new words of some bytes of text.
+bool TokenCache::Size::pays(uint64_t bytes, size_t seeds) {
+  constexpr uint64_t kTextOfSeed = 4;
+  return bytes / kTextOfSeed >= seeds;
 }
 
 TokenCacheWriter::~TokenCacheWriter() {

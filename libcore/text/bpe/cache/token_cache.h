@@ -23,6 +23,8 @@ struct TokenCache {
     /// the start: 22 MiB up to 100 MB of text, 46 MiB from 200 MB on. Small texts get less, since touching
     /// memory for the first time would cost more than it saves.
     static Size for_text(uint64_t bytes, size_t seeds);
+    /// Whether adding `seeds` pieces at the start saves time. A small text has few of them.
+    static bool pays(uint64_t bytes, size_t seeds);
   };
   /// `wide`: some ids need more than 16 bits.
   TokenCache(Size size, bool wide) : table(size.table_bits, wide), longer(size.long_bytes, epochs) {}

@@ -67,12 +67,15 @@ TEST(TokenCache, HasALineForEach384BytesOfTextWithinBounds) {
   const auto bits = [](uint64_t bytes, size_t seeds) {
     return TokenCache::Size::for_text(bytes, seeds).table_bits;
   };
-  EXPECT_EQ(bits(0, 50'257), 17);
+  EXPECT_EQ(bits(201'028, 50'257), 17);
+  EXPECT_EQ(bits(201'027, 50'257), 14) << "no seeds";
+  EXPECT_EQ(bits(0, 50'257), 14);
+  EXPECT_EQ(bits(0, 0), 17);
   EXPECT_EQ(bits(uint64_t{384} << 18, 50'257), 18);
   EXPECT_EQ(bits((uint64_t{384} << 18) - 1, 50'257), 17);
   EXPECT_EQ(bits(uint64_t{384} << 19, 50'257), 19);
   EXPECT_EQ(bits(UINT64_MAX, 50'257), 19);
-  EXPECT_EQ(bits(0, 200'000), 18) << "a line for each seed";
+  EXPECT_EQ(bits(800'000, 200'000), 18) << "a line for each seed";
 }
 
 /// Pieces that share one line of the table; the third one must evict another.
