@@ -34,9 +34,11 @@ TEST(AddedTokens, AreFoundAtEveryPlaceOfALongText) {
   // Those with few first bytes are looked for many bytes at a time.
   const std::vector<AddedToken> few = {
       {.text = "  ", .id = 1}, {.text = "[P]", .id = 2}, {.text = "<a>", .id = 3}};
+  std::vector<AddedToken> any_second = few;
+  any_second.push_back({.text = "{", .id = 4});
   std::vector<AddedToken> many = few;
   for (const char* text : {"{", "}}", "\u00e9"}) many.push_back({.text = text, .id = 4});
-  for (const auto& tokens : {few, many})
+  for (const auto& tokens : {few, any_second, many})
     for (size_t before = 0; before < 70; ++before)
       for (size_t behind = 0; behind < 40; ++behind) {
         const std::string x(before, 'x'), y(behind, 'y');
