@@ -1,5 +1,6 @@
 #include "libcore/text/pretokenize/split_pattern.h"
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <utility>
@@ -356,6 +357,14 @@ SplitPattern compiled_pattern(std::string name, const std::shared_ptr<const Comp
   return made;
 }
 
+/// Whether the expression is the name of a pattern with other matches. pretokenizer() knows some by their
+/// names.
+bool is_other_name(std::string_view regex) {
+  const auto& known = known_patterns();
+  return regex == kDigitsName ||
+         std::any_of(known.begin(), known.end(), [&](const Known& k) { return regex == k.name; });
+}
+
 }  // namespace
 
 FirstPretoken first_cased_pretoken(WordPattern pattern) {
@@ -369,7 +378,8 @@ SplitPattern split_pattern(std::string_view regex) {
   for (char c : regex) written += c == '\r' ? "\\r" : c == '\n' ? "\\n" : std::string(1, c);
   for (const Known& known : known_patterns())
     if (written == known.regex) return known.made();
-  return compiled_pattern(written, std::make_shared<const CompiledPattern>(written));
+  return compiled_pattern(is_other_name(written) ? concat("expression ", written) : written,
+                          std::make_shared<const CompiledPattern>(written));
 }
 
 SplitPattern split_pattern_of_bytes(std::string_view regex) {

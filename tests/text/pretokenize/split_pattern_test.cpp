@@ -78,6 +78,14 @@ TEST(SplitPattern, SplitsPiecesOfPieces) {
   EXPECT_EQ(cut(std::vector<SplitPattern>{}, "a b"), "a b");
 }
 
+// The expressions match these words, and are not the patterns that are called so.
+TEST(SplitPattern, TellsExpressionsFromNamesOfOtherPatterns) {
+  EXPECT_EQ(cut({split_pattern("digits"), gpt2_split_pattern()}, "digits 12"), "digits| 12");
+  EXPECT_EQ(cut({digits_pattern(true), split_pattern("gpt-2")}, "a b 12"), "a b |1|2");
+  EXPECT_EQ(cut({"\\p{N}{1,3}", "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+", "deepseek-v3"}, "a, b"),
+            "a, b");
+}
+
 TEST(SplitPattern, FindsTheSameInPartsOfALongText) {
   // Pretokens longer than the parts in which a text is examined; the parts end inside characters.
   const std::vector<SplitPattern> patterns = {digits_pattern(true), split_pattern("\\s?\\p{L}+"),
