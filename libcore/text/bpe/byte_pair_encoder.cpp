@@ -169,10 +169,6 @@ std::array<int32_t, 256> ascii_ids(const CharacterIds& characters) {
   return ids;
 }
 
-}  // namespace
-
-namespace {
-
 /// Replaces what is left of a piece after merging (CharacterIds::end).
 void end_symbols(const CharacterIds& characters, MergedPiece& piece, std::vector<int32_t>& ids) {
   ids.assign(piece.ids.begin(), piece.ids.begin() + static_cast<std::ptrdiff_t>(piece.count));

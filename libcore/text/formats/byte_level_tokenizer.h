@@ -96,8 +96,6 @@ class ByteLevelTokenizer : public CoreTokenizer {
   /// `whole`, or with ignore_merges those that merging would not give. They are few, so looking for them
   /// costs little.
   std::vector<int32_t> unmerged() const;
-  /// See ByteLevelModel.
-  const std::string& mark() const { return mark_; }
   /// How this tokenizer finds pretokens.
   const FindPretokens& find_pretokens() const { return find_pretokens_; }
 
