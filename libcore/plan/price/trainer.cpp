@@ -67,8 +67,10 @@ MemoryEstimate estimate_of(const RunShape& run, const Coord& at) {
           .context = bytes(memory.nccl + memory.graphs)};
 }
 
-/// The trainer's answer for a run without CUDA graphs, if that fits into `there` bytes.
+/// The trainer's answer for a run without CUDA graphs, if that fits into `there` bytes. What the command says
+/// of them is obeyed.
 std::optional<TrainerAnswer> without_graphs(const PlanProblem& p, const Candidate& c, double there) {
+  if (!p.graphs || p.run_words.find(" --cuda-graph-impl ") != std::string::npos) return std::nullopt;
   PlanProblem lean = p;
   lean.graphs = false;
   TrainerAnswer answer = ask_trainer(lean, c);

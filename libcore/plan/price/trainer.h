@@ -46,7 +46,7 @@ std::string trainer_refusal(const PlanProblem&, const Candidate&);
 TrainerAnswer ask_trainer(const PlanProblem&, const Candidate&);
 /// As ask_trainer(), but also refuses plans for a program that does not take our options, and what this
 /// version cannot train on the problem's devices (train/devices/trained_where.h), or not in their memory. A
-/// run that has no memory for CUDA graphs only is one without them.
+/// run that has no memory for CUDA graphs only is one without them, unless the command asks for them.
 TrainerAnswer ask_trainer_there(const PlanProblem&, const Candidate&);
 
 /// What a plan needs on a device of its fullest stage: the trainer's own count if the problem is for it

@@ -113,6 +113,10 @@ TEST(Trainer, RunsWithoutGraphsWhereOnlyTheirMemoryIsMissing) {
   EXPECT_EQ(answer.refusal, "");
   EXPECT_EQ(answer.options, " --cuda-graph-impl none");
   EXPECT_EQ(answer.rank->estimate.needed(), without);
+  p.run_words = " --seed 1 --cuda-graph-impl local";  // asked for
+  EXPECT_TRUE(ask_trainer_there(p, c).refusal.starts_with("this version's trainer would need "));
+  EXPECT_EQ(ask_trainer_there(p, c).options, "");
+  p.run_words.clear();
   p.machine.device.memory = without / 2;
   EXPECT_NE(ask_trainer_there(p, c).refusal, "");
   EXPECT_EQ(ask_trainer_there(p, c).options, "");
