@@ -24,10 +24,10 @@ trap 'rm -r "$folder"' EXIT
 python3 -c 'import json, sys; print(json.dumps(json.load(open(sys.argv[1]))["models"]["DeepSeek-V3"]["config"]))' \
   "$mixtures" > "$folder/config.json"
 
-# ask NAME OPTIONS: the options are words without blanks.
+# ask NAME OPTIONS: the options are words without blanks. The script ends where one is refused.
 ask() {
   # shellcheck disable=SC2086
-  "$program" $2 2> "$folder/log" > "$folder/answer" || cat "$folder/log"
+  "$program" $2 2> "$folder/log" > "$folder/answer" || { cat "$folder/log" >&2; return 1; }
   echo "$1: $(sed -n 's/^layout  //p' "$folder/answer") | $(sed -n 's/^time    //p' "$folder/answer")"
 }
 
