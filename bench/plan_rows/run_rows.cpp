@@ -179,8 +179,9 @@ bool recipe_dispatches(const RunRow& r) {
   return !by_nccl;
 }
 
-/// Shortens the model to `layers` layers. A list of the layers that have experts is cut, too.
-void cut_layers(ModelShape& m, int layers) {
+/// Gives the model `layers` layers. A list of the layers that have experts is cut, too; further layers are
+/// like its last one.
+void set_layers(ModelShape& m, int layers) {
   m.layers = layers;
   if (m.layer_freq.find('[') == std::string::npos) return;
   std::string kept;
@@ -193,7 +194,7 @@ void cut_layers(ModelShape& m, int layers) {
 /// vocabulary size.
 ModelShape mixture_of(const RunRow& r) {
   ModelShape m = *mixture(cell(r, "model"));
-  if (const int layers = whole_in(r, "layers", m.layers); layers < m.layers) cut_layers(m, layers);
+  if (const int layers = whole_in(r, "layers", m.layers); layers != m.layers) set_layers(m, layers);
   m.seq_length = m.max_positions = whole_in(r, "seq");
   m.vocab_size = whole_in(r, "vocab", static_cast<int>(m.vocab_size));
   // Megatron-Bridge's benchmarks force a balance of the experts (scripts/moe_model_zoo); for other code bases

@@ -189,6 +189,21 @@ TEST(CodeBase, ARowIsPricedAlikeByTheTableAndByItsCommand) {
   EXPECT_GE(std::count_if(all.begin(), all.end(), is_told_alike), std::ssize(all) * 4 / 5);
 }
 
+// DeepSeek-V3: 61 layers, of which the first three have no experts.
+TEST(CodeBase, ARowOfAMixtureHasAsManyLayersAsItSays) {
+  for (const auto& [layers, plain] : {std::pair{"4", 3}, {"61", 3}, {"64", 3}}) {
+    const PlanProblem p = problem_of({{"framework", "Megatron-LM"},
+                                      {"model", "DeepSeekV3"},
+                                      {"arch", "moe-mla"},
+                                      {"layers", layers},
+                                      {"gpu", "H100-SXM-80GB"},
+                                      {"gpus", "64"},
+                                      {"seq", "4096"}});
+    EXPECT_EQ(std::to_string(p.model.layers), layers);
+    EXPECT_EQ(p.model.plain_layers(p.model.layers), plain) << layers;
+  }
+}
+
 TEST(CodeBase, ARowOfAMixtureIsPricedAlikeByTheTableAndByItsCommand) {
   const std::vector<RunRow> all = mixtures();
   for (const RunRow& row : all) {
