@@ -371,14 +371,16 @@ std::vector<SimulatedStep> simulate_stages(const PlanProblem& p, const Candidate
 /// Why a step is not simulated though the trainer runs it: every stage runs its layers for every microbatch,
 /// and holds the samples of all of them. Empty: it is.
 std::string beyond_simulation(const PlanProblem& p, const Candidate& c, Microbatches which) {
-  constexpr int64_t kMostPasses = 250000, kMostBytes = int64_t{64} << 20;
-  constexpr int64_t kOfToken = 12;  // bytes: the token, its label and its weight in the loss
-  const int64_t own = own_microbatches(c, which), passes = own * p.model.layers,
-                bytes = own * c.pipeline * c.micro_batch * (p.model.seq_length / c.context) * kOfToken;
+  constexpr int64_t kMostPasses = 250000;
+  constexpr double kMostBytes = int64_t{64} << 20;
+  constexpr double kOfToken = 12;  // bytes: the token, its label and its weight in the loss
+  const int64_t own = own_microbatches(c, which), passes = own * p.model.layers;
+  const double tokens = static_cast<double>(c.micro_batch) * (p.model.seq_length / c.context),
+               bytes = static_cast<double>(own * c.pipeline) * tokens * kOfToken;
   if (passes <= kMostPasses && bytes <= kMostBytes) return {};
   return concat("a simulation of ", c.pipeline, " stages would run ", passes, " layers and hold ",
-                format_bytes(static_cast<double>(bytes)), " of samples; at most ", kMostPasses, " and ",
-                format_bytes(static_cast<double>(kMostBytes)), " are simulated");
+                format_bytes(bytes), " of samples; at most ", kMostPasses, " and ", format_bytes(kMostBytes),
+                " are simulated; ask for fewer stages (--pipeline-model-parallel-size)");
 }
 
 std::vector<GroupTraffic> sum_of(const std::vector<SimulatedStep>& steps) {

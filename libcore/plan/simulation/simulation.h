@@ -34,7 +34,7 @@ enum class Microbatches { kRepeated, kEach };
 /// simulated clock, with one rank for each pipeline stage. The backend is dry: an op only takes the time of
 /// op_seconds(). Communicators move no data and take the time of group_link(). Ranks along the other axes
 /// would do the same at the same time, so they are not simulated. kUsage when the trainer does not support
-/// the partition.
+/// the partition, and for a step of too many layers or samples (docs/planner.md).
 SimulatedStep simulate_step(const PlanProblem&, const Candidate&,
                             Microbatches which = Microbatches::kRepeated);
 
