@@ -140,7 +140,7 @@ class ShardRun {
     inputs_.shard->content = plan.content(parts);
     const HashesOf of = hashes_of(config_, *inputs_.shard);
     if (!config_.dedup_read.empty()) inputs_.shard->seen = seen_digest(config_.dedup_read, of);
-    if (config_.dedup_write.empty() ? is_done() : has_hashes(config_.dedup_write, of)) {
+    if (config_.dedup_write.empty() ? is_done(of) : has_hashes(config_.dedup_write, of)) {
       log(name(), ": already complete");
       return;
     }
@@ -190,9 +190,12 @@ class ShardRun {
             .datasets = dataset_names(config_)};
   }
 
-  bool is_done() const {
+  bool is_done(const HashesOf& of) const {
     if (reads_stdin(config_)) return false;  // other lines may come than before
     try {
+      // Step 1 was done again since, for this shard or an earlier one.
+      if (!config_.dedup_read.empty() && !inputs_.shard->seen && has_hashes(config_.dedup_read, of))
+        return false;
       return std::all_of(config_.json_keys.begin(), config_.json_keys.end(), [&](const auto& key) {
         return is_complete(config_.prefix_of(key), config_.rejects, *inputs_.shard);
       });

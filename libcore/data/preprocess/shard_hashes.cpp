@@ -8,6 +8,7 @@
 #include <queue>
 #include <set>
 #include <span>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -228,15 +229,23 @@ uint64_t write_seen(const std::string& folder, const std::vector<FileRecord>& al
   return seen;
 }
 
-}  // namespace
-
-bool has_hashes(const std::string& folder, const HashesOf& of) {
-  const auto record = read_record(path_of(folder, of.shard, kHashes));
-  return record && record->of == of;
+/// Removes what step 2 found for this shard and for those after it, before which there are other documents
+/// now. This shard's own is the last, so that an attempt after a kill removes the rest; step 2 writes it
+/// before theirs, so that there are none without it.
+void remove_seen(const std::string& folder, const Shard& shard) {
+  const std::string own = path_of(folder, shard, kSeen);
+  if (!file_exists(own)) return;
+  std::error_code ignored;  // of a file that another process has removed
+  for (int64_t index = shard.count - 1; index > shard.index; --index)
+    std::filesystem::remove(path_of(folder, {index, shard.count}, kSeen), ignored);
+  remove_file(own);  // and syncs the folder, which all of them are in
 }
+
+}  // namespace
 
 void write_hashes(const std::string& folder, const HashesOf& of, std::deque<ContentHash> hashes) {
   make_directories(folder);
+  remove_seen(folder, of.shard);
   std::sort(hashes.begin(), hashes.end(), comes_before);
   const auto end = std::unique(hashes.begin(), hashes.end());
   const std::string path = path_of(folder, of.shard, kHashes);
@@ -244,6 +253,11 @@ void write_hashes(const std::string& folder, const HashesOf& of, std::deque<Cont
   HashWriter writer(path, of);
   for (auto hash = hashes.begin(); hash != end; ++hash) writer.add(*hash);
   writer.commit();
+}
+
+bool has_hashes(const std::string& folder, const HashesOf& of) {
+  const auto record = read_record(path_of(folder, of.shard, kHashes));
+  return record && record->of == of;
 }
 
 SeenSummary find_seen(const std::string& folder) {

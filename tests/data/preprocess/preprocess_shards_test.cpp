@@ -334,6 +334,29 @@ TEST_F(PreprocessShards, AreDoneAgainWhenEarlierShardsHaveOtherDocuments) {
   EXPECT_NE(logged_.find("already complete"), std::string::npos) << "hashes that were removed: " << logged_;
 }
 
+// Otherwise the second shard would leave out a document that the first one has no more.
+TEST_F(PreprocessShards, WantStepTwoAgainAfterStepOneOfAnEarlierShard) {
+  const auto lines = [](const char* text) { return concat("{\"text\":\"", text, "\",\"t\":\"1\"}\n"); };
+  fs::remove_all(dir_ / "in");
+  fs::create_directory(dir_ / "in");
+  write_file(dir_ / "in/a.jsonl", lines("1 2"));
+  write_file(dir_ / "in/b.jsonl", lines("1 2"));
+  config_.dedup_write = dir_ / "hashes";
+  EXPECT_EQ(run("0-1/2"), 0);
+  find_seen(dir_ / "hashes");
+  std::swap(config_.dedup_write, config_.dedup_read);
+  EXPECT_EQ(run("0-1/2"), 0);
+  write_file(dir_ / "in/a.jsonl", lines("3 4"));  // as long as before
+  std::swap(config_.dedup_write, config_.dedup_read);
+  EXPECT_EQ(run("0-1/2"), 0);
+  std::swap(config_.dedup_write, config_.dedup_read);
+  EXPECT_EQ(code_of("1/2"), 65) << "what was complete before";
+  fs::remove_all(dir_ / "out");
+  EXPECT_EQ(code_of("1/2"), 65) << "what is not complete";
+  EXPECT_EQ(find_seen(dir_ / "hashes").seen, 0U);
+  EXPECT_EQ(run("0-1/2"), 0);
+}
+
 /// Into how many shards the work of a test with kills is divided, and how often they are killed for each
 /// number; the large tests try all.
 std::vector<int> counts_to_kill() {
