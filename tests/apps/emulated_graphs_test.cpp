@@ -139,7 +139,7 @@ TEST_F(EmulatedGraphs, HoldTheExchangesOfRanks) {
     // By hand, of 4 micro-batches in each of 4 steps: 3, whose first one is launched, and the last ones, of
     // which the first is, too.
     EXPECT_EQ(launches(), 2 * (3 * 4 - 1 + (layout.kinds == 2 ? 4 - 1 : 0)));
-    // Of 16 passes 2 or 5 are launched, and so are updates and evaluations.
+    // 2 or 5 of 16 passes are launched, and so are updates and evaluations.
     EXPECT_LT(3 * calls_["kernels"].as_int(), 2 * kernels);
     EXPECT_EQ(calls_["waits"].as_int(), waits) << layout.options;
     for (const char* log : {"replayed.jsonl", "launched.jsonl"}) std::filesystem::remove(dir_ / log);

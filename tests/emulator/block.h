@@ -111,8 +111,8 @@ class EmulatedBlock {
 
   const std::function<void()>* kernel_ = nullptr;
   Context scheduler_;  // while a thread runs
-  // Of all threads that a block may have, since a started one must not move. Each switch finds its place in
-  // here, for which a std::deque would divide.
+  // Room for all threads that a block may have, since a started one must not move. Each switch finds its
+  // place in here, for which a std::deque would divide.
   std::vector<Fiber> fibers_ = std::vector<Fiber>(kMostThreads);
   size_t threads_ = 0;
   std::vector<Line> shared_;

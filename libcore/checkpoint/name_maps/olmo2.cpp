@@ -25,8 +25,9 @@ NameMap make_names() {
   key.shape = {Dim::kKeysWidth};
   query.presence = key.presence = Presence::kAllHeadNorms;
   // The norm that LLaMA has at this place before the feed-forward block follows attention here.
-  row_of(names, "decoder.layers.#.pre_mlp_layernorm.weight").ours =
-      "decoder.layers.#.post_self_attn_layernorm.weight";
+  NameRow& after = row_of(names, "decoder.layers.#.pre_mlp_layernorm.weight");
+  after.ours = "decoder.layers.#.post_self_attn_layernorm.weight";
+  after.presence = Presence::kAlways;
   const auto head = std::find_if(names.rows.begin(), names.rows.end(), [](const NameRow& row) {
     return std::string_view(row.ours) == "decoder.final_layernorm.weight";
   });

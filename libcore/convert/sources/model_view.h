@@ -29,7 +29,7 @@ struct LayerView {
   // is none; both are, if there is no such norm.
   std::array<std::string, 2> norm1, norm2;
   std::vector<Product> qkv, proj, fc1, fc2;
-  // Of each head or, with --qk-norm-all-heads, of all heads; empty: there is none.
+  // Norms of each head or, with --qk-norm-all-heads, of all heads; empty: there is none.
   std::array<std::string, 2> query_norm = {}, key_norm = {};
   std::array<std::string, 2> after1 = {}, after2 = {};  // the norms after both; empty: there are none
 };

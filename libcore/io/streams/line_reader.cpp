@@ -88,7 +88,7 @@ TextPlace LineBatch::place(size_t i, size_t offset) const {
 StreamRecords::StreamRecords(InputOrigin origin, LineLimits limits, const Interrupt* interrupt, uint64_t from,
                              const StreamPart& part)
     : RecordReader(limits), input_(std::move(origin), interrupt, part), read_(from) {
-  // Of a small file all is in the window: a corpus may have a file for each text.
+  // All of a small file is in the window: a corpus may have a file for each text.
   const size_t small =
       !input_.compressed() && input_.size() > 0 ? static_cast<size_t>(input_.size()) + 1 : kWindowBytes;
   storage_.reserve(std::min(small, kWindowBytes));

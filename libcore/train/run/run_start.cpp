@@ -242,15 +242,19 @@ bool has_evaluations(const TrainConfig& train, const DataSets& data) {
 
 namespace {
 /// The examples that the steps read which are left, ascending. Empty, which means all: if there are
-/// evaluations, which may read others.
+/// evaluations, which may read others, or so many steps that they pass all examples.
 std::vector<int64_t> examples_reached(const RankInput& in, const TrainConfig& train,
                                       const TrainState& state) {
   const std::optional<int64_t> end = end_of_steps(train, state);
   const std::function<int64_t(int64_t)>& example = in.data.train.read.example;
   if (!end || !example || has_evaluations(train, in.data)) return {};
-  std::vector<char> found(static_cast<size_t>(in.tuning->preferences->count), 0);
-  for (int64_t sample = state.consumed_train; sample < *end; ++sample)
+  const int64_t count = in.tuning->preferences->count;
+  if (*end - state.consumed_train >= 2 * count) return {};  // a whole epoch, wherever it begins
+  std::vector<char> found(static_cast<size_t>(count), 0);
+  for (int64_t sample = state.consumed_train; sample < *end; ++sample) {
     if (const int64_t one = example(sample); one >= 0) found[static_cast<size_t>(one)] = 1;
+    if (sample % 4096 == 0) stop_if_asked();
+  }
   std::vector<int64_t> reached;
   for (size_t i = 0; i < found.size(); ++i)
     if (found[i] != 0) reached.push_back(static_cast<int64_t>(i));

@@ -75,7 +75,7 @@ struct Figures {
 
 constexpr int kSteps = 6, kBatch = 6;
 
-/// Of one layer: results are the same of more.
+/// It has one layer, since results of more are the same.
 PretrainConfig one_layer() {
   PretrainConfig config = test::three_microbatches();
   config.model.layers = 1;
