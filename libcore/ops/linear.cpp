@@ -42,11 +42,11 @@ void Gemm::check() const {
   require(!accumulate, kName, "no bias when accumulating", bias.shape, c.shape);
 }
 
-// With an epilogue each tensor is read or written once, where the ops apart also read what they just wrote.
 std::string Gemm::description() const {
   return concat(kName, trans_a ? " wgrad " : trans_b ? " forward " : " dgrad ", m(), " x ", n(), " x ", k());
 }
 
+// With an epilogue each tensor is read or written once, where the ops apart also read what they just wrote.
 Cost Gemm::cost() const {
   Cost cost{2.0 * static_cast<double>(m()) * static_cast<double>(n()) * static_cast<double>(k()),
             bytes_of(a) + bytes_of(b) + bytes_of(bias) + bytes_of(c) * (accumulate ? 2 : 1) +
