@@ -95,7 +95,7 @@ void generate_in_ranks(const GenerateConfig& config, const ParallelConfig& paral
     }
     log_ranks(*ranks, run);
     const ProcessRank here = process_rank(*ranks);
-    take_cpu_share(run, here.cpu_share);
+    take_cpu_share(run, here);
     read = generate_as(here.world, here.place, config, run);
     return {};
   });

@@ -20,8 +20,10 @@ namespace {
 constexpr std::chrono::seconds kToNameTheRank(4);
 
 /// Keeps rank `rank` of this machine's `ranks`, which is the calling thread, and its `threads` threads on one
-/// node of a machine with several memories.
-void stay_near_memory(int rank, int ranks, int threads) {
+/// node of a machine with several memories. A rank that computes on a GPU is left alone: its memory is not
+/// the CPUs', and the node that is near its GPU may be another one.
+void stay_near_memory(const PretrainConfig& config, int rank, int ranks, int threads) {
+  if (config.train.device != "cpu") return;
   const std::optional<NumaNode> node = node_of_rank(numa_nodes(), rank, ranks, threads);
   if (!node) return;
   const bool stays = stay_on(*node);
@@ -53,7 +55,7 @@ void run_ranks_here(const PretrainConfig& config, const ThreadLog& thread_log,
   // The ranks of this process share the machine's cores.
   const int threads = threads_of_a_rank(config, usable_cpus() / config.parallel.world);
   const auto run = [&](Communicator& world) {
-    stay_near_memory(world.rank(), world.size(), threads);
+    stay_near_memory(config, world.rank(), world.size(), threads);
     set_cpu_threads(threads);
     body(world);
   };
@@ -66,12 +68,13 @@ void run_ranks_here(const PretrainConfig& config, const ThreadLog& thread_log,
                    });
 }
 
-void take_cpu_share(const PretrainConfig& config, int cpu_share) {
-  const int threads = threads_of_a_rank(config, cpu_share);
+void take_cpu_share(const PretrainConfig& config, const ProcessRank& rank) {
+  const int share = rank.cpu_share, threads = threads_of_a_rank(config, share);
+  stay_near_memory(config, rank.place.number, rank.ranks_here, threads);
   set_cpu_threads(threads);
-  if (config.train.threads == 0 && threads < cpu_share)
-    warn("OMP_NUM_THREADS=", threads, " in the environment (torchrun sets it to 1) leaves ",
-         cpu_share - threads, " of each rank's ", cpu_share, " cores idle; give --threads ", cpu_share);
+  if (config.train.threads == 0 && threads < share)
+    warn("OMP_NUM_THREADS=", threads, " in the environment (torchrun sets it to 1) leaves ", share - threads,
+         " of each rank's ", share, " cores idle; give --threads ", share);
 }
 
 PretrainResult train(const PretrainConfig& config, const DataSets& data, const Tokenizer* tokenizer,
@@ -87,8 +90,7 @@ PretrainResult train(const PretrainConfig& config, const DataSets& data, const T
 
 PretrainResult train(const PretrainConfig& config, const DataSets& data, const Tokenizer* tokenizer,
                      const StopSignal& stop, const ProcessRank& rank, const Tuning* tuning) {
-  stay_near_memory(rank.place.number, rank.ranks_here, threads_of_a_rank(config, rank.cpu_share));
-  take_cpu_share(config, rank.cpu_share);
+  take_cpu_share(config, rank);
   return train_rank({config, data, tokenizer, stop, rank.world, rank.ranks_here, tuning, rank.place});
 }
 

@@ -98,8 +98,6 @@ PretrainResult train(const PretrainConfig& config, const DataSets&, const Tokeni
                      const StopSignal& stop = StopSignal(), const ThreadLog& thread_log = {},
                      const Tuning* tuning = nullptr);
 
-/// Sets threads_of_a_rank() for this process. Warns if OMP_NUM_THREADS leaves cores of its share idle.
-void take_cpu_share(const PretrainConfig&, int cpu_share);
 /// Sets last_wait_limit() to the ranks' timeout and the time that a rank needs to name one that is lost.
 void limit_last_waits(const PretrainConfig&);
 
@@ -110,6 +108,9 @@ struct ProcessRank {
   int cpu_share = 1;   // CPUs of this machine per rank
   DevicePlace place = {};
 };
+/// Sets threads_of_a_rank() for this process and, if it computes on the CPU, keeps its threads on one NUMA
+/// node where there are as many ranks as nodes. Warns if OMP_NUM_THREADS leaves cores of its share idle.
+void take_cpu_share(const PretrainConfig&, const ProcessRank&);
 
 /// Runs the rank of this process, with cpu_share threads unless --threads or OMP_NUM_THREADS sets the number.
 PretrainResult train(const PretrainConfig& config, const DataSets&, const Tokenizer* tokenizer,
