@@ -105,7 +105,7 @@ void write_run_trace(const std::string& path, Communicator& world, const std::st
   std::vector<std::string> events, tables;
   for (size_t rank = 0; rank < traces.size(); ++rank) {
     events.push_back(events_of(static_cast<int>(rank), traces[rank]));
-    tables.push_back(traces[rank].ops);
+    tables.push_back(traces[rank].ops.empty() ? "null" : traces[rank].ops);
   }
   const std::string end = ops.empty() ? "\n]}\n" : concat("\n],\n\"ops\":[\n", join(tables, ",\n"), "\n]}\n");
   write_file(path, concat("{\"traceEvents\":[\n", join(events, ",\n"), end), OutputKind::kStream);

@@ -27,8 +27,9 @@ struct TraceLane {
 
 /// Writes the lanes of all ranks of `world` to `path`, in one file: each rank is a process, and each of its
 /// lanes a thread. Times come from the clocks of the ranks' machines. `ops`: a JSON value that says what the
-/// rank's ops took, or nothing; the file's member "ops" has these values by rank, if rank 0 gives one.
-/// Viewers pass over it. Collective; rank 0 writes. kIo when the file cannot be written.
+/// rank's ops took, or nothing; the file's member "ops" has these values by rank, null for a rank without
+/// one, if rank 0 gives one. Viewers pass over it. Collective; rank 0 writes. kIo when the file cannot be
+/// written.
 void write_run_trace(const std::string& path, Communicator& world, const std::string& rank_name,
                      std::span<const TraceLane> lanes, const std::string& ops = {});
 

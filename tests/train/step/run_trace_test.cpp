@@ -49,6 +49,17 @@ TEST(RunTrace, NamesTheLanesOfEachRank) {
             "\n]}\n");
 }
 
+// A rank may have recorded nothing.
+TEST(RunTrace, GivesARankWithoutOpsNull) {
+  const TempDir dir;
+  const std::string path = dir / "trace.json";
+  run_thread_ranks(3, {}, [&](Communicator& world) {
+    write_run_trace(path, world, "rank", {},
+                    world.rank() == 1 ? "" : "[" + std::to_string(world.rank()) + "]");
+  });
+  EXPECT_EQ(Json::load(path)["ops"].dump(), "[[0], null, [2]]");
+}
+
 struct Event {
   std::string name;
   double begin, end;
