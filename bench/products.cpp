@@ -50,15 +50,24 @@ void linear(Stream& stream, DType dtype, int64_t rows, int64_t in, int64_t out) 
   print(name + " wgrad", stream, {.c = dw, .a = y, .b = x, .trans_a = true, .accumulate = true});
 }
 
+int64_t number(const std::string& text) {
+  const auto value = parse_int(text);
+  if (!value || *value < 1) fail(ErrorKind::kUsage, quote(text), ": wanted a whole number above 0");
+  return *value;
+}
+
 int bench_products(int argc, char** argv) {
-  if (argc < 5) fail(ErrorKind::kUsage, "usage: bench_products fp32|bf16 THREADS ROWS INxOUT...");
-  const DType dtype = std::string_view(argv[1]) == "bf16" ? DType::kBf16 : DType::kF32;
-  set_cpu_threads(std::stoi(argv[2]));
+  const std::string_view type = argc < 5 ? "" : argv[1];
+  if (type != "fp32" && type != "bf16")
+    fail(ErrorKind::kUsage, "usage: bench_products fp32|bf16 THREADS ROWS INxOUT...");
+  const DType dtype = type == "bf16" ? DType::kBf16 : DType::kF32;
+  set_cpu_threads(static_cast<int>(number(argv[2])));
   const std::unique_ptr<Backend> backend = make_cpu_backend();
   Stream stream = backend->make_stream();
   for (int i = 4; i < argc; ++i) {
     const std::vector<std::string> sizes = split(argv[i], 'x');
-    linear(stream, dtype, std::stoll(argv[3]), std::stoll(sizes.at(0)), std::stoll(sizes.at(1)));
+    if (sizes.size() != 2) fail(ErrorKind::kUsage, quote(argv[i]), ": wanted INxOUT, such as 768x3072");
+    linear(stream, dtype, number(argv[3]), number(sizes[0]), number(sizes[1]));
   }
   return 0;
 }
