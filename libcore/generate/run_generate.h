@@ -96,8 +96,8 @@ struct RunOptions : DeviceOptions {
   template <class V>
   void fields(V&& v) {
     v("batch-size", batch,
-      "Sequences generated at once, on the CPU up to 32. With weights of fp32 each gets the result that it "
-      "would get alone; with others, and on a GPU, the batch changes logits by rounding.",
+      "Sequences generated at once, on the CPU up to 32. With weights of fp32 or fp16 each gets the result "
+      "that it would get alone; with others, and on a GPU, the batch changes logits by rounding.",
       between(1, kMostSequences));
     v("int8", int8, "Round the matrices to 8 bits with a scale a row while loading; CPU only.");
     v("kv-cache", cache, "Type of the kept keys and values.");
