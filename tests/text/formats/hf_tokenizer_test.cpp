@@ -74,7 +74,8 @@ TEST(HfTokenizer, GivesTheSameIdsWhereATokenHasABlank) {
     test::write_quickly(folder / "tokenizer.json", file);
     const auto tokenizer = read_hf_tokenizer(folder / "tokenizer.json");
     EXPECT_EQ(tokenizer->vocab_size(), 5001);
-    for (const Json& entry : Json::load(hf_golden(name + ".ids.json")).as_array())
+    const Json golden = Json::load(hf_golden(name + ".ids.json"));
+    for (const Json& entry : golden.as_array())
       EXPECT_EQ(test::encode(*tokenizer, entry.as_array()[0].as_string()), test::ids_of(entry.as_array()[1]))
           << name << ": " << quote(entry.as_array()[0].as_string());
   }
