@@ -30,8 +30,8 @@ struct HashesOf {
 /// Whether the hashes of this shard are in the folder. kData if what is there is damaged.
 bool has_hashes(const std::string& folder, const HashesOf& of);
 /// Writes the hashes of the shard's documents, which may be in any order and more than once there; sorts
-/// them. Two processes may write the same ones at once. Removes what step 2 found for this shard and for those
-/// after it. kIo.
+/// them. Two processes may write the same ones at once. Removes what step 2 found for this shard and for
+/// those after it. kIo.
 void write_hashes(const std::string& folder, const HashesOf& of, std::deque<ContentHash> hashes);
 
 /// Counts of find_seen().

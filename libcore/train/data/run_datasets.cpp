@@ -44,11 +44,10 @@ std::string split_of(const DataConfig& data) {
   return data.has_own_paths() ? "1" : data.split;
 }
 
-/// Opens the datasets of a --data-path and checks their token ids. Without stored counts of the ids this may
-/// take long.
-OpenBlend open_checked(const std::vector<std::string>& data_path, const PretrainConfig& config,
-                       TokenizerCheck& tokenizers, const OpenRules& rules) {
-  OpenBlend blend = open_blend(data_path, split_of(config.data));
+/// Checks the token ids of the datasets of a --data-path. Without stored counts of the ids this may take
+/// long.
+void check_ids(const OpenBlend& blend, const PretrainConfig& config, TokenizerCheck& tokenizers,
+               const OpenRules& rules) {
   if (!blend.blend.budgets.empty())
     log(" > the budgets as weights: ", printable(weights_text(blend.blend.weights, blend.blend.prefixes)));
   tokenizers.check(blend.datasets);
@@ -56,7 +55,6 @@ OpenBlend open_checked(const std::vector<std::string>& data_path, const Pretrain
     if (rules.scans) check_token_ids(data, config.model.vocab_size, config.data.cache, rules.check);
     rules.check();
   }
-  return blend;
 }
 
 /// A set of samples that is planned and not yet built.
@@ -79,12 +77,11 @@ IndexMemory memory_of(const PlannedSets& sets, const std::string& folder) {
 
 /// Whether files of `bytes` fit in the folder for temporary files, and take no memory there.
 bool fit_in_temporary_files(size_t bytes) try {
-  const std::filesystem::path folder = temporary_folder();
+  const OwnFolder trial;  // others may write in /tmp itself
   std::error_code unknown;
-  const std::filesystem::space_info space = std::filesystem::space(folder, unknown);
-  // Others may write in /tmp itself, but not in a folder that is made there.
-  return !unknown && bytes <= space.available / 2 && keeping_in(folder / "megalith") == Keeping::kOnDisk;
-} catch (const Error&) {  // there is no such folder
+  const std::filesystem::space_info space = std::filesystem::space(trial.path(), unknown);
+  return !unknown && bytes <= space.available / 2 && keeping_in(trial.path()) == Keeping::kOnDisk;
+} catch (const Error&) {  // none can be made
   return false;
 }
 
@@ -152,7 +149,6 @@ PlannedSets plan_own_paths(const Blends& blends, PretrainConfig& config, const s
     }
     for (const SplitPlan& plan : plan_each(blend, planned.request, part))
       planned.sets.push_back({blend, plan, part});
-    require_names(config.train.validation_names, blend);
   }
   return planned;
 }
@@ -167,17 +163,19 @@ PlannedSets plan_divided_path(const OpenBlend& blend, PretrainConfig& config, co
   return planned;
 }
 
-/// Opens what the data paths name with `open`.
-template <class Open>
-Blends open_paths(const DataConfig& data, const Open& open) {
+/// Opens what the data paths name.
+Blends open_paths(const PretrainConfig& config) {
+  const DataConfig& data = config.data;
   Blends blends;
   if (!data.has_own_paths()) {
-    blends[0] = open(data.data_path);
+    blends[0] = open_blend(data.data_path, split_of(data));
     return blends;
   }
   const std::array paths = {&data.train_path, &data.valid_path, &data.test_path};
   for (size_t part = 0; part < paths.size(); ++part)
-    if (!paths[part]->empty()) blends[part] = open(*paths[part]);
+    if (!paths[part]->empty()) blends[part] = open_blend(*paths[part], split_of(data));
+  if (blends[kValid] && config.train.multiple_validation)
+    require_names(config.train.validation_names, *blends[kValid]);
   return blends;
 }
 
@@ -191,11 +189,13 @@ PlannedSets plan_sets(const Blends& blends, PretrainConfig& config, const std::s
 
 OpenData open_data(PretrainConfig& config, TokenizerCheck tokenizers, const OpenRules& rules) {
   log("> building train, validation, and test datasets for GPT ...");
-  const Blends blends = open_paths(
-      config.data, [&](const auto& path) { return open_checked(path, config, tokenizers, rules); });
+  const Blends blends = open_paths(config);
   OpenData data;
-  for (const std::optional<OpenBlend>& blend : blends)
-    if (blend) data.files.insert(data.files.end(), blend->datasets.begin(), blend->datasets.end());
+  for (const std::optional<OpenBlend>& blend : blends) {
+    if (!blend) continue;
+    check_ids(*blend, config, tokenizers, rules);
+    data.files.insert(data.files.end(), blend->datasets.begin(), blend->datasets.end());
+  }
   PlannedSets planned = plan_sets(blends, config, rules.index_folder);
   log_wanted_samples(config.train);
   build_sets(std::move(planned), rules, data);
@@ -204,8 +204,7 @@ OpenData open_data(PretrainConfig& config, TokenizerCheck tokenizers, const Open
 }
 
 OwnOrder own_order(PretrainConfig config) {
-  const Blends blends =
-      open_paths(config.data, [&](const auto& path) { return open_blend(path, split_of(config.data)); });
+  const Blends blends = open_paths(config);
   const size_t bytes = memory_of(plan_sets(blends, config, {}), {}).held;
   return {.bytes = bytes, .in_files = keeps_own_files(bytes)};
 }

@@ -99,9 +99,15 @@ TEST_F(PretrainData, HasANameForEachValidationSet) {
             std::string::npos)
       << few.err;
   EXPECT_EQ(run(sets + "--valid-data-path '[de]' --validation-set-names x y").code, 0);
+  // A reading of all token ids, which may take hours, would end with exit code 65.
+  fs::copy_file(dir_ / "c.idx", dir_ / "bad.idx");
+  write_file(dir_ / "bad.bin", std::string(fs::file_size(dir_ / "c.bin"), '\x7f'));
+  const std::string bad = test::replaced(sets, "--train-data-path c", "--train-data-path bad");
+  EXPECT_EQ(run(bad + "--valid-data-path d e").code, 65);
+  EXPECT_EQ(run(bad + "--valid-data-path d e --validation-set-names x").code, 64);
 }
 
-TEST_F(PretrainData, OfAnOrderTooLargeForMemoryIsInFilesWithoutANameDuringTheRun) {
+TEST_F(PretrainData, OfALargeOrderIsInFilesWithoutANameDuringTheRun) {
   fs::create_directory(dir_ / "temporary");
   fs::permissions(dir_ / "temporary", fs::perms::owner_all);  // whatever the umask is
   if (keeping_in(dir_ / "temporary") != Keeping::kOnDisk)
@@ -110,10 +116,9 @@ TEST_F(PretrainData, OfAnOrderTooLargeForMemoryIsInFilesWithoutANameDuringTheRun
   const std::string all = test::replaced(kNoPath, "--train-iters 20", "--train-iters 750000") +
                           "--data-path c --split 1,0,0 --eval-iters 0 --exit-interval 2 ";
   const std::string small = test::replaced(all, "--train-iters 750000", "--train-iters 20");
+  const std::string where = "cd " + dir_.path().string() + " && export TMPDIR=" + (dir_ / "temporary") + "; ";
   const auto lines_of_memory = [&](const std::string& command) {
-    const CommandResult result =
-        run_command("cd " + dir_.path().string() + " && TMPDIR=" + (dir_ / "temporary") + " " +
-                    app("pretrain") + " " + command);
+    const CommandResult result = run_command(where + app("pretrain") + " " + command);
     EXPECT_EQ(result.code, 0) << result.all();
     EXPECT_TRUE(fs::is_empty(dir_ / "temporary"));
     return result.out;
@@ -124,6 +129,12 @@ TEST_F(PretrainData, OfAnOrderTooLargeForMemoryIsInFilesWithoutANameDuringTheRun
   ASSERT_EQ(run(all + "--data-cache-path kept --log-json kept.jsonl").code, 0);
   EXPECT_EQ(losses_in("files.jsonl").size(), 2U);
   EXPECT_EQ(losses_in("files.jsonl"), losses_in("kept.jsonl"));
+  const CommandResult during =
+      run_command(where + app("pretrain") + " " + test::replaced(all, "--exit-interval 2 ", "") +
+                  "> log & run=$!; until grep -q ' iteration .* loss' log; do kill -0 $run || exit 1; sleep "
+                  "0.05; done; kill -9 $run; ls $TMPDIR");
+  EXPECT_EQ(during.code, 0) << during.all();
+  EXPECT_EQ(during.out, "") << "what a run has left that was killed while it trained";
 }
 
 TEST_F(PretrainData, IsReadInBatchesOfASchedule) {
