@@ -37,9 +37,10 @@ std::vector<int> divisors(int n, int most) {
 /// How many numbers of recomputed layers are tried for a stage. A deep model has many stages and chunks, and
 /// a mixture several times as many layouts, so that fewer numbers keep a search within seconds.
 int most_recomputed(const ModelShape& m) {
-  constexpr int kTogether = 1 << 15, kFewest = 16, kMost = 128, kLayoutsOfMixture = 4;
-  const bool deep = m.layers > kTogether / kMost;
-  return std::clamp(kTogether / m.layers, kFewest, kMost) / (deep && m.has_experts() ? kLayoutsOfMixture : 1);
+  constexpr int kTogether = 1 << 15, kFewest = 8, kMost = 128, kLayoutsOfMixture = 4, kFewestOfMixture = 4;
+  const int tried = std::clamp(kTogether / m.layers, kFewest, kMost);
+  const bool fewer = tried < kMost && m.has_experts();
+  return fewer ? std::max(tried / kLayoutsOfMixture, kFewestOfMixture) : tried;
 }
 
 /// How far apart the numbers of recomputed layers are that are tried for a stage of `most` layers. If not

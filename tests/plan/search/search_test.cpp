@@ -341,6 +341,20 @@ TEST(Search, TriesPartsOfTheChunksOfVeryDeepModels) {
   }
 }
 
+// Stages of 4096 layers: every 512th number, and all.
+TEST(Search, TriesEightNumbersOfRecomputedLayersOfTheDeepestModels) {
+  PlanProblem p;
+  p.model = gpt(16384, 1024, 16, 1024, 32000);
+  p.machine = {find_accelerator("A100-SXM-80GB"), 4, 4};
+  p.machine.device.memory = 1e15;
+  p.global_batch = 64;
+  const Fixed fixed{.tensor = 1, .pipeline = 4, .chunks = 1, .micro_batch = 4};
+  std::set<int> parts;
+  for (const Plan& plan : search_plans(p, fixed, 200).plans)
+    if (plan.candidate.recompute == Recomputed::kFull) parts.insert(plan.candidate.recompute_layers);
+  EXPECT_EQ(parts, (std::set<int>{0, 512, 1024, 1536, 2048, 2560, 3072, 3584}));
+}
+
 TEST(Explain, TheFrontTradesTimeForMemory) {
   const std::vector<Plan> front = pareto_front(gpt_22b(64), {});
   ASSERT_GT(front.size(), 2u);
