@@ -326,33 +326,23 @@ TEST(Search, PricesABoundedNumberOfCandidatesOfVeryDeepModels) {
     }
 }
 
-// R1: only multiples of the chunks are plans, so among few numbers they must be the ones that are tried.
-TEST(Search, TriesPartsOfTheChunksOfVeryDeepModels) {
+/// The numbers of recomputed layers that are tried for four stages where everything fits; 0: all, or none.
+std::set<int> recomputed_parts(int layers, int chunks) {
   PlanProblem p;
-  p.model = gpt(1024, 1024, 16, 1024, 32000);
+  p.model = gpt(layers, 1024, 16, 1024, 32000);
   p.machine = {find_accelerator("A100-SXM-80GB"), 4, 4};
   p.machine.device.memory = 1e15;
   p.global_batch = 64;
-  for (const int chunks : {1, 2, 4}) {
-    const Fixed fixed{.tensor = 1, .pipeline = 4, .chunks = chunks, .micro_batch = 4};
-    std::set<int> parts;
-    for (const Plan& plan : search_plans(p, fixed, 200).plans) parts.insert(plan.candidate.recompute_layers);
-    EXPECT_GT(parts.size(), 20U) << chunks;
-  }
+  const Fixed fixed{.tensor = 1, .pipeline = 4, .chunks = chunks, .micro_batch = 4};
+  std::set<int> parts;
+  for (const Plan& plan : search_plans(p, fixed, 200).plans) parts.insert(plan.candidate.recompute_layers);
+  return parts;
 }
 
-// Stages of 4096 layers: every 512th number, and all.
-TEST(Search, TriesEightNumbersOfRecomputedLayersOfTheDeepestModels) {
-  PlanProblem p;
-  p.model = gpt(16384, 1024, 16, 1024, 32000);
-  p.machine = {find_accelerator("A100-SXM-80GB"), 4, 4};
-  p.machine.device.memory = 1e15;
-  p.global_batch = 64;
-  const Fixed fixed{.tensor = 1, .pipeline = 4, .chunks = 1, .micro_batch = 4};
-  std::set<int> parts;
-  for (const Plan& plan : search_plans(p, fixed, 200).plans)
-    if (plan.candidate.recompute == Recomputed::kFull) parts.insert(plan.candidate.recompute_layers);
-  EXPECT_EQ(parts, (std::set<int>{0, 512, 1024, 1536, 2048, 2560, 3072, 3584}));
+// R1: only multiples of the chunks are plans, so among few numbers they must be the ones that are tried.
+TEST(Search, TriesPartsOfTheChunksOfVeryDeepModels) {
+  for (const int chunks : {1, 2, 4}) EXPECT_GT(recomputed_parts(1024, chunks).size(), 20U) << chunks;
+  EXPECT_EQ(recomputed_parts(16384, 1), (std::set<int>{0, 512, 1024, 1536, 2048, 2560, 3072, 3584}));
 }
 
 TEST(Explain, TheFrontTradesTimeForMemory) {
