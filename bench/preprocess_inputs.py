@@ -7,7 +7,8 @@ work of the machine disturbs less than wall time. The output is Markdown, ready 
 
 --corpus has the key "text"; the first --bytes of it are used. Of peers, the processor time of the work alone counts: neither
 Python's start nor the load of the vocabulary; of those that write files, what their process takes beyond that for one document.
-Of Megalith (to synced files) and of Megatron-LM's preprocess_data_fast.py the whole process counts. DIR holds a folder with tokenizer.json for each vocabulary.
+Of Megalith (to synced files) and of Megatron-LM's preprocess_data_fast.py the whole process counts. DIR holds a folder with
+tokenizer.json for each vocabulary.
 --peers has gigatoken, tokenizers, tiktoken, pyarrow and awkward. --megatron has torch, transformers and gigatoken, and needs
 --megatron-lm, the checkout, whose preprocess_data.py and preprocess_data_fast.py run. --datatrove has datatrove, tokenizers and
 orjson. What is much slower than Megalith reads the first tenth of the corpus, as JSON lines. About three minutes for a
@@ -137,7 +138,7 @@ class Programs:
     def __init__(self, options, inputs, folder):
         self.options, self.inputs, self.folder = options, inputs, folder
         self.environment = {"RAYON_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
-        self.starts = {}  # processor seconds of programs on one document
+        self.starts = {}  # processor seconds of each program and vocabulary on one document
 
     def megalith(self, kind, vocabulary):
         run = Run([self.options.bin / "megalith-preprocess", "--input", self.inputs.files[kind], "--output-prefix", self.folder / "out",
@@ -174,24 +175,24 @@ class Programs:
     def as_a_whole(found):
         return {**found, "work": found["whole"]}
 
-    def beyond_one_document(self, name, run, path):
-        """What a program does on the corpus; its work alone is what it takes beyond what one document takes."""
-        if name not in self.starts:
-            self.starts[name] = run(self.inputs.first)["whole"]
-        found = run(path)
-        return {**found, "work": found["whole"] - self.starts[name]}
+    def beyond_one_document(self, name, run, vocabulary):
+        """What a program does on the tenth; its work alone is what it takes beyond what one document takes."""
+        if (name, vocabulary) not in self.starts:
+            self.starts[name, vocabulary] = run(self.inputs.first, vocabulary)["whole"]
+        found = run(self.inputs.tenth, vocabulary)
+        return {**found, "work": found["whole"] - self.starts[name, vocabulary]}
 
     def rows_to_disk(self, vocabulary):
         """Programs that write files. The work of the fast script is so short beside its start that the whole process counts."""
         whole, tenth = self.inputs.text_bytes, self.inputs.tenth_bytes
         if self.options.megatron:
             yield f"{SLOW}, to disk", tenth, lambda: self.beyond_one_document(
-                SLOW, lambda path: self.megatron(SLOW, path, vocabulary), self.inputs.tenth)
+                SLOW, lambda *what: self.megatron(SLOW, *what), vocabulary)
             yield f"{FAST}, whole process to disk", whole, lambda: self.as_a_whole(
                 self.megatron(FAST, self.inputs.files["jsonl"], vocabulary))
         if self.options.datatrove:
             yield "datatrove, to disk", tenth, lambda: self.beyond_one_document(
-                "datatrove", lambda path: self.datatrove(path, vocabulary), self.inputs.tenth)
+                "datatrove", self.datatrove, vocabulary)
 
     def rows(self, kind, vocabulary):
         """Each program with the bytes of text that it reads."""
