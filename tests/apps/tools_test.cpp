@@ -144,10 +144,13 @@ TEST(Setup, LeavesOutTheEnvironmentOfPython) {
   fs::copy_file(kRoot + "/tools/setup", dir / "repository/tools/setup");
   write_script(dir / "bin/apt-get", "exit 1\n");
   write_script(dir / "bin/dpkg-query", "echo install ok installed\n");
-  const CommandResult result =
-      run_command("PATH=" + (dir / "bin") + ":$PATH " + (dir / "repository/tools/setup") + " --no-python");
-  EXPECT_EQ(result.code, 0) << result.all();
-  EXPECT_FALSE(file_exists(dir / "repository/.venv"));
+  const std::string setup = "PATH=" + (dir / "bin") + ":$PATH " + (dir / "repository/tools/setup");
+  for (const char* options : {" --no-python", " --no-python --peers", " --peers --no-python"}) {
+    const CommandResult result = run_command(setup + options);
+    EXPECT_EQ(result.code, 0) << result.all();
+    EXPECT_FALSE(file_exists(dir / "repository/.venv"));
+  }
+  EXPECT_EQ(run_command(setup + " --no-pyhton").code, 64);
 }
 
 TEST(CheckSubjects, WantsWhatChangedInTheImperative) {
