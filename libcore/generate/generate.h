@@ -72,8 +72,8 @@ int64_t most_sequences(const Backend&);
 /// Continues sequences of tokens. The model must be whole and placed on the stream's backend. Prompts are
 /// read one by one (at most kPromptRows tokens at a time); on the CPU those that begin together share passes
 /// (most_shared_tokens()). There the result for a sequence does not depend on the rest of the batch if the
-/// matrices are fp32: a pass of few rows computes each as if it were alone. With narrower matrices and more
-/// than Project::kFewNarrowRows rows, and on a GPU, logits differ by rounding.
+/// matrices are fp32 or fp16: a pass of few rows computes each as if it were alone. With narrower matrices
+/// prompts share longer passes, where logits differ by rounding, as they do on a GPU.
 class Generator {
  public:
   static constexpr int64_t kPromptRows = 512;

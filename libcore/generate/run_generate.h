@@ -87,7 +87,7 @@ struct OutputOptions {
   }
 };
 
-static_assert(Project::kFewRows == 32, "as the help of --batch-size says");
+static_assert(Project::kFewRows == 16, "as the help of --batch-size says");
 struct RunOptions : DeviceOptions {
   int batch = 1;
   bool int8 = false;
@@ -96,7 +96,7 @@ struct RunOptions : DeviceOptions {
   template <class V>
   void fields(V&& v) {
     v("batch-size", batch,
-      "Sequences generated at once, on the CPU up to 32. With weights of fp32 or fp16 each gets the result "
+      "Sequences generated at once, on the CPU up to 16. With weights of fp32 or fp16 each gets the result "
       "that it would get alone; with others, and on a GPU, the batch changes logits by rounding.",
       between(1, kMostSequences));
     v("int8", int8, "Round the matrices to 8 bits with a scale a row while loading; CPU only.");

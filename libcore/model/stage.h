@@ -81,14 +81,13 @@ class Stage {
   /// and head. kInternal if the cache or the position table is too small.
   View logits(const Ctx&, ConstView tokens, int64_t rows, KvCache&) const;
   /// Logits [1, b, V] f32 after one more token of each of b sequences, whose caches hold one sequence each.
-  /// With at most Project::kFewRows sequences (of narrow matrices kFewNarrowRows), each gets the same logits
-  /// as it would alone.
+  /// With at most Project::kFewRows sequences, each gets the same logits as it would alone.
   View next_logits(const Ctx&, ConstView tokens, std::span<KvCache* const> caches) const;
   /// Processes tokens [t, 1] i32 of several texts: rows[i] of them follow those in caches[i] and are appended
   /// to it. Returns the logits [1, texts, V] f32 after the last token of each, in ctx.scratch, which the
-  /// caller rewinds. With at most Project::kFewRows tokens (of narrow matrices kFewNarrowRows), each text
-  /// gets the same logits as it would alone. Needs embedding and head. kInternal if the rows are not t, or a
-  /// cache or the position table is too small.
+  /// caller rewinds. With at most Project::kFewRows tokens, each text gets the same logits as it would alone.
+  /// Needs embedding and head. kInternal if the rows are not t, or a cache or the position table is too
+  /// small.
   View last_logits(const Ctx&, ConstView tokens, std::span<KvCache* const> caches,
                    std::span<const int64_t> rows) const;
   /// Processes the rows of `branches` (see Reading), of tokens [t, 1] i32. Returns the last block's output

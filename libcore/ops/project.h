@@ -6,10 +6,10 @@ namespace megalith {
 
 /// y = x W^T (+ bias) in fp32, with weights stored in any type: for inference, where reading the weights
 /// takes most of the time. If x has at most kFewRows rows, weights are widened to fp32, x is not rounded, and
-/// a row of y does not depend on the number of rows. Weights of bf16 or 8 bits have that for kFewNarrowRows;
-/// with more rows a backend may round x to bf16.
+/// a row of y does not depend on the number of rows. With more rows and weights of bf16 or 8 bits a backend
+/// may round x to bf16.
 struct Project {
-  static constexpr int64_t kFewRows = 32, kFewNarrowRows = 16;
+  static constexpr int64_t kFewRows = 16;
   View y;                 // [n, out] f32
   ConstView x;            // [n, in] f32
   ConstView w;            // [out, in] f32, bf16, f16 or, with scales, i8

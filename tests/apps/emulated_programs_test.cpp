@@ -64,20 +64,20 @@ TEST_F(EmulatedCudaGenerate, KeepsTheTypeOfTheWeights) {
   }
 }
 
-// The CPU computes at most 32 sequences at once as if each were alone.
+// The CPU computes at most 16 sequences at once as if each were alone.
 TEST_F(EmulatedCudaGenerate, GeneratesMoreSequencesAtOnceThanTheCpu) {
   take_model("generate-llama");
   std::string prompts;
   for (size_t i = 0; i < 34; ++i) prompts += "The" + std::string(i % 11, 'a') + "\n";
   write_file(dir_ / "prompts", prompts);
   const std::string command = "model --prompts-file " + (dir_ / "prompts");
-  const CommandResult cpu = generate(command + " --batch-size 32"),
+  const CommandResult cpu = generate(command + " --batch-size 16"),
                       cuda = generate(command + " --batch-size 34 --device cuda"),
-                      refused = generate(command + " --batch-size 33");
+                      refused = generate(command + " --batch-size 17");
   ASSERT_EQ(cuda.code, 0) << cuda.all();
   EXPECT_EQ(cuda.out, cpu.out);
   EXPECT_EQ(refused.code, 64);
-  EXPECT_NE(refused.err.find("--batch-size 33: the CPU computes up to 32"), std::string::npos) << refused.err;
+  EXPECT_NE(refused.err.find("--batch-size 17: the CPU computes up to 16"), std::string::npos) << refused.err;
 }
 
 TEST_F(EmulatedCudaGenerate, SeesNoFurtherThanAWindow) {

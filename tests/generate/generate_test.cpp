@@ -82,7 +82,7 @@ TEST(Generator, GivesEachSequenceWhatItGetsAlone) {
   }
 }
 
-// Prompts of many lengths: some share a pass, and those of more than 32 tokens have one of their own.
+// Prompts of many lengths: some share a pass, and those of more than 16 tokens have one of their own.
 TEST(Generator, ReadsSeveralPromptsInOnePass) {
   for (ModelConfig config : {test::tiny_gpt2(), test::tiny_llama(), test::tiny_qwen3()}) {
     config.max_positions = 80;
@@ -99,7 +99,7 @@ TEST(Generator, ReadsSeveralPromptsInOnePass) {
     for (const KvPrefix* const before : {static_cast<const KvPrefix*>(nullptr), &std::as_const(prefix)}) {
       Generator one(model.stage, model.stream, {.batch = 1, .prefix = before});
       const auto alone = one.run({.prompts = prompts, .sampling = options, .stop_tokens = {5}});
-      for (const int64_t batch : {2, 5, 32}) {
+      for (const int64_t batch : {2, 5, 16}) {
         Generator many(model.stage, model.stream, {.batch = batch, .prefix = before});
         const auto batched = many.run({.prompts = prompts, .sampling = options, .stop_tokens = {5}});
         for (size_t i = 0; i < prompts.size(); ++i)

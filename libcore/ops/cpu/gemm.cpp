@@ -46,12 +46,6 @@ void GemmRunner::multiply_rows(const Gemm& op) const {
   if (!direct) kernels_.copy[out][kF32](op.c.data, y, op.c.elements());
 }
 
-bool GemmRunner::has_few_rows(const Project& op) {
-  if (op.n() <= Project::kFewNarrowRows) return true;
-  const bool narrow = op.w.dtype == DType::kBf16 || op.w.dtype == DType::kI8;
-  return op.n() <= Project::kFewRows && !(narrow && products().has_bf16());
-}
-
 void GemmRunner::project_many(const Project& op) {
   if (op.w.dtype == DType::kF32)
     return run(Gemm{.c = op.y, .a = op.x, .b = op.w, .bias = op.bias, .trans_b = true});
@@ -152,8 +146,7 @@ Products& GemmRunner::products() {
 void GemmRunner::run(const Gemm& op) {
   if (op.c.elements() == 0) return;
   if (op.k() == 0) return add_nothing(op);
-  const int64_t few = op.a.dtype == DType::kF32 ? Project::kFewRows : Project::kFewNarrowRows;
-  if (op.m() <= few && op.trans_b && !op.trans_a) return multiply_rows(op);
+  if (op.m() <= Project::kFewRows && op.trans_b && !op.trans_a) return multiply_rows(op);
   Products& products = this->products();
   if (op.a.dtype == DType::kF32 || (op.a.dtype == DType::kBf16 && products.has_bf16()))
     return products.run(op);
@@ -161,7 +154,7 @@ void GemmRunner::run(const Gemm& op) {
 }
 
 void GemmRunner::run(const Project& op) {
-  if (!has_few_rows(op)) return project_many(op);
+  if (op.n() > Project::kFewRows) return project_many(op);
   const Storage storage = op.w.dtype == DType::kI8 ? kI8 : storage_of(op.w.dtype);
   project({.y = op.y.as<float>(),
            .x = op.x.as<float>(),

@@ -16,7 +16,7 @@ namespace megalith::cpu {
 /// first such product. Several threads may call it. With the same number of threads, results are reproducible
 /// bit for bit; with another number, oneDNN may divide the inner dimension differently.
 ///
-/// A Project of more rows than kFewNarrowRows multiplies weights of bf16 or 8 bits as bf16, where the
+/// A Project of more rows than kFewRows multiplies weights of bf16 or 8 bits as bf16, where the
 /// processor has such products, and rounds x to bf16: these are two to three times as fast as those of fp32.
 class GemmRunner {
  public:
@@ -30,8 +30,6 @@ class GemmRunner {
   void add_nothing(const Gemm&) const;
   void multiply_rows(const Gemm&) const;
   void project(const ProjectArgs&, Storage, int64_t out) const;
-  /// Whether our own kernel is to compute it, which gives each row what it gets alone.
-  bool has_few_rows(const Project&);
   void project_many(const Project&);
   /// Widens panels of weights to fp32 and multiplies them with oneDNN.
   void project_panels(const Project&);
