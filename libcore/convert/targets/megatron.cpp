@@ -60,9 +60,56 @@ ParallelConfig parallel_config(const MegatronLayout& layout) {
   return parallel;
 }
 
+/// Rotations that Megatron-LM's options do not express: its --use-rope-scaling has LLaMA 3.1's values built
+/// in, and it takes only an interval that divides the layers (core/transformer/transformer_config.py).
+void add_missing_rotations(const ModelConfig& c, Problems& problems) {
+  if (c.rope_type != RopeType::kDefault)
+    problems.add("Megatron's options know no rotary scaling of the type ", enum_name(c.rope_type),
+                 ", which the model has; write another format");
+  if (c.rope_scaling && (c.rope_low_freq != 1 || c.rope_high_freq != 4 || c.rope_original_positions != 8192))
+    problems.add(
+        "Megatron knows rotary scaling with low_freq_factor 1, high_freq_factor 4 and 8192 original "
+        "positions "
+        "only; the model has ",
+        c.rope_low_freq, ", ", c.rope_high_freq, " and ", c.rope_original_positions);
+  if (c.no_rope_freq > 0 && c.layers % c.no_rope_freq != 0)
+    problems.add("Megatron's --no-rope-freq must divide the number of layers; the model has ", c.layers,
+                 " layers, and its --no-rope-freq is ", c.no_rope_freq, "; write another format");
+}
+
+/// The parts that the model has and megatron-core 0.16.1's GPTModel lacks.
+void add_missing_parts(const ModelConfig& config, Problems& problems) {
+  const auto lacks = [&](const auto&... what) {
+    problems.add("Megatron-LM's GPTModel has no ", what..., ": write another format");
+  };
+  if (!has_megatron_activation(config))
+    problems.add("Megatron-LM has no option for the activation ", hf_name(config.activation()),
+                 "; it knows GELU, squared ReLU and SwiGLU: write another format");
+  if (config.parallel_residual)
+    problems.add(
+        "Megatron's GPTModel has no parallel branches: its feed-forward block reads the attention's sum, but "
+        "the model has --parallel-residual; write another format");
+  if (config.norms_after())
+    lacks("norms after attention and feed-forward block (", Opt{"norm-placement"}, ' ',
+          enum_name(config.norm_placement), ')');
+  if (config.qk_norm_all_heads)
+    lacks("norm over all heads of the queries or keys (", Opt{"qk-norm-all-heads"}, ')');
+  for (const std::string& multiplier : config.multipliers()) lacks("multiplier (", multiplier, ')');
+  add_missing_rotations(config, problems);
+}
+
+void add_layout_problems(const ModelConfig& config, const MegatronLayout& layout, Problems& problems) {
+  const ParallelConfig parallel = parallel_config(layout);
+  parallel.validate(problems);
+  parallel.validate(config, problems);
+}
+
 void check_layout(const ModelConfig& config, const MegatronLayout& layout) {
-  const std::string problem = no_megatron_layout(config, layout);
-  if (!problem.empty()) fail(ErrorKind::kUsage, problem);
+  Problems missing, problems;
+  add_missing_parts(config, missing);
+  if (!missing.empty()) fail(ErrorKind::kData, missing.text("; "));
+  add_layout_problems(config, layout, problems);
+  if (!problems.empty()) fail(ErrorKind::kUsage, problems.text("; "));
 }
 
 Layers layers_of(const ModelConfig& config, const MegatronLayout& layout, int pipeline) {
@@ -306,29 +353,9 @@ bool has_megatron_activation(const ModelConfig& config) {
          function == ActivationFunction::kGelu || function == ActivationFunction::kSquaredRelu;
 }
 
-namespace {
-/// The parts that the model has and megatron-core 0.16.1's GPTModel lacks.
-void add_missing_parts(const ModelConfig& config, Problems& problems) {
-  const auto lacks = [&](const auto&... what) {
-    problems.add("Megatron-LM's GPTModel has no ", what..., ": write another format");
-  };
-  if (config.norms_after())
-    lacks("norms after attention and feed-forward block (", Opt{"norm-placement"}, ' ',
-          enum_name(config.norm_placement), ')');
-  if (config.qk_norm_all_heads)
-    lacks("norm over all heads of the queries or keys (", Opt{"qk-norm-all-heads"}, ')');
-  for (const std::string& multiplier : config.multipliers()) lacks("multiplier (", multiplier, ')');
-}
-}  // namespace
-
 std::string no_megatron_layout(const ModelConfig& config, const MegatronLayout& layout) {
   Problems problems;
-  const ParallelConfig parallel = parallel_config(layout);
-  parallel.validate(problems);
-  parallel.validate(config, problems);
-  if (!has_megatron_activation(config))
-    problems.add("Megatron-LM has no option for the activation ", hf_name(config.activation()),
-                 "; it knows GELU, squared ReLU and SwiGLU: write another format");
+  add_layout_problems(config, layout, problems);
   add_missing_parts(config, problems);
   return problems.text("; ");
 }

@@ -43,43 +43,10 @@ Json window_skips(const ModelConfig& c) {
   return list;
 }
 
-// Throws kData for a rotary scaling that Megatron cannot express: its --use-rope-scaling has LLaMA 3.1's
-// values built in.
-void check_rope_scaling(const ModelConfig& c) {
-  if (c.rope_scaling && (c.rope_low_freq != 1 || c.rope_high_freq != 4 || c.rope_original_positions != 8192))
-    fail(ErrorKind::kData,
-         "Megatron knows rotary scaling with low_freq_factor 1, high_freq_factor 4 and 8192 "
-         "original positions only; the model has ",
-         c.rope_low_freq, ", ", c.rope_high_freq, " and ", c.rope_original_positions);
-}
-
-// Throws kData for parts of a model that Megatron's GPTModel (megatron-core 0.16.1) does not compute.
-void check_parts(const ModelConfig& c) {
-  if (c.parallel_residual)
-    fail(
-        ErrorKind::kData,
-        "Megatron's GPTModel has no parallel branches: its feed-forward block reads the attention's sum, but "
-        "the model has --parallel-residual; write another format");
-  if (c.rope_type != RopeType::kDefault)
-    fail(ErrorKind::kData, "Megatron's options know no rotary scaling of the type ", enum_name(c.rope_type),
-         ", which the model has; write another format");
-}
-
-// Megatron takes only an interval that divides the layers (core/transformer/transformer_config.py).
-Json no_rope_freq(const ModelConfig& c) {
-  if (c.no_rope_freq == 0) return {};
-  if (c.layers % c.no_rope_freq != 0)
-    fail(ErrorKind::kData, "Megatron's --no-rope-freq must divide the number of layers; the model has ",
-         c.layers, " layers, and its --no-rope-freq is ", c.no_rope_freq, "; write another format");
-  return c.no_rope_freq;
-}
-
 // The args that Megatron compares or adopts when it loads a checkpoint (training/checkpointing.py:
 // check_checkpoint_args, load_args_from_checkpoint).
 Json::Object model_args(const Conversion& conversion, const MegatronLayout& layout, const MegatronRun& run) {
   const ModelConfig c = with_qkv_bias(conversion.source.config());
-  check_rope_scaling(c);
-  check_parts(c);
   const Json none;
   const char* impl = layout.engine ? "transformer_engine" : "local";
   const bool rope = c.position == PositionEmbedding::kRope;
@@ -105,7 +72,7 @@ Json::Object model_args(const Conversion& conversion, const MegatronLayout& layo
           {"rope_scaling_factor", c.rope_factor},
           {"window_size", window_size(c)},
           {"window_attn_skip_freq", window_skips(c)},
-          {"no_rope_freq", no_rope_freq(c)},
+          {"no_rope_freq", c.no_rope_freq > 0 ? Json(c.no_rope_freq) : none},
           {"rotary_interleaved", false},
           {"normalization", enum_name(c.norm)},
           {"norm_epsilon", c.norm_epsilon},

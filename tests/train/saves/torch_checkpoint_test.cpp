@@ -342,5 +342,36 @@ TEST(TorchCheckpoint, IsRefusedForStagesOfDifferentDepthAndWhatCannotBeReadBack)
   EXPECT_EQ(torch.refusal(config.model, config.parallel), "");
 }
 
+// Otherwise a run would end at its first save. Hugging Face families express all of these models.
+TEST(TorchCheckpoint, IsRefusedBeforeTheFirstStepForWhatGptModelLacks) {
+  struct Part {
+    const char* message;
+    void (*change)(ModelConfig&);
+  };
+  const PretrainConfig config = tiny_config();
+  const CheckpointStore& torch = store_of(checkpoint_format("torch"));
+  const auto refusal = [&](const Part& part) {
+    ModelConfig model = config.model;
+    model.position = PositionEmbedding::kRope;
+    part.change(model);
+    return torch.refusal(model, config.parallel);
+  };
+  EXPECT_EQ(refusal({"", [](ModelConfig&) {}}), "");
+  for (const Part& part : {
+           Part{"no parallel branches", [](ModelConfig& model) { model.parallel_residual = true; }},
+           Part{"no rotary scaling of the type yarn",
+                [](ModelConfig& model) { model.rope_type = RopeType::kYarn; }},
+           Part{"low_freq_factor 1",
+                [](ModelConfig& model) { model.rope_scaling = true, model.rope_high_freq = 7; }},
+           Part{"--no-rope-freq must divide the number of layers",
+                [](ModelConfig& model) {
+                  model.norm = Normalization::kRmsNorm;
+                  model.swiglu = true;
+                  model.no_rope_freq = 3;
+                }},
+       })
+    EXPECT_NE(refusal(part).find(part.message), std::string::npos) << part.message << ": " << refusal(part);
+}
+
 }  // namespace
 }  // namespace megalith
