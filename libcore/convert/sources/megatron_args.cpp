@@ -99,14 +99,19 @@ int window_of(const Settings& s) {
 void set_window_skips(ModelConfig& c, const Settings& s) {
   const Json* said = s.find("window_attn_skip_freq");
   if (!said || c.sliding_window == 0) return;
-  if (said->is_int() && said->as_int() >= 0 && said->as_int() <= (1 << 16)) {
-    c.window_skip_freq = static_cast<int>(said->as_int());
+  if (said->is_int() && said->as_int() >= 0) {
+    const int64_t every = said->as_int();
+    if (every == 1) c.sliding_window = 0;  // no layer has it
+    if (every > 1 && every <= c.layers) c.window_skip_freq = static_cast<int>(every);
     return;
   }
   std::vector<bool> windowed;
-  for (const Json& layer : said->is_array() ? said->as_array() : Json::Array{})
-    windowed.push_back(!layer.is_int() || layer.as_int() != 0);
-  if (windowed.size() < static_cast<size_t>(c.layers) || !set_windowed(c, windowed))
+  bool marks = said->is_array();
+  for (const Json& layer : marks ? said->as_array() : Json::Array{}) {
+    marks = marks && (layer.is_int() || layer.is_bool());
+    windowed.push_back(layer.is_bool() ? layer.as_bool() : !layer.is_int() || layer.as_int() != 0);
+  }
+  if (!marks || windowed.size() < static_cast<size_t>(c.layers) || !set_windowed(c, windowed))
     s.refuse("\"window_attn_skip_freq\" is ", said->dump(), ", wanted a number, or a list of ", c.layers,
              " numbers in which 0 marks every N-th layer or the first N");
 }

@@ -315,11 +315,16 @@ TEST(Megatron, ReadsWhichLayersHaveAWindow) {
   };
   EXPECT_EQ(read(Json()), "wwww");
   EXPECT_EQ(read(2), "w-w-");
+  EXPECT_EQ(read(1), "----");
+  EXPECT_EQ(read(5), "wwww");
+  EXPECT_FALSE(megatron_config(args, "x").has_mixed_windows());  // so that Mistral can express it
   EXPECT_EQ(read(Json::Array{0, 0, 1, 1}), "--ww");
   EXPECT_EQ(read(Json::Array{1, 1, 0, 1}), "ww-w");
   EXPECT_EQ(read(Json::Array{0, 0, 0, 0}), "----");
   EXPECT_THROW(read(Json::Array{0, 1, 0, 0}), Error);
+  EXPECT_EQ(read(Json::Array{false, false, true, true}), "--ww");
   EXPECT_THROW(read(Json::Array{0, 1}), Error);
+  EXPECT_THROW(read(Json::Array{"a", "a", "a", "a"}), Error);
 }
 
 /// Where a pickle has the value of a key that is a number or a flag, and its size; 0: there is none.
