@@ -92,6 +92,9 @@ void check_positions(const ModelConfig& m, Problems& problems) {
     problems.add(Opt{"kv-channels"}, ' ', m.kv_channels, " times ", Opt{"rotary-percent"}, ' ',
                  m.rotary_percent, " gives ", m.rotary_channels(),
                  " rotated channels; wanted an even number");
+  if (m.position == PositionEmbedding::kRope && m.kv_channels > 0 && m.rotary_channels() == 0)
+    problems.add(Opt{"rotary-percent"}, ' ', m.rotary_percent, " rotates none of the ", m.kv_channels,
+                 " channels of a head; raise it, or give ", Opt{"position-embedding-type"}, " none");
 }
 
 // A list of numbers with commas; empty if it is something else.
@@ -122,8 +125,25 @@ void check_long_factors(const ModelConfig& m, Problems& problems) {
   }
 }
 
+// Options that other types of scaling do not read.
+void check_unread_scaling(const ModelConfig& m, Problems& problems) {
+  const ModelConfig usual;
+  const bool yarn = m.rope_type == RopeType::kYarn;
+  const auto unread = [&](bool given, const char* option, const char* types) {
+    if (given)
+      problems.add(Opt{option}, " has no effect without ", Opt{"rope-scaling-type"}, ' ', types,
+                   "; leave it out");
+  };
+  unread(m.rope_attention_factor > 0 && !yarn && m.rope_type != RopeType::kLongrope, "rope-attention-factor",
+         "yarn or longrope");
+  unread(m.rope_beta_fast != usual.rope_beta_fast && !yarn, "rope-beta-fast", "yarn");
+  unread(m.rope_beta_slow != usual.rope_beta_slow && !yarn, "rope-beta-slow", "yarn");
+  unread(!m.rope_truncate && !yarn, "no-rope-truncate", "yarn");
+}
+
 void check_rope_type(const ModelConfig& m, Problems& problems) {
   check_long_factors(m, problems);
+  check_unread_scaling(m, problems);
   if (m.rope_type == RopeType::kDefault) return;
   const char* const type = enum_name(m.rope_type);
   if (m.position != PositionEmbedding::kRope)
@@ -140,8 +160,25 @@ void check_rope_type(const ModelConfig& m, Problems& problems) {
     problems.add(Opt{"rope-scaling-type"}, " dynamic needs more than one pair of rotated channels");
 }
 
+// Whether some layers have the window, and others have not, if options say so.
+void check_mixed_windows(const ModelConfig& m, Problems& problems) {
+  if (m.layers == 0) return;
+  if (m.window_skip_freq > m.layers)
+    problems.add(Opt{"window-attn-skip-freq"}, ' ', m.window_skip_freq,
+                 " leaves every layer the window: there are ", m.layers, "; leave it out, or give ", m.layers,
+                 " at most");
+  int layer = 0;
+  while (layer < m.layers && m.window_of(layer) == 0) ++layer;
+  if (layer < m.layers) return;
+  const bool skipped = m.window_skip_freq > 0;
+  problems.add(Opt{"sliding-window"}, ' ', m.sliding_window,
+               " has no effect: ", Opt{skipped ? "window-attn-skip-freq" : "max-window-layers"}, ' ',
+               skipped ? m.window_skip_freq : m.full_layers, " leaves none of the ", m.layers,
+               " layers the window");
+}
+
 void check_windows(const ModelConfig& m, Problems& problems) {
-  if (m.sliding_window > 0) return;
+  if (m.sliding_window > 0) return check_mixed_windows(m, problems);
   if (m.window_skip_freq > 0)
     problems.add(Opt{"window-attn-skip-freq"}, ' ', m.window_skip_freq, " has no effect without ",
                  Opt{"sliding-window"}, "; leave it out");

@@ -251,6 +251,16 @@ TEST(PretrainConfig, ChecksRotations) {
             "them");
   EXPECT_EQ(complaint(rope + "--rope-scaling-type yarn --rope-beta-fast 1 --rope-beta-slow 2"),
             "--rope-beta-fast 1 is less than --rope-beta-slow 2");
+  EXPECT_EQ(complaint(rope + "--rope-scaling-type dynamic --rope-attention-factor 2 --rope-beta-fast 16"),
+            "--rope-attention-factor has no effect without --rope-scaling-type yarn or longrope; leave it "
+            "out\n  "
+            "--rope-beta-fast has no effect without --rope-scaling-type yarn; leave it out");
+  EXPECT_EQ(complaint(rope + "--rope-beta-slow 2 --no-rope-truncate"),
+            "--rope-beta-slow has no effect without --rope-scaling-type yarn; leave it out\n  "
+            "--no-rope-truncate has no effect without --rope-scaling-type yarn; leave it out");
+  EXPECT_EQ(complaint(rope + "--rotary-percent 0.1"),
+            "--rotary-percent 0.1 rotates none of the 4 channels of a head; raise it, or give "
+            "--position-embedding-type none");
   EXPECT_EQ(complaint(rope + "--rope-scaling-type dynamic --rotary-percent 0.5"),
             "--rope-scaling-type dynamic needs more than one pair of rotated channels");
   const std::string longrope = rope + "--rope-scaling-type longrope --rope-long-factors 1,2.5 ";
@@ -404,6 +414,17 @@ TEST(PretrainConfig, RefusesPartsWithoutTheOptionThatTheyBelongTo) {
   EXPECT_EQ(complaint(small() + "--window-attn-skip-freq 4 --max-window-layers 1"),
             "--window-attn-skip-freq 4 has no effect without --sliding-window; leave it out\n  "
             "--max-window-layers 1 has no effect without --sliding-window; leave it out");
+  const std::string window = small() + "--sliding-window 5 ";
+  EXPECT_EQ(complaint(window + "--window-attn-skip-freq 4 --max-window-layers 2"), "");
+  EXPECT_EQ(
+      complaint(window + "--window-attn-skip-freq 5"),
+      "--window-attn-skip-freq 5 leaves every layer the window: there are 4; leave it out, or give 4 at "
+      "most");
+  EXPECT_EQ(complaint(window + "--window-attn-skip-freq 1"),
+            "--sliding-window 5 has no effect: --window-attn-skip-freq 1 leaves none of the 4 layers the "
+            "window");
+  EXPECT_EQ(complaint(window + "--max-window-layers 4"),
+            "--sliding-window 5 has no effect: --max-window-layers 4 leaves none of the 4 layers the window");
   EXPECT_EQ(complaint(small() + "--qk-norm-all-heads --normalization RMSNorm"),
             "--qk-norm-all-heads has no effect without --qk-layernorm; give both");
   EXPECT_EQ(complaint(small() + "--qk-norm-all-heads --qk-layernorm"),
