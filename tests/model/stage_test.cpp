@@ -64,6 +64,12 @@ std::vector<Case> cases() {
     one.config.norm_placement = placement;
     out.push_back(one);
   }
+  Case scaled{"gpt_neox_with_scaled_branches", with_dropout(test::tiny_gpt_neox())};
+  Case shared{"falcon_with_scaled_branches", with_dropout(test::tiny_falcon())};
+  Case enclosed{"granite_with_norms_both", with_dropout(test::tiny_granite())};
+  scaled.config.residual_multiplier = shared.config.residual_multiplier = 0.6;
+  enclosed.config.norm_placement = NormPlacement::kBoth;
+  for (const Case& combined : {scaled, shared, enclosed}) out.push_back(combined);
   Case windows{"llama_with_a_window_in_its_second_layer", test::tiny_llama()};
   windows.config.sliding_window = 3;
   windows.config.full_layers = 1;
