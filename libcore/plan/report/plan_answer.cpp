@@ -72,9 +72,11 @@ std::string trainer_text(const PlanProblem& p, const TrainerAnswer& trainer) {
     return concat(tunes ? "megalith-finetune" : "megalith-pretrain", " runs plan 1 and takes ",
                   gigabytes(trainer.rank->estimate.needed()), " GB on its fullest rank",
                   trainer.options.empty() ? "" : concat(", with", trainer.options), '\n');
-  if (takes_megatrons_options(p.software))
-    return concat(tunes ? "no line is written for plan 1: " : "plan 1 is for Megatron-LM only: ",
-                  trainer.refusal, '\n');
+  if (takes_megatrons_options(p.software)) {
+    const std::string lacks = tunes ? std::string() : megatron_lacks(p);
+    return concat(megatron_trains(p) ? "plan 1 is for Megatron-LM only: " : "no line is written for plan 1: ",
+                  trainer.refusal, lacks.empty() ? "" : concat("; Megatron-LM has no ", lacks), '\n');
+  }
   return concat("plan 1 is for ", code_base(p.software.code_base).what, " (", p.software.code_base,
                 "): its lines are not written here\n");
 }

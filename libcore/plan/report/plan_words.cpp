@@ -97,8 +97,19 @@ std::string tuning_text(const PlanProblem& p) {
                 " million trained)", t.eight_bits ? " over layers of 8 bits" : "", ", ");
 }
 
+std::string megatron_lacks(const PlanProblem& p) {
+  const ModelShape& m = p.model;
+  std::vector<std::string> options = m.multipliers();
+  if (m.parallel_residual) options.emplace_back("--parallel-residual");
+  if (m.norms_after()) options.push_back(concat("--norm-placement ", enum_name(m.norm_placement)));
+  if (m.qk_norm_all_heads) options.emplace_back("--qk-norm-all-heads");
+  if (m.rope_type != RopeType::kDefault)
+    options.push_back(concat("--rope-scaling-type ", enum_name(m.rope_type)));
+  return join(options, ", ");
+}
+
 bool megatron_trains(const PlanProblem& p) {
-  return takes_megatrons_options(p.software) && !p.tuning.finetunes;
+  return takes_megatrons_options(p.software) && !p.tuning.finetunes && megatron_lacks(p).empty();
 }
 
 std::string fitted(const std::string& text, size_t columns) {

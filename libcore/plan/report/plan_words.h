@@ -25,6 +25,9 @@ double adapters_of_model(const PlanProblem&);
 /// What a run tunes, followed by ", ": "LoRA of rank 8 (19.988 million trained), "; empty: it trains a new
 /// model.
 std::string tuning_text(const PlanProblem&);
+/// The model's options that Megatron-LM has not, for messages; empty if there is none. A line without them
+/// would train another model.
+std::string megatron_lacks(const PlanProblem&);
 /// Whether Megatron-LM's pretrain_gpt.py trains what is planned, so that its lines are written.
 bool megatron_trains(const PlanProblem&);
 /// "22.068 billion parameters", "0.937 million parameters"; of a model with experts also how many are active:

@@ -76,6 +76,9 @@ std::string job_of(const Report& report, JobKind kind) {
   const std::string& refusal = report.trainer.front().refusal;
   if (p.tuning.finetunes && !refusal.empty())
     fail(ErrorKind::kUsage, "--emit writes a job of megalith-finetune, which does not run plan 1: ", refusal);
+  if (!refusal.empty() && !megatron_trains(p))
+    fail(ErrorKind::kUsage, "--emit writes no job of Megatron-LM, which has no ", megatron_lacks(p),
+         ", and megalith-pretrain does not run plan 1: ", refusal);
   return job_text(p, report.result.plans.front().candidate, kind, refusal.empty());
 }
 

@@ -159,6 +159,21 @@ TEST(AutoplanOutputs, PrintsTheAnswerFirst) {
     EXPECT_NE(all.out.find(part), std::string::npos) << part;
 }
 
+// A line without these options would train another model.
+TEST(AutoplanOutputs, HaveNoLineOfMegatronForWhatItLacks) {
+  const std::string model = app("autoplan") + kDense + "--position-embedding-type rope --parallel-residual ";
+  const CommandResult brief = run_command(model);
+  EXPECT_EQ(brief.code, 0) << brief.err;
+  EXPECT_NE(brief.out.find("no line is written for plan 1: "), std::string::npos) << brief.out;
+  EXPECT_NE(brief.out.find("; Megatron-LM has no --parallel-residual\n"), std::string::npos) << brief.out;
+  EXPECT_EQ(brief.out.find("pretrain_gpt.py"), std::string::npos) << brief.out;
+  const CommandResult job = run_command(model + "--emit slurm");
+  EXPECT_EQ(job.code, 64) << job.out;
+  EXPECT_NE(job.err.find("--emit writes no job of Megatron-LM, which has no --parallel-residual"),
+            std::string::npos)
+      << job.err;
+}
+
 // The closed forms of the best plan, as text and in JSON, beside what a simulated step counts.
 TEST(AutoplanOutputs, ExplainsWhatRanksExchange) {
   const std::string command =
