@@ -373,7 +373,9 @@ std::vector<SimulatedStep> simulate_stages(const PlanProblem& p, const Candidate
 std::string beyond_simulation(const PlanProblem& p, const Candidate& c, Microbatches which) {
   constexpr int64_t kMostPasses = 250000;
   constexpr double kMostBytes = int64_t{64} << 20;
-  constexpr double kOfToken = 12;  // bytes: the token, its label and its weight in the loss
+  // Bytes: the token, its label and its weight in the loss. For a GPU the step that is read ahead takes as
+  // much again.
+  constexpr double kOfToken = 12;
   const int64_t own = own_microbatches(c, which), passes = own * p.model.layers;
   const double tokens = static_cast<double>(c.micro_batch) * (p.model.seq_length / c.context),
                bytes = static_cast<double>(own * c.pipeline) * tokens * kOfToken;
