@@ -155,11 +155,13 @@ std::unique_ptr<RecordReader> DocumentSource::open(bool as_corpus) {
 /// Reads the next lines of the current file.
 bool DocumentSource::read(DocumentBatch& batch, const std::function<void(size_t)>& grow) {
   const InputFile& file = files_[at_];
-  const bool begins = !reader_ && from_.bytes == 0;
+  const ReaderMark from = from_;  // of Parquet it has a row and no bytes
+  const bool begins = !reader_ && from.bytes == 0;
   if (!reader_) reader_ = open(!file.command.empty() || file.pipe || file.parquet);
   reader_->close_batches_at(batch_bytes());
   const bool more = reader_->next(batch.lines, grow);
   if (!more || !begins || !file.unseen || !begins_as_parquet(batch.lines.all())) return more;
+  from_ = from;  // open() took it
   reader_ = open(true);
   return reader_->next(batch.lines, grow);
 }

@@ -92,6 +92,30 @@ TEST_F(PreprocessSmallFiles, MayBeCompressedOrParquet) {
   EXPECT_EQ(made, dataset_of(dir_ / "all"));
 }
 
+// A state names a row of Parquet, not a byte.
+TEST_F(PreprocessSmallFiles, AreResumedAtARowOfParquet) {
+  const std::string golden = test::test_data("io/parquet/goldens/numbers.parquet");
+  const Interrupt interrupt;
+  const auto rest_of = [&](const std::string& path) {
+    fs::copy_file(golden, path, fs::copy_options::overwrite_existing);
+    const std::vector<InputFile> files = look_at_inputs({path});
+    DocumentSource source(files, {{.bytes = 1 << 18, .lines = 4096}, 1}, interrupt,
+                          {.reader = {.place = {.line = 3}}});
+    std::string rest;
+    DocumentBatch batch;
+    while (source.next(batch, [](size_t) {})) {
+      if (rest.empty()) {
+        EXPECT_EQ(batch.lines.place(0, 0).line, 3U) << path;
+      }
+      rest += batch.lines.all();
+    }
+    return rest;
+  };
+  const std::string rest = rest_of(dir_ / "named.parquet");
+  EXPECT_FALSE(rest.empty());
+  EXPECT_EQ(rest_of(dir_ / "small"), rest);
+}
+
 TEST_F(PreprocessSmallFiles, AreNamedWhenALineIsBad) {
   for (int i = 0; i < 100; ++i) file(i, line(i));
   const std::string bad = file(42, line(42) + "bad\n"), empty = file(43, "\n");
