@@ -41,9 +41,10 @@ class BitFile {
     const unsigned shift = at % 8;
     return window_at(at / 8) << shift >> (64 - count);
   }
-  /// The first place at or behind `at` with a mark; bits() if there is none.
-  uint64_t find_mark(uint64_t at) {
-    for (uint64_t byte = at / 8; byte + 6 <= file_.size(); ++byte) {
+  /// The first place at or behind `at` with a mark; bits() if there is none, or none begins before `end`,
+  /// where the search ends: a file may be large and hold no mark any more.
+  uint64_t find_mark(uint64_t at, uint64_t end) {
+    for (uint64_t byte = at / 8; byte + 6 <= file_.size() && byte * 8 < end; ++byte) {
       load(byte);
       const uint64_t last = std::min<uint64_t>(begin_ + window_.size(), file_.size()) - 6;
       for (; byte <= last; ++byte) {
@@ -216,7 +217,7 @@ class Bzip2Pieces final : public FilePieces {
     if (file_.read(at_, kMarkBits) != kBlock) fail_damaged();
     sum_ = std::rotl(sum_, 1) ^ static_cast<uint32_t>(file_.read(at_ + kMarkBits, kSumBits));
     const FilePiece piece{.begin = at_,
-                          .end = file_.find_mark(at_ + kMarkBits + kSumBits),
+                          .end = file_.find_mark(at_ + kMarkBits + kSumBits, at_ + kLongestBlock),
                           .flags = static_cast<uint32_t>(level_)};
     if (piece.end == file_.bits() || piece.end - piece.begin > kLongestBlock) fail_damaged();
     at_ = piece.end;

@@ -17,6 +17,10 @@ namespace {
 
 constexpr size_t kHeaderBytes = 12;                    // a stream's header and footer have as many
 constexpr uint64_t kLongestIndex = uint64_t{1} << 22;  // of about 600,000 blocks
+constexpr uint64_t kLeastBlock = 5;  // bytes without padding; liblzma refuses a smaller number, too
+/// The most blocks of a file, of which a list is kept. Those of a file that consists of small ones would take
+/// more memory than the file has bytes.
+constexpr size_t kMostBlocks = size_t{1} << 19;
 constexpr std::array<uint8_t, 6> kMagic = {0xfd, '7', 'z', 'X', 'Z', 0};
 
 uint32_t number_at(const uint8_t* bytes) {
@@ -69,12 +73,12 @@ class IndexNumbers {
 std::optional<std::vector<FilePiece>> blocks_of(std::span<const uint8_t> index, uint32_t flags) {
   IndexNumbers numbers(index.subspan(1));  // behind the byte that tells an index from a block
   const auto count = numbers.next();
-  if (index[0] != 0 || !count || *count > index.size() / 2) return std::nullopt;
+  if (index[0] != 0 || !count || *count > std::min(index.size() / 2, kMostBlocks)) return std::nullopt;
   std::vector<FilePiece> blocks;
   blocks.reserve(*count);
   for (uint64_t at = 0; blocks.size() < *count; at = blocks.back().end) {
     const auto bytes = numbers.next(), makes = numbers.next();
-    if (!bytes || !makes || *bytes > uint64_t{1} << 62) return std::nullopt;
+    if (!bytes || !makes || *bytes < kLeastBlock || *bytes > uint64_t{1} << 62) return std::nullopt;
     blocks.push_back({.begin = at, .end = at + rounded_up(*bytes), .makes = *makes, .flags = flags});
     if (blocks.back().end < at) return std::nullopt;
   }
@@ -86,12 +90,13 @@ class XzIndex {
  public:
   explicit XzIndex(const ReadableFile& file) : file_(file), end_(file.size()) {}
 
-  /// The blocks of all streams; empty if one of them is damaged.
+  /// The blocks of all streams; empty if one of them is damaged, or if they are too many.
   std::vector<FilePiece> blocks() {
     std::vector<std::vector<FilePiece>> streams;
+    size_t count = 0;
     while (end_ > 0) {
       auto stream = last_stream();
-      if (!stream) return {};
+      if (!stream || (count += stream->size() + 1) > kMostBlocks) return {};
       streams.push_back(std::move(*stream));
     }
     std::vector<FilePiece> all;

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <csignal>
+#include <filesystem>
+#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
+#include "libcore/hash/crc32.h"
 #include "libcore/io/streams/stop_signal.h"
 #include "tests/io/ahead/packed_files.h"
 
@@ -108,6 +111,40 @@ TEST(FilePieces, AreNotThereWhereWhatSurroundsThemIsDamaged) {
   const auto pieces = pieces_of(files.keep(damaged));
   EXPECT_THROW(all_pieces(*pieces), Error);
   EXPECT_THROW(all_pieces(*pieces_of(files.keep(bzip2 + "junk"))), Error);
+}
+
+// A block of two megabytes ends the search for the next: a terabyte of zeros would be read for minutes.
+TEST(FilePieces, AreNotSearchedForInAllOfALongFile) {
+  test::PackedFiles files;
+  const std::string bzip2 = read_file(files.pack(packed_sample(250'000), "bzip2 -1"));
+  const std::string path = files.keep(bzip2.substr(0, bzip2.size() / 2));
+  std::filesystem::resize_file(path, uint64_t{1} << 40);
+  const auto pieces = pieces_of(path);
+  ASSERT_NE(pieces, nullptr);
+  EXPECT_THROW(all_pieces(*pieces), Error);
+}
+
+std::string number(uint32_t value) {
+  return {reinterpret_cast<const char*>(&value), sizeof value};
+}
+std::string with_crc(const std::string& bytes) {
+  return bytes + number(crc32(0, bytes.data(), bytes.size()));
+}
+
+/// A stream of xz whose index has `blocks` blocks of no bytes, which take no bytes of the file.
+std::string xz_of_nothing(unsigned char blocks) {
+  const std::string flags("\0\1", 2);
+  std::string index = std::string(1, '\0') + static_cast<char>(blocks) + std::string(2U * blocks, '\0');
+  index.resize((index.size() + 3) / 4 * 4);
+  const std::string head = '\xfd' + std::string("7zXZ\0", 5) + with_crc(flags),
+                    foot = number(static_cast<uint32_t>(index.size() / 4)) + flags;
+  return head + with_crc(index) + number(crc32(0, foot.data(), foot.size())) + foot + "YZ";
+}
+
+TEST(FilePieces, AreNotBlocksOfXzWithoutBytes) {
+  test::PackedFiles files;
+  EXPECT_EQ(pieces_of(files.keep(xz_of_nothing(0))), nullptr);
+  EXPECT_EQ(pieces_of(files.keep(xz_of_nothing(3))), nullptr);
 }
 
 TEST(FilePieces, EndAtASignal) {
