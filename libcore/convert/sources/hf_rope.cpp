@@ -33,6 +33,16 @@ double growth_of(const ModelConfig& c) {
   return static_cast<double>(c.max_positions) / c.rope_original_positions;
 }
 
+// As transformers' standardize_rope_params(): the file's own member, which is Phi-3's place for it, goes
+// before that of `rope`.
+int original_positions(const ModelConfig& c, const RotationRule& rule, const Settings& rope,
+                       const Settings& file) {
+  constexpr const char* kOriginal = "original_max_position_embeddings";
+  const int otherwise =
+      rule.original_positions > 0 ? rule.original_positions : rope.count(kOriginal, c.max_positions);
+  return file.count(kOriginal, otherwise);
+}
+
 // The factor of rotated heads for yarn with two scales of the magnitude (transformers' get_mscale); 0: the
 // file does not have both.
 double magnitude_by_scales(const ModelConfig& c, const Settings& rope) {
@@ -51,9 +61,9 @@ void set_dynamic(ModelConfig& c, const Settings& rope) {
   c.rope_factor = rope.number("factor", 0);
 }
 
-void set_yarn(ModelConfig& c, const Settings& rope) {
+void set_yarn(ModelConfig& c, const RotationRule& rule, const Settings& rope, const Settings& file) {
   c.rope_type = RopeType::kYarn;
-  c.rope_original_positions = rope.count("original_max_position_embeddings", c.max_positions);
+  c.rope_original_positions = original_positions(c, rule, rope, file);
   c.rope_factor = rope.number("factor", growth_of(c));
   c.rope_beta_fast = rope.number("beta_fast", 32);
   c.rope_beta_slow = rope.number("beta_slow", 1);
@@ -62,10 +72,8 @@ void set_yarn(ModelConfig& c, const Settings& rope) {
 }
 
 void set_longrope(ModelConfig& c, const RotationRule& rule, const Settings& rope, const Settings& file) {
-  constexpr const char* kOriginal = "original_max_position_embeddings";
   c.rope_type = RopeType::kLongrope;
-  c.rope_original_positions = rule.original_positions > 0 ? file.count(kOriginal, rule.original_positions)
-                                                          : rope.count(kOriginal, c.max_positions);
+  c.rope_original_positions = original_positions(c, rule, rope, file);
   c.rope_factor = rope.number("factor", growth_of(c));
   c.rope_attention_factor = rope.number("attention_factor", 0);
   c.rope_short_factors = number_list(rope, "short_factor");
@@ -79,7 +87,7 @@ bool set_long_rope(ModelConfig& c, const RotationRule& rule, const Settings& rop
   if (type == "dynamic")
     set_dynamic(c, rope);
   else if (type == "yarn")
-    set_yarn(c, rope);
+    set_yarn(c, rule, rope, file);
   else if (type == "longrope" || type == "su")  // the name in the first files of Phi-3
     set_longrope(c, rule, rope, file);
   else

@@ -281,6 +281,21 @@ TEST(HfConfig, ReadsTheRotaryBaseUnderBothNames) {
   EXPECT_EQ(parse_hf_config(json, "x").config.rotary_base, 555);
 }
 
+// transformers 5.24, modeling_rope_utils.py: standardize_rope_params().
+TEST(HfConfig, ReadsTheOriginalContextOfTheFileBeforeThatOfTheRotation) {
+  Json json = golden("llama");
+  Json::Object rope{{"rope_type", "yarn"}, {"factor", 4.0}};
+  const auto positions = [&] {
+    json.set("rope_parameters", rope);
+    return parse_hf_config(json, "x").config.rope_original_positions;
+  };
+  EXPECT_EQ(positions(), json["max_position_embeddings"].as_int());
+  rope.push_back({"original_max_position_embeddings", 8});
+  EXPECT_EQ(positions(), 8);
+  json.set("original_max_position_embeddings", 4);
+  EXPECT_EQ(positions(), 4);
+}
+
 // Members that a file leaves out must get transformers' own defaults.
 TEST(HfConfig, FillsInWhatTransformersFillsIn) {
   const Json gpt2 =
