@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "libcore/evaluate/reading_plan.h"
-#include "libcore/generate/generation_files.h"
+#include "libcore/generate/sources/generation_files.h"
 #include "libcore/text/tokenizer.h"
 
 namespace megalith {

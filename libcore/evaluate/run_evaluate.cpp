@@ -12,7 +12,7 @@
 #include "libcore/evaluate/evaluation_report.h"
 #include "libcore/evaluate/likelihoods.h"
 #include "libcore/generate/loaded_model.h"
-#include "libcore/generate/model_tokenizer.h"
+#include "libcore/generate/sources/model_tokenizer.h"
 #include "libcore/io/files/file.h"
 #include "libcore/io/streams/standard_streams.h"
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "libcore/base/error.h"
-#include "libcore/generate/model_tokenizer.h"
+#include "libcore/generate/sources/model_tokenizer.h"
 
 namespace megalith {
 

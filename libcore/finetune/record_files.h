@@ -11,7 +11,7 @@
 #include "libcore/convert/sources/model_source.h"
 #include "libcore/finetune/examples.h"
 #include "libcore/finetune/finetune_config.h"
-#include "libcore/generate/generation_files.h"
+#include "libcore/generate/sources/generation_files.h"
 #include "libcore/text/chat/chat_template.h"
 
 namespace megalith {

@@ -8,7 +8,7 @@
 #include "libcore/convert/output/adapter.h"
 #include "libcore/convert/sources/model_source.h"
 #include "libcore/generate/generate.h"
-#include "libcore/generate/weight_store.h"
+#include "libcore/generate/sources/weight_store.h"
 #include "libcore/model/param_store.h"
 #include "libcore/ops/backend/backend.h"
 

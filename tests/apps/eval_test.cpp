@@ -145,6 +145,15 @@ TEST_F(EvalApp, PrintsATable) {
   EXPECT_NE(shown.out.find("loading gpt2"), std::string::npos) << shown.out;
 }
 
+/// Expects the log-likelihoods of the first of `all`.
+void expect_near(const std::vector<Json>& some, const std::vector<Json>& all, const std::string& what) {
+  for (size_t i = 0; i < some.size(); ++i)
+    for (size_t j = 0; j < all[i]["loglikelihoods"].as_array().size(); ++j)
+      EXPECT_NEAR(some[i]["loglikelihoods"].as_array()[j].as_double(),
+                  all[i]["loglikelihoods"].as_array()[j].as_double(), 1e-4)
+          << what << " " << i;
+}
+
 TEST_F(EvalApp, GivesTheSameWhateverTheBatch) {
   const std::string command = concat("--model gpt2", kTasks, ",tasks/texts.jsonl --num-fewshot 1", kOut);
   ASSERT_EQ(run(command).code, 0);
@@ -153,11 +162,7 @@ TEST_F(EvalApp, GivesTheSameWhateverTheBatch) {
     ASSERT_EQ(run(command + batch).code, 0);
     const std::vector<Json> some = samples();
     ASSERT_EQ(some.size(), all.size());
-    for (size_t i = 0; i < all.size(); ++i)
-      for (size_t j = 0; j < all[i]["loglikelihoods"].as_array().size(); ++j)
-        EXPECT_NEAR(some[i]["loglikelihoods"].as_array()[j].as_double(),
-                    all[i]["loglikelihoods"].as_array()[j].as_double(), 1e-4)
-            << batch << " " << i;
+    expect_near(some, all, batch);
   }
 }
 
@@ -166,7 +171,13 @@ TEST_F(EvalApp, ObeysLimitSeedLengthAndBf16) {
   ASSERT_EQ(run(command).code, 0);
   const std::vector<Json> all = samples();
   ASSERT_EQ(run(command + " --limit 2").code, 0);
-  EXPECT_EQ(samples(), std::vector<Json>(all.begin(), all.begin() + 2));
+  const std::vector<Json> two = samples();  // in a smaller pass, which may round in another order
+  ASSERT_EQ(two.size(), 2U);
+  expect_near(two, all, "--limit 2");
+  for (size_t i = 0; i < two.size(); ++i) {
+    EXPECT_EQ(two[i]["context"], all[i]["context"]);
+    EXPECT_EQ(two[i]["acc"], all[i]["acc"]);
+  }
   EXPECT_EQ(results()["n-samples"]["own"].dump(), R"({"original": 6, "effective": 2})");
   ASSERT_EQ(run(command + " --seed 1").code, 0);
   EXPECT_NE(samples(), all);

@@ -64,7 +64,10 @@ TEST_P(GenerateApp, PrintsTheBestTextsOfABeamSearch) {
   ASSERT_EQ(best.size(), 1U);
   EXPECT_EQ(best[0]["tokens"].dump(), both[0]["tokens"].dump());
   // A stop text ends a found text, too.
-  const std::string whole = best[0]["text"].as_string(), stop = whole.substr(whole.size() - 1);
+  const std::string whole = best[0]["text"].as_string();
+  size_t last = whole.size() - 1;  // where the last character begins
+  while ((static_cast<unsigned char>(whole[last]) & 0xC0) == 0x80) --last;
+  const std::string stop = whole.substr(last);
   const std::vector<Json> cut = json("--num-beams 4 --stop '" + stop + "'");
   EXPECT_EQ(cut[0]["text"].as_string(), whole.substr(0, whole.find(stop)));
   EXPECT_EQ(cut[0]["finish_reason"].as_string(), "stop");
@@ -195,6 +198,7 @@ TEST_P(GenerateApp, RunsAdaptersAsPeftDoes) {
   const Json goldens = Json::load(test_data("parity/goldens/adapters/texts.json"));
   for (const std::string kind : {"lora", "prefix"}) {
     const std::string name = std::string(GetParam()).substr(9) + "-" + kind;
+    if (!goldens["texts"].find(name)) GTEST_SKIP() << "no adapter was made for this family";
     for (const Json& one : goldens["texts"][name].as_array()) {
       const auto lines = json_lines(generate(
           dir_ / "model", one["prompt"].as_string(),
@@ -344,7 +348,7 @@ TEST_P(GenerateApp, RefusesOptionsThatContradictEachOther) {
   EXPECT_NE(complaint("--prompts-file x").find("exclude each other"), std::string::npos);
   EXPECT_NE(complaint("--num-return-sequences 2").find("--temperature"), std::string::npos);
   EXPECT_NE(complaint("--stop ''").find("--stop"), std::string::npos);
-  EXPECT_NE(complaint("--batch-size 9").find("--batch-size"), std::string::npos);
+  EXPECT_NE(complaint("--batch-size 33").find("--batch-size"), std::string::npos);
   EXPECT_NE(complaint("--max-length 1").find("with its continuation it may have 1;"), std::string::npos);
 }
 

@@ -190,6 +190,7 @@ TEST(NameMap, NamesExactlyTheModelsParameters) {
           if (param.tie.empty()) declared[param.name] = concat(param.global);
         const NameMap& names = config.layer_norms() == 1  ? falcon_names(1)
                                : config.parallel_residual ? gpt_neox_names()
+                               : config.norms_after()     ? olmo2_names()
                                : config.swiglu            ? llama_names()
                                                           : gpt2_names();
         for (const RenamedTensor& renamed : renamed_tensors(names, config))

@@ -59,6 +59,7 @@ void set_hf_window(ModelConfig& c, const Family& family, const Settings& s, cons
                                                    : family.defaults.window;
   if (rule == WindowRule::kNone || rule == WindowRule::kAll || c.sliding_window == 0)
     return check_layer_types(s, c.sliding_window > 0);
+  const int64_t first = rule == WindowRule::kByFlag ? first_with_window(s) : 0;
   if (const auto listed = layer_types(s, c.layers)) {
     if (!set_windowed(c, *listed))
       s.refuse(
@@ -67,7 +68,6 @@ void set_hf_window(ModelConfig& c, const Family& family, const Settings& s, cons
     return;
   }
   c.window_skip_freq = family.full_interval <= c.layers ? family.full_interval : 0;
-  const int64_t first = rule == WindowRule::kByFlag ? first_with_window(s) : 0;
   if (first >= c.layers)
     c.sliding_window = 0;
   else

@@ -13,7 +13,7 @@
 #include "libcore/base/process.h"
 #include "libcore/base/text.h"
 #include "libcore/config/tokenizer_config.h"
-#include "libcore/generate/generation_files.h"
+#include "libcore/generate/sources/generation_files.h"
 #include "libcore/io/files/file.h"
 #include "libcore/parallel/exchange.h"
 #include "libcore/parallel/together.h"

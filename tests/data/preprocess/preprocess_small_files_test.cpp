@@ -139,7 +139,7 @@ TEST_F(PreprocessSmallFiles, AreResumedAmongThousands) {
   config_.inputs = {dir_ / "in"};
   config_.resume = true;
   config_.save_interval = 0;
-  EXPECT_NE(error().find("bad JSON"), std::string::npos) << error();
+  EXPECT_NE(error().find("malformed JSON"), std::string::npos) << error();
   const std::string journal = read_file(PreprocessJournal::path_of(config_.output_prefix));
   EXPECT_NE(journal.find("\"files\": 1100"), std::string::npos) << journal.substr(0, 500);
   EXPECT_EQ(journal.find("10001.json"), std::string::npos);
@@ -152,7 +152,7 @@ TEST_F(PreprocessSmallFiles, AreResumedAmongThousands) {
   EXPECT_THROW(run(), Error);
   file(700, "bad\n");
   fs::last_write_time(bad, written);
-  EXPECT_NE(error().find("bad JSON"), std::string::npos) << error();
+  EXPECT_NE(error().find("malformed JSON"), std::string::npos) << error();
   EXPECT_NE(log_text().find("Resuming after "), std::string::npos);
 }
 

@@ -78,7 +78,6 @@ TEST(ModelOptions, SayALlamaAgain) {
   m.rotary_interpolation = 2;
   m.sliding_window = 8192;
   m.qk_layernorm = true;
-  m.hf_model_type = "llama";
   expect_said_again(m);
   m.rope_scaling = false;
   m.rotary_interpolation = 1;
@@ -95,6 +94,8 @@ TEST(ModelOptions, SayALlamaAgain) {
   m.rope_beta_fast = 16;
   m.rope_beta_slow = 2;
   m.rope_truncate = false;
+  m.parallel_residual = false;
+  m.parallel_norms = 2;
   m.qk_layernorm = m.qk_norm_all_heads = true;
   m.norm_placement = NormPlacement::kBoth;
   m.window_skip_freq = 4;
@@ -104,6 +105,9 @@ TEST(ModelOptions, SayALlamaAgain) {
   m.attention_multiplier = 0.0078125;
   m.logits_scaling = 16;
   expect_said_again(m);
+  ModelShape mistral = test::llama(32, 4096, 32, 8, 14336, 32000);
+  mistral.hf_model_type = "mistral";
+  expect_said_again(mistral);
   expect_said_again(test::mixtral(8).model);
 }
 

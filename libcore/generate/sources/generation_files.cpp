@@ -1,4 +1,4 @@
-#include "libcore/generate/generation_files.h"
+#include "libcore/generate/sources/generation_files.h"
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"

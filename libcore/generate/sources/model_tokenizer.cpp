@@ -1,4 +1,4 @@
-#include "libcore/generate/model_tokenizer.h"
+#include "libcore/generate/sources/model_tokenizer.h"
 
 #include "libcore/base/error.h"
 

@@ -1,4 +1,4 @@
-#include "libcore/generate/weight_store.h"
+#include "libcore/generate/sources/weight_store.h"
 
 #include <algorithm>
 #include <cmath>
