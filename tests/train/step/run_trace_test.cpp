@@ -156,7 +156,8 @@ TEST(RunTrace, SaysHowNearEachOpCameToTheRoof) {
     EXPECT_GT(op["share_of_roof"].as_double(), 0) << name;
     EXPECT_NE(said.find("\n" + name + " "), std::string::npos) << name;
   }
-  const double passes = config.model.layers * config.train.global_batch / config.train.micro_batch;
+  const auto passes =
+      static_cast<double>(config.model.layers * (config.train.global_batch / config.train.micro_batch));
   EXPECT_EQ(calls["attention"], passes);
   EXPECT_EQ(calls["attention_grad"], passes);
   for (const char* const direction : {"gemm forward", "gemm dgrad", "gemm wgrad"})
