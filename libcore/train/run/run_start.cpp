@@ -241,17 +241,18 @@ bool has_evaluations(const TrainConfig& train, const DataSets& data) {
 }  // namespace
 
 namespace {
-/// The examples that the steps read which are left, ascending. Empty, which means all: if there are
-/// evaluations, which may read others, or so many steps that they pass all examples.
+/// The examples that the steps of the whole run read, ascending: those of earlier steps, too, so that a
+/// resumed run computes the same batches, and the same bits. Empty, which means all: if there are evaluations,
+/// which may read others, or so many steps that they pass all examples.
 std::vector<int64_t> examples_reached(const RankInput& in, const TrainConfig& train,
                                       const TrainState& state) {
   const std::optional<int64_t> end = end_of_steps(train, state);
   const std::function<int64_t(int64_t)>& example = in.data.train.read.example;
   if (!end || !example || has_evaluations(train, in.data)) return {};
   const int64_t count = in.tuning->preferences->count;
-  if (*end - state.consumed_train >= 2 * count) return {};  // a whole epoch, wherever it begins
+  if (*end >= 2 * count) return {};  // more than an epoch
   std::vector<char> found(static_cast<size_t>(count), 0);
-  for (int64_t sample = state.consumed_train; sample < *end; ++sample) {
+  for (int64_t sample = 0; sample < *end; ++sample) {
     if (const int64_t one = example(sample); one >= 0) found[static_cast<size_t>(one)] = 1;
     if (sample % 4096 == 0) stop_if_asked();
   }
