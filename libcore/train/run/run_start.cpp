@@ -242,8 +242,8 @@ bool has_evaluations(const TrainConfig& train, const DataSets& data) {
 
 namespace {
 /// The examples that the steps of the whole run read, ascending: those of earlier steps, too, so that a
-/// resumed run computes the same batches, and the same bits. Empty, which means all: if there are evaluations,
-/// which may read others, or so many steps that they pass all examples.
+/// resumed run computes the same batches, and the same bits. Empty, which means all: if there are
+/// evaluations, which may read others, or so many steps that they pass all examples.
 std::vector<int64_t> examples_reached(const RankInput& in, const TrainConfig& train,
                                       const TrainState& state) {
   const std::optional<int64_t> end = end_of_steps(train, state);
