@@ -33,7 +33,7 @@ std::string without_option(const PlanProblem& p, const Candidate& c) {
 }
 
 /// The most layers of a stage whose memory is counted: parameter by parameter, for each plan that is listed.
-constexpr int kMostCounted = 2048;
+constexpr int kMostCounted = 1024;  // for which a search takes some three seconds
 
 /// The CUDA backend is compiled for Ampere and later devices.
 constexpr int kAmpere = 80;

@@ -372,7 +372,7 @@ std::vector<SimulatedStep> simulate_stages(const PlanProblem& p, const Candidate
 /// and holds the samples of all of them. Empty: it is.
 std::string beyond_simulation(const PlanProblem& p, const Candidate& c, Microbatches which) {
   constexpr int64_t kMostPasses = 250000;
-  constexpr double kMostBytes = int64_t{64} << 20;
+  constexpr double kMostBytes = int64_t{256} << 20;  // 23 stages of samples of 8,192 tokens
   // Bytes: the token, its label and its weight in the loss. For a GPU the step that is read ahead takes as
   // much again.
   constexpr double kOfToken = 12;

@@ -125,13 +125,13 @@ TEST(Trainer, RunsWithoutGraphsWhereOnlyTheirMemoryIsMissing) {
 // Its count takes time for each layer of a stage.
 TEST(Trainer, IsNotAskedForMoreLayersThanItCountsInTime) {
   PlanProblem p = on_this_processor(512, 8);
-  p.model.layers = 2048;
+  p.model.layers = 1024;
   Candidate c{.micro_batch = 8};
   ASSERT_FALSE(complete(p, c));
   EXPECT_EQ(ask_trainer(p, c).refusal, "");
-  p.model.layers = 2049;
+  p.model.layers = 1025;
   EXPECT_EQ(ask_trainer(p, c).refusal,
-            "a stage has 2049 layers, more than the 2048 whose memory in this version's trainer is counted");
+            "a stage has 1025 layers, more than the 1024 whose memory in this version's trainer is counted");
   p.machine.world = p.machine.local_world = c.pipeline = 3;
   ASSERT_FALSE(complete(p, c));
   EXPECT_EQ(ask_trainer(p, c).refusal, "");

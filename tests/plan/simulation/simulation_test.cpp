@@ -218,7 +218,7 @@ TEST(Simulation, RefusesWhatTakesTooLong) {
   EXPECT_FALSE(worlds.front().plan);
   EXPECT_EQ(worlds.front().reason,
             "a simulation of 256 stages would run 327680 layers and hold 30.00 GiB of samples; at most "
-            "250000 and 64.00 MiB are simulated; ask for fewer stages (--pipeline-model-parallel-size)");
+            "250000 and 256.00 MiB are simulated; ask for fewer stages (--pipeline-model-parallel-size)");
   Candidate c{.pipeline = 256};
   ASSERT_FALSE(complete(p, c));
   EXPECT_THROW(simulate_step(p, c), Error);
