@@ -191,6 +191,8 @@ TEST_P(StageCase, AForwardPassReadsAUnitOnlyAfterItHasBegun) {
 // bf16 keeps 8 bits: each of some ten roundings between the embedding and the loss has an error of up to 2^-9
 // for a value around 1, of either sign. The gradient of a norm of queries or keys sums few differences that
 // nearly cancel; in eight models of this size, transformers' bf16 was at most 0.096 of it away from fp32.
+// Norms after the branches enlarge roundings: in twelve models of OLMo 2 it was up to 0.076 of a gradient
+// away.
 TEST_P(StageCase, Bf16StaysNearFp32) {
   const HostBatch batch(GetParam().config, 7, 3);
   TinyModel fine(GetParam().config), coarse(GetParam().config, {}, DType::kBf16);
@@ -202,7 +204,8 @@ TEST_P(StageCase, Bf16StaysNearFp32) {
     const std::vector<float> expected = fine.read(param.grad);
     std::vector<float> difference = coarse.read(coarse.table.find(param.name)->grad);
     for (size_t i = 0; i < difference.size(); ++i) difference[i] -= expected[i];
-    EXPECT_LT(norm(difference), (head_norm ? 0.1 : 0.05) * norm(expected)) << param.name;
+    const bool wide = head_norm || GetParam().config.norms_after();
+    EXPECT_LT(norm(difference), (wide ? 0.1 : 0.05) * norm(expected)) << param.name;
   }
 }
 
