@@ -14,10 +14,11 @@ using test::HostBatch;
 using test::TinyModel;
 
 constexpr int kRanks = 2;
-// The ranks add values around 1 in fp32, in another order. Norms after branches enlarge roundings: in twelve
-// models of this size, torch's gradients of OLMo 2 in fp32 were twice as far from fp64 as those of LLaMA.
+// The ranks add values around 1 in fp32, in another order. Norms after branches enlarge roundings: in 99 of
+// 100 models of this size, torch's gradients in fp32 are at most 4.4e-6 from fp64 for OLMo 2, and 1.9e-6 for
+// LLaMA.
 float tolerance(bool norms_after) {
-  return norms_after ? 4e-6f : 2e-6f;
+  return norms_after ? 5e-6f : 2e-6f;
 }
 
 struct Case {
