@@ -19,7 +19,7 @@ struct HfModel {
 /// Reads a config.json of one of families(); `where` begins every message. Members that may be
 /// absent get transformers' defaults. Throws kData for another architecture and for each setting that would
 /// change the result and is not supported; the message names it.
-HfModel parse_hf_config(const Json& json, const std::string& where);
+HfModel parse_hf_config(const Json& file, const std::string& where);
 
 /// The ids of the tokens that begin and end a text, if the tokenizer has them.
 struct SpecialIds {
